@@ -1,4 +1,4 @@
-//! Counts of CloudWatch's metrics.
+//! Counts from CloudWatch's metrics.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub struct LastHour {
     pub errors: Option<f64>,
     /// Throttles of the handler.
     pub throttles: Option<f64>,
-    /// The age of the oldest message that was due, at most, in seconds.
+    /// The age of the oldest message that was due, in seconds: the maximum of the newest five minutes.
     pub oldest_due_seconds: Option<f64>,
 }
 
@@ -60,23 +60,23 @@ impl LastHour {
             invocations: sum(invocations),
             errors: sum(errors),
             throttles: sum(throttles),
-            // The last hour's most would hide that it is over.
+            // The maximum of the whole hour would hide that a delay is over.
             oldest_due_seconds: ages.first().map(|(_, age)| *age),
         })
     }
 }
 
-/// How many records of failures Lambda dropped because it could not deliver them, by `DestinationDeliveryFailures`.
+/// The numbers of failure records that Lambda could not deliver and dropped, by `DestinationDeliveryFailures`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// In the last 24 hours.
+    /// Those of the last 24 hours.
     pub in_24_hours: u64,
-    /// As long as an event may wait.
+    /// Those of the last 14 days: the longest time that an event may wait.
     pub in_14_days: u64,
 }
 
 impl Dropped {
-    /// Counts what Lambda dropped of a function.
+    /// Counts the records of a function's failures that Lambda dropped.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Dropped {
         let mut dropped = Self::default();
         for (at, sum) in points {
             dropped.in_14_days += *sum as u64;
-            // A period counts as recent if its last moment is.
+            // A period is recent if its last moment is.
             if now.since(at.saturating_add(HOUR)) < DAY {
                 dropped.in_24_hours += *sum as u64;
             }
@@ -102,7 +102,7 @@ impl Dropped {
 
 /// A point for each period, the newest first.
 pub type Points = Vec<(Timestamp, f64)>;
-/// A metric's series, by namespace, dimension and its value; metric; statistic.
+/// A series of a metric, by namespace, dimension and the dimension's value; metric; statistic.
 pub(crate) const fn series<'a>(
     (namespace, dimension, value): (&'a str, &'a str, &'a str),
     name: &'a str,

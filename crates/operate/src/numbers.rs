@@ -2,13 +2,14 @@
 
 use std::ops::RangeInclusive;
 
-/// Units of a rate, with their seconds.
+/// The units of a rate, with their seconds.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
-/// From one event in three years to more than Lambda accepts anywhere. Anything else is a slip.
+/// The accepted rates, in events a second: from one event in three years to more than Lambda accepts anywhere. Anything
+/// else is a slip.
 const SENSIBLE_RATES: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
-/// To three digits: `0.0123`, `1.58`, `837,000`.
+/// A number with three significant digits: `0.0123`, `1.58`, `837,000`.
 pub fn rounded(number: f64) -> String {
     if number <= 0.0 {
         return "0".into();
@@ -36,7 +37,7 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
-/// `1 event`, `1,000 events`.
+/// A count with its noun: `1 event`, `1,000 events`.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
@@ -62,16 +63,16 @@ pub fn read_rate(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Writes a rate with as many digits as matter: `1.58 a second`, `5,690 an hour`.
+/// Writes a rate with its significant digits only: `1.58 a second`, `5,690 an hour`.
 pub fn rate_text(per_second: f64) -> String {
     let names = ["a second", "a minute", "an hour", "a day"];
-    // The shortest time in which there is at least one.
+    // The shortest time with at least one event.
     let readable = UNITS.iter().zip(names).find(|((_, seconds), _)| per_second * seconds >= 1.0);
     let ((_, seconds), name) = readable.unwrap_or((&UNITS[3], names[3]));
     format!("{} {name}", rounded(per_second * seconds))
 }
 
-/// Writes a rate for the command line: as whole events in the shortest time that has at least ten, or in a day.
+/// Writes a rate for the command line: as whole events in the shortest time with at least ten, or in a day.
 pub fn rate_flag(per_second: f64) -> String {
     let (unit, seconds) = UNITS.iter().find(|(_, seconds)| per_second * seconds >= 10.0).unwrap_or(&UNITS[3]);
     format!("{}/{unit}", (per_second * seconds).round().max(1.0))

@@ -1,4 +1,4 @@
-//! An operator at work: in which account, on which deployment, watched by whom, until when.
+//! An operator at work: the account, the deployment, a follower of the work, and an interrupt.
 
 use std::fmt;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::function::FunctionName;
 use crate::interrupt::Interrupt;
 use crate::text::Text;
 
-/// Who asks or changes something, of which deployment, and how the work is watched and stopped.
+/// An operator who asks or changes something, with the deployment, and the ways to follow and stop the work.
 #[derive(Clone, Debug)]
 pub struct Operator {
     /// The account.
@@ -28,9 +28,9 @@ pub struct Operator {
 /// A deployment, as an operator names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// By its retry handler.
+    /// The deployment of this retry handler.
     Handler(FunctionName),
-    /// By its stack.
+    /// The deployment of this stack.
     Stack(String),
 }
 
@@ -44,21 +44,21 @@ impl fmt::Display for Which {
 }
 
 impl Operator {
-    /// An operator whom nobody watches or interrupts, as in a pipeline.
+    /// An operator without a follower or an interrupt, as in a pipeline.
     pub fn new(account: Account, which: Which) -> Self {
         Self { account, which, interrupt: Interrupt::never(), follow: Rc::new(Unwatched) }
     }
 
-    /// The time of the account.
+    /// The account's current time.
     pub fn now(&self) -> Timestamp {
         self.account.now()
     }
 
-    /// Finds the deployment, unless it is interrupted.
+    /// Finds the deployment, unless interrupted.
     ///
     /// # Errors
     ///
-    /// If it does not exist, or cannot be read.
+    /// If the deployment does not exist, or cannot be read.
     pub async fn deployment(&self) -> Result<Deployment, Failure> {
         let (handler, stack) = match &self.which {
             Which::Handler(handler) => (Some(handler), ""),
@@ -67,33 +67,33 @@ impl Operator {
         self.interrupt.or(Deployment::find(&self.account, handler, stack)).await
     }
 
-    /// The first line of every command: where it works.
+    /// The first line of every command, which names the deployment, the account and the region.
     pub fn headline(&self) -> String {
         format!("{} in {}", self.which, self.account.place)
     }
 }
 
-/// The one who watches a question or a change that takes a while.
+/// A follower of a question or a change that takes a while.
 pub trait Follow: fmt::Debug {
-    /// Hears how far the work is. Work of another unit has begun when the unit changes.
+    /// Receives the progress of the work. A changed unit means that a new stage has begun.
     fn progress(&self, progress: Progress);
 
-    /// Hears what the work is about to do, such as what it hides from others meanwhile.
+    /// Receives a remark on what the work is about to do, such as to hide dead-letters from others.
     fn remark(&self, text: &Text);
 }
 
-/// The progress of a work.
+/// The progress of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Units done.
     pub done: u64,
-    /// Units in all, if that is known.
+    /// The number of all units, if known.
     pub of: Option<u64>,
     /// The units, such as `dead-letters`.
     pub unit: &'static str,
 }
 
-/// Watches nothing.
+/// A follower that ignores everything.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwatched;
 

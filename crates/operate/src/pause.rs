@@ -1,4 +1,4 @@
-//! Pauses: hold the retries of a function, or of every function.
+//! Pauses, which hold the retries of a function or of every function.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,13 +26,13 @@ use crate::text::{Text, quoted};
 pub struct PauseRetries {
     /// The operator.
     pub operator: Operator,
-    /// The function; `None` is every function.
+    /// The function; `None` means every function.
     pub function: Option<FunctionName>,
-    /// The end, the spread and the reason, as far as they are given.
+    /// The end, the spread and the reason, if given.
     pub wanted: Wanted,
 }
 
-/// The plan of a pause: the one that is open, and the one that will be.
+/// The plan of a pause: the pause as it is now, and as it will be.
 #[derive(Clone, Debug, Serialize)]
 pub struct PausePlan {
     pause: OpenPause,
@@ -90,7 +90,7 @@ impl Change for PauseRetries {
 }
 
 impl PauseRetries {
-    /// Fails if the pause would be refused.
+    /// Makes the plan, or fails if the pause would be refused.
     async fn plan_of(&self, deployment: Deployment) -> Result<PausePlan, Failure> {
         let (account, function) = (&self.operator.account, self.function.as_ref());
         let pauses = Parameter::of(account, &self.operator.interrupt, &deployment)?.read().await?.0;
@@ -100,7 +100,7 @@ impl PauseRetries {
         if open.is_none() {
             pauses::retried_target(&deployment, function)?;
             if let Some(function) = function {
-                // An entry of the allow-list such as `shop-*` allows names that no function has.
+                // An entry of the allow-list such as `shop-*` also matches names that no function has.
                 let arn = deployment.arn_of(function).unqualified().to_string();
                 account.aws.function_configuration(&arn, function.qualifier.as_deref()).await?;
             }
@@ -145,7 +145,7 @@ impl PauseRetries {
         }
         let forgotten = written?;
         let elsewhere = match self.function.as_ref().filter(|_| open.is_none()) {
-            // The pause is in force, so an interruption ends only this check.
+            // The pause is already in force, so an interruption ends only this check.
             Some(function) => tokio::select! {
                 note = elsewhere(function, account, deployment) => note,
                 () = interrupt.raised() => None,
@@ -167,7 +167,7 @@ impl PauseRetries {
 }
 
 impl Plan for PausePlan {
-    /// Without the times: a pause of some length begins with the answer to the question.
+    /// The identity omits times: a pause of some length begins with the answer to the question.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, &self.open))
     }
@@ -222,21 +222,21 @@ impl Answer for Paused {
     }
 }
 
-/// `orders: paused since … by alice, until resumed; …`
+/// A pause in words: `orders: paused since … by alice, until resumed; …`
 pub(crate) fn is_paused(name: &str, pause: &Pause) -> Text {
     let by = pause.by.as_deref().unwrap_or("somebody");
     text![name, ": paused since ", pause.from, format!(" by {by}, "), terms(pause)]
 }
 
-/// `until resumed; events then return over 30m (deploy 4711)`
+/// The terms of a pause: `until resumed; events then return over 30m (deploy 4711)`
 fn terms(pause: &Pause) -> Text {
     let until = pause.until.map_or_else(|| "resumed".into(), Text::from);
     let why = pause.why.iter().map(|why| format!(" ({why})")).collect::<String>();
     text!["until ", until, format!("; events then return over {}{why}", durations::text(pause.spread))]
 }
 
-/// Where new failures of the function go if another deployment has them, because it was moved there, and how to hold them.
-/// The pause does not depend on it, so what cannot be read is not said.
+/// If the function was moved to another deployment, a note that its new failures go there, and how to hold them. The
+/// pause does not depend on it, so a read that fails gives no note.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

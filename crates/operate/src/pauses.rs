@@ -1,4 +1,4 @@
-//! The pauses of a deployment, as operators name them and as commands show them.
+//! A deployment's pauses, as operators name them and as commands show them.
 
 pub mod edits;
 pub mod history;
@@ -20,10 +20,10 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, is_same_function};
 use crate::numbers::counted;
 
-/// What was due in a pause comes back over this time after its end, unless the operator says otherwise.
+/// The default spread: the time over which events that were due in a pause come back after its end.
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
-/// What it means that ended pauses had to leave the full parameter; `None` if none had to.
+/// A note on ended pauses that had to leave the full parameter, and the consequence; `None` if none had to.
 pub fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     let last = forgotten.iter().filter_map(|pause| pause.until).max()?;
     let names: BTreeSet<String> =
@@ -36,7 +36,7 @@ pub fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Refuses what SSM takes for a reference to another parameter.
+/// Reads a text, but refuses one that SSM would take for a reference to another parameter.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());
@@ -44,7 +44,7 @@ pub fn read_text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `name`, `name:qualifier` or `every function`, by the target of a pause or a request.
+/// The target of a pause or a request in words: `name`, `name:qualifier` or `every function`.
 pub fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
 }
@@ -56,11 +56,11 @@ pub struct OpenPause {
     pub target: String,
     /// Its start.
     pub from: Timestamp,
-    /// Its planned end; `None` until somebody resumes it.
+    /// Its planned end; `None` means until somebody resumes it.
     pub until: Option<Timestamp>,
     /// The time since it was opened.
     pub open_seconds: u64,
-    /// What became due in it comes back over this time after its end.
+    /// The time over which events that became due in it come back after its end.
     pub spread_seconds: u64,
     /// Who opened it.
     pub by: Option<String>,
@@ -87,7 +87,7 @@ impl OpenPause {
         }
     }
 
-    /// `name`, `name:qualifier` or `every function`.
+    /// Its target in words: `name`, `name:qualifier` or `every function`.
     pub fn name(&self) -> &str {
         target_name(&self.target)
     }
@@ -113,7 +113,7 @@ pub fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
-/// How long until the handler notices a change, in whole seconds; `None` if it does not start because of its settings.
+/// The time until the handler notices a change, in whole seconds; `None` if its settings keep it from starting.
 pub fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
     let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);
@@ -127,7 +127,8 @@ pub fn target(deployment: &Deployment, function: Option<&FunctionName>) -> Resul
     arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
 }
 
-/// The same for a new pause or retry request. Fails if the handler does not retry the function: a pause of it would hold nothing.
+/// The target of a new pause or request. Fails if the handler does not retry the function, because that would have no
+/// effect.
 pub fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,
@@ -136,7 +137,7 @@ pub fn retried_target(
     let Some(function) = function else { return Ok(target) };
     let arn = target.to_string();
     let is_allowed = deployment.target_functions().any(|entry| {
-        // An entry with a qualifier is about a part of the function.
+        // An entry with a qualifier is for a part of the function.
         function.qualifier.is_none() && is_same_function(entry, &arn)
             || entry.parse::<FunctionPattern>().is_ok_and(|entry| entry.allows(&arn))
     });

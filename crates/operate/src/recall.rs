@@ -1,8 +1,8 @@
 //! Recall: waiting messages return when a change makes their retries due, instead of when their hiding ends.
 //!
-//! The handler's log has the receipt handle of each message that stays hidden. Once every copy of the handler has read what was
-//! written to the pauses' parameter, the log is read once more, and each message that [`Recall`] chooses is hidden anew until its
-//! retry is due.
+//! The handler's log has the receipt handle of each message that stays hidden. Once every copy of the handler has read
+//! the change in the pauses' parameter, the log is read once more. Each message that [`Recall`] chooses is then hidden
+//! anew until its retry is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,30 +22,31 @@ use crate::text::Text;
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::wanted::Wanted;
 
-/// Messages that are hidden anew between two looks at the clock.
+/// The number of messages that are hidden anew before the clock is read again.
 const TOGETHER: usize = 1_000;
-/// Between two looks at the clock while the handler reads the parameter.
+/// The time between looks at the clock while the handler reads the parameter.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The handler hides a held message for [`HOLD`] at most, so that it has a line of this time; and lines arrive late.
+/// The age of the oldest line about a held message: the handler hides it for [`HOLD`] at most, and then writes a line;
+/// and lines arrive late.
 pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
-/// The outcome of a recall, by messages.
+/// The outcome of a recall, in counts of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
     /// Those that return when they are due.
     pub recalled: u64,
-    /// The moment by which all of those are due; `None` if there is none.
+    /// The moment by which all of those are due; `None` if none was recalled.
     pub all_due: Option<Timestamp>,
-    /// Those that had left the queue.
+    /// Those that have left the queue.
     pub gone: u64,
     /// Those that were recalled before, or could have been.
     pub before: u64,
     /// Those that were sent again with a delay, and return within 15 minutes.
     pub moved: u64,
-    /// Those that return as soon by themselves.
+    /// Those that return as soon without a recall.
     pub soon: u64,
-    /// Those that could not be recalled, by the reason.
+    /// Those that could not be recalled, by reason.
     pub failed: BTreeMap<String, u64>,
 }
 
@@ -53,16 +54,17 @@ pub struct Recalled {
 struct Chosen {
     receipt_handle: String,
     due: Timestamp,
-    /// When it returns by itself.
+    /// The time when it returns without a recall.
     returns: Timestamp,
 }
 
-/// The time in which the lines about an entry's messages were written; `None`: as far back as an event can wait.
+/// The age of the oldest line about messages of an entry; `None` means as far back as an event can wait.
 fn lines_of(written: &Written) -> Option<Duration> {
     matches!(written, Written::Resume(..)).then_some(HELD_LINES)
 }
 
-/// Recalls the messages of the wanted events for what was written. The failure says what that still does by itself.
+/// Recalls the messages of the wanted events after an entry was written. A failure's text says what the entry still
+/// does without a recall.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
@@ -112,7 +114,7 @@ async fn choose(
             Err(NotRecalled::Before) => left.before += 1,
             Err(NotRecalled::Moved) => left.moved += 1,
             Err(NotRecalled::Soon) => left.soon += 1,
-            // The plan has named these.
+            // The plan has already named these.
             Err(_) => {}
         }
     }
@@ -120,8 +122,8 @@ async fn choose(
     Ok((chosen, left))
 }
 
-/// Waits until every copy of the handler has read an entry that was written at this moment. One that returns to a copy which has
-/// not would be hidden again for its old wait.
+/// Waits until every copy of the handler has read an entry that was written at this moment. A copy that has not read it
+/// would hide a returning message again for its old wait.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
     loop {
@@ -160,8 +162,8 @@ impl Recalled {
                 return Err(Failure::interrupted(""));
             }
             let now = operator.now();
-            // It took a while to read the log and to recall the messages before these. One that has returned meanwhile may be
-            // hidden for a call.
+            // Reading the log and recalling the previous messages took a while. A message that has returned meanwhile
+            // may be hidden for a call.
             let soon = now.saturating_add(RETURNS_SOON);
             let still: Vec<&Chosen> = some.iter().filter(|message| message.returns > soon).collect();
             self.soon += (some.len() - still.len()) as u64;
@@ -180,7 +182,7 @@ impl Recalled {
         Ok(())
     }
 
-    /// Counts an answer by what it means for the message.
+    /// Counts an answer by its meaning for the message.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;
@@ -282,7 +284,7 @@ mod tests {
         let done = serde_json::to_value(&requested).unwrap()["result"].take();
         assert_eq!((&done["recalled"], &done["gone"], &done["before"]), (&json!(3), &json!(1), &json!(0)));
         assert!(now.saturating_add(Duration::from_secs(98)) <= aws.time(), "every copy has read it");
-        // Each returns at the moment that the handler draws for it.
+        // Each message returns at the moment that the handler draws for it.
         let text = operator.account.aws.parameter(Sample::PAUSES).await.unwrap().unwrap().text;
         let pauses = Pauses::read(&text).unwrap();
         let request = pauses.retries().next().unwrap();
@@ -295,7 +297,7 @@ mod tests {
             aws.advance(Duration::from_secs(2));
             assert_eq!(visible(&aws), before + 1, "{due}");
         }
-        // They have no newer line, so a second request cannot know whether they were called.
+        // These messages have no newer line, so a second request cannot know whether they were called.
         let again = serde_json::to_value(retries.plan().await.unwrap()).unwrap();
         assert_eq!((&again["recalled"], &again["before"]), (&json!(0), &json!(4)));
     }
@@ -370,7 +372,7 @@ mod tests {
             (&written.request.keys[..], written.request.until),
             (&["k-1".into(), "k-2".into()][..], None)
         );
-        // Also what fails later is cancelled, so it is no mistake that nothing waits.
+        // The cancel also reaches later failures, so it is right to accept it although nothing waits.
         let later = RequestEvents { keys: vec!["k-9".into()], ..cancel.clone() };
         assert!(later.plan().await.unwrap().question().is_some());
         let many = RequestEvents { keys: vec!["k".into(); 21], ..cancel };
@@ -395,7 +397,7 @@ mod tests {
             "{said}"
         );
         assert!(said.ends_with("when its hiding ends: another request does not recall it"), "{said}");
-        // A later request cannot know that.
+        // A later request cannot know that the recall failed.
         let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("denied") };
         let value = serde_json::to_value(&requested).unwrap();
         assert_eq!((&value["before"], &value["result"]), (&json!(1), &json!(null)));

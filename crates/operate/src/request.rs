@@ -1,7 +1,8 @@
 //! Requests about waiting events: to retry them now, after a fix, or to cancel them.
 //!
-//! A request stands in the pauses' parameter, where the handler reads it, and is obeyed whenever it checks a message. Messages
-//! that stay hidden for longer are recalled. A cancelled event is dead-lettered, so it can still be redriven.
+//! A request is an entry in the pauses' parameter. The handler reads it there, and obeys it whenever it checks a
+//! message. Messages that stay hidden for longer are recalled. A cancelled event is dead-lettered, so it can still be
+//! redriven.
 //!
 //! | file | holds |
 //! |---|---|
@@ -41,21 +42,22 @@ use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::wanted::Wanted;
 
-/// An unanswered call is repeated after one to two hours.
+/// The longest hiding after an unanswered call, which is repeated after one to two hours.
 const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
-/// Requests that waiting events be retried now, or cancelled.
+/// Asks that waiting events be retried now, or cancelled.
 #[derive(Clone, Debug)]
 pub struct RequestEvents {
     /// The operator.
     pub operator: Operator,
-    /// The aim.
+    /// The action.
     pub ask: Ask,
-    /// Their function; `None` is every function.
+    /// The events' function; `None` means every function.
     pub function: Option<FunctionName>,
     /// Only events whose error type, class name or simple name matches this glob.
     pub error: Option<String>,
-    /// Only the events with these keys, at most [`MOST_KEYS`]. A cancel then also reaches what these events fail with later.
+    /// Only the events with these keys, at most [`MOST_KEYS`]. A cancel by key also reaches later failures of these
+    /// events.
     pub keys: Vec<String>,
     /// The reason.
     pub why: Option<String>,
@@ -64,15 +66,15 @@ pub struct RequestEvents {
 /// The plan of a request: the events that it reaches, and by when.
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestPlan {
-    /// `None` of a plan.
+    /// The request; `None` in a plan.
     requested: Option<RequestInForce>,
     #[serde(flatten)]
     reach: Reach,
-    /// Every message that the request can reach is checked within this time.
+    /// The time within which every message that the request can reach is checked.
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: Vec<Text>,
-    /// `None` of a plan, and if no message was to be recalled.
+    /// The result of the recall; `None` in a plan, and if no message was to be recalled.
     result: Option<Recalled>,
     #[serde(skip)]
     name: String,
@@ -82,10 +84,10 @@ pub struct RequestPlan {
     wanted: Wanted,
     #[serde(skip)]
     ask: Ask,
-    /// The moment from which the reach counts.
+    /// The moment that the plan counts from.
     #[serde(skip)]
     begin: Timestamp,
-    /// The log shows every event that waits, and none would be retried sooner.
+    /// The log shows every waiting event, and none would be retried sooner.
     #[serde(skip)]
     is_useless: bool,
     #[serde(skip)]
@@ -110,7 +112,8 @@ impl Change for RequestEvents {
         self.operator.interrupt.or(self.plan_of(deployment)).await
     }
 
-    /// The request is for whatever has failed by now, so no plan is out of date, and more may be recalled than was planned.
+    /// A request applies to all events that have failed by now, so no plan becomes outdated, and more messages may be
+    /// recalled than planned.
     async fn perform(&self, _: &RequestPlan) -> Performed<RequestPlan, Requested> {
         let plan = match self.plan().await {
             Ok(plan) => plan,
@@ -145,7 +148,7 @@ impl RequestEvents {
         if self.keys.len() > MOST_KEYS {
             return Err(Failure::refused(format!("a request names at most {MOST_KEYS} keys; make several")));
         }
-        // What would be refused is refused before the log is read.
+        // A request that would be refused is refused before the log is read.
         let pauses = parameter.read().await?.0;
         let written = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
         let pauses = written.added_to(&pauses).fitted(begin)?.0;
@@ -163,7 +166,7 @@ impl RequestEvents {
         let unknown = if is_complete { Duration::ZERO } else { longest_hiding(&policies, &target) };
         let hidden = reach.hidden.max(unknown);
         let mut notes = reading.notes_on_all(begin);
-        // What is cancelled needs no call, so no pause holds it.
+        // A cancelled event needs no call, so no pause holds it.
         let pause = holding(&pauses, &target, begin).filter(|_| self.ask != Ask::Cancel);
         notes.extend(pause.map(|pause| paused_note(pause, &deployment)));
         Ok(RequestPlan {
@@ -176,7 +179,7 @@ impl RequestEvents {
             target,
             ask: self.ask,
             begin,
-            // A cancel by key also reaches what fails later.
+            // A cancel by key also reaches later failures.
             is_useless: is_complete
                 && !reach.brings_forward
                 && (self.ask != Ask::Cancel || self.keys.is_empty()),
@@ -186,8 +189,8 @@ impl RequestEvents {
         })
     }
 
-    /// The request at this moment, which ends once every message that is hidden for this long has been checked. A cancel by key
-    /// stays for as long as any request may.
+    /// The request, made at this moment. It ends once every message that is hidden for this long has been checked. A
+    /// cancel by key stays for as long as any request may.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
         let request = Request {
             target,
@@ -213,7 +216,7 @@ impl RequestEvents {
         }
     }
 
-    /// Writes the request. Returns also the ended pauses that had to leave the parameter.
+    /// Writes the request. Also returns the ended pauses that had to leave the parameter.
     async fn write(&self, plan: &RequestPlan) -> Result<(Written, Vec<Pause>), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
@@ -226,7 +229,7 @@ impl RequestEvents {
     }
 }
 
-/// The time over which retries are spread, unless somebody says otherwise.
+/// The default time over which retries are spread.
 pub const DEFAULT_WITHIN: Duration = Duration::from_secs(600);
 
 /// Reads the time over which retries are spread.
@@ -280,14 +283,14 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest that a message of these functions may be hidden, where the log does not show it: the longest ceiling of a
-/// policy that can be theirs, or the two hours of an unanswered call.
+/// The longest time that a message of these functions may be hidden, where the log does not show it: the longest
+/// ceiling of any policy that may apply to them, or the two hours of an unanswered call.
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {
         PauseTarget::All => true,
         PauseTarget::Functions(function) => {
             let arn = function.to_string();
-            // The entry of a qualifier is about a part of the function.
+            // An entry with a qualifier is for a part of the function.
             let qualifier = entry.pattern().rsplit(':').next().unwrap_or_default();
             entry.is_about(&arn) || entry.is_about(&format!("{arn}:{qualifier}"))
         }
@@ -297,7 +300,7 @@ fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     ceilings.fold(LONGEST_UNANSWERED, Duration::max)
 }
 
-/// The pause that holds what is retried.
+/// The pause that holds the requested retries.
 fn holding<'p>(pauses: &'p Pauses, target: &PauseTarget, now: Timestamp) -> Option<&'p Pause> {
     let holds = |pause: &&Pause| match target {
         PauseTarget::All => pause.is_active(now),
@@ -323,7 +326,7 @@ fn paused_note(pause: &Pause, deployment: &Deployment) -> Text {
 }
 
 impl Plan for RequestPlan {
-    /// The request is for whatever has failed so far, so the number of events does not change it.
+    /// The request applies to all events that have failed so far, so their number does not change its identity.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, &self.wanted.error, &self.wanted.keys))
     }
@@ -374,7 +377,7 @@ impl Answer for Requested {
 }
 
 impl Requested {
-    /// Watches the retries that the request brings about. `None` if the log does not say which events wait.
+    /// A watch on the retries that the request brings about; `None` if the log does not show which events wait.
     pub fn watch(&self) -> Option<Watch> {
         let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
         let end = requested.as_ref()?.until;
@@ -409,7 +412,7 @@ pub(crate) mod tests {
         (aws, operator)
     }
 
-    /// A line of the handler's log about an event of `orders`.
+    /// Writes a line into the handler's log about an event of `orders`.
     pub(crate) fn writes(aws: &SimulatedAws, key: &str, fields: Value) {
         let now = aws.time();
         let mut line = json!({"timestamp": now, "key": key, "target": function_arn("orders")});
@@ -418,7 +421,7 @@ pub(crate) mod tests {
         aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(now, "s", line);
     }
 
-    /// A copy that moves on, which the handler checks every 15 minutes.
+    /// Logs a copy that moves on, which the handler checks every 15 minutes.
     pub(crate) fn moves(aws: &SimulatedAws, key: &str) {
         let due = aws.time().saturating_add(Duration::from_secs(30_000));
         writes(aws, key, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 900}));
@@ -531,7 +534,7 @@ pub(crate) mod tests {
         assert!(useless.end.is_ok());
         let lines = useless.layout.0.len();
         assert_eq!(useless.layout.0[lines - 1], crate::layout::Block::Line("Nothing was requested.".into()));
-        // Something waits that the log does not show.
+        // A message waits that the log does not show.
         aws.queue(Sample::RETRY_QUEUE).send(NOW, Duration::ZERO, crate::aws::NewMessage::default());
         assert!(planned().await.question.is_some());
     }

@@ -1,4 +1,4 @@
-//! The end of a pause: what it held is recalled, and its function's retries go out again, spread over time.
+//! The end of a pause: held messages are recalled, and the function's retries resume, spread over time.
 
 use std::time::Duration;
 
@@ -29,25 +29,25 @@ use crate::waiting::wanted::Wanted;
 pub struct ResumeRetries {
     /// The operator.
     pub operator: Operator,
-    /// The function, as its pause names it; `None` is the pause of every function.
+    /// The function, as its pause names it; `None` means the pause of every function.
     pub function: Option<FunctionName>,
-    /// The time over which held events return; `None` is the pause's own spread, or by default its length, at most
+    /// The time over which held events return. `None` means the pause's own spread, by default its length, at most
     /// [`DEFAULT_SPREAD`].
     pub spread: Option<Duration>,
 }
 
-/// The plan to end a pause: those that are open.
+/// The plan to end a pause: the open pauses.
 #[derive(Clone, Debug, Serialize)]
 pub struct ResumePlan {
     ended: Vec<OpenPause>,
     still_paused_by: Vec<OpenPause>,
-    /// Older pauses that left the parameter for want of room; of a plan, none.
+    /// Older pauses that had to leave the full parameter; empty in a plan.
     forgotten: Vec<OpenPause>,
     spread_seconds: u64,
     noticed_within_seconds: Option<u64>,
-    /// The events that are held; `None` if the handler's log cannot be read.
+    /// The held events; `None` if the handler's log cannot be read.
     held: Option<Reach>,
-    /// `None` of a plan, and if no message was to be recalled.
+    /// The result of the recall; `None` in a plan, and if no message was to be recalled.
     result: Option<Recalled>,
     #[serde(skip)]
     unknown: Option<Text>,
@@ -109,7 +109,7 @@ impl Change for ResumeRetries {
     }
 
     async fn perform(&self, plan: &ResumePlan) -> Performed<ResumePlan, Resumed> {
-        // More may be held than when the question was asked.
+        // More events may be held than when the question was asked.
         let held = match self.plan().await {
             Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
             Ok(now) => now.held,
@@ -136,7 +136,7 @@ impl Change for ResumeRetries {
 }
 
 impl ResumeRetries {
-    /// The events that the pauses of the target hold, once they are closed as this document has it.
+    /// The events that the target's pauses hold, once they are closed as in this document.
     async fn held(&self, deployment: &Deployment, closed: &Pauses, now: Timestamp) -> Result<Reach, Failure> {
         let end = now.rounded_up_to_secs();
         let target = pauses::target(deployment, self.function.as_ref())?;
@@ -153,7 +153,7 @@ impl ResumeRetries {
         Wanted { functions: self.function.iter().cloned().collect(), ..Wanted::default() }
     }
 
-    /// Closes the open pauses. Returns their end, and the ended pauses that had to leave the parameter.
+    /// Closes the open pauses. Returns the moment of their end, and the ended pauses that had to leave the parameter.
     async fn close(&self, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
@@ -184,7 +184,7 @@ fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPaus
 }
 
 impl ResumePlan {
-    /// A failure if another pause still covers the function.
+    /// Fails if another pause still covers the function.
     fn still_covered(&self) -> Result<(), Failure> {
         let Some(still) = self.still_paused_by.first() else { return Ok(()) };
         let by = still.by.as_deref().unwrap_or("somebody");
@@ -197,7 +197,7 @@ impl ResumePlan {
         ]))
     }
 
-    /// When the held events come back that were not recalled.
+    /// The time when held events return that were not recalled.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);
@@ -208,7 +208,7 @@ impl ResumePlan {
         })
     }
 
-    /// What waits for its backoff does not come back with the end of a pause.
+    /// An offer to retry: events that wait for their backoff do not return with the end of a pause.
     fn offer_to_retry(&self) -> Option<Text> {
         let which = self.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
         let retry = self.deployment.command(CommandName::Retry, [&*which, "--dry-run"]);
@@ -311,7 +311,7 @@ mod tests {
         let fix = "nothing is retried: `comeback doctor --short --stack shop` names the fix.";
         assert!(stopped.ends_with(fix), "{stopped}");
         deployment.mapping = Some(Mapping::sample());
-        // 38 s and 1,344 s.
+        // The sum of 38 s and 1,344 s.
         let others = "Held events that are not recalled are checked within 24 minutes.";
         assert_eq!(said(&deployment), others);
         let recalled = Reach { found: 3, recalled: 3, ..Reach::default() };

@@ -1,9 +1,9 @@
-//! Foreign text made harmless: what a terminal would obey is escaped.
+//! Escaping foreign text, so that a terminal obeys none of it.
 
 use std::borrow::Cow;
 
-/// Returns true for a character that a terminal obeys instead of showing it: control characters, and those that turn the direction of the
-/// text around them. A tab is harmless.
+/// Returns true for a character that a terminal obeys instead of showing it: control characters, and those that change
+/// the direction of the text around them. A tab is harmless.
 fn is_obeyed(character: char) -> bool {
     (character.is_control() && character != '\t')
         || matches!(
@@ -12,7 +12,7 @@ fn is_obeyed(character: char) -> bool {
         )
 }
 
-/// A text that may come from anywhere, on one line: what a terminal would obey is escaped, as in `\u{1b}`.
+/// A text from anywhere, on one line, with everything escaped that a terminal would obey, as in `\u{1b}`.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return text.into();
@@ -24,7 +24,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// [`shown_lines`] of a whole page, which is returned as it is if nothing in it is obeyed.
+/// [`shown_lines`] for a whole page, which is returned as it is if it contains nothing to escape.
 pub fn shown_page(page: String) -> String {
     if page.contains(|character| is_obeyed(character) && character != '\n') {
         shown_lines(&page)
@@ -33,18 +33,18 @@ pub fn shown_page(page: String) -> String {
     }
 }
 
-/// [`shown`] of each line of a text.
+/// [`shown`] for each line of a text.
 pub fn shown_lines(text: &str) -> String {
     text.split('\n').map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// JSON with the same values, in which everything that a terminal would obey is escaped as JSON does it. serde_json leaves
-/// DEL, U+0080 to U+009F and bidirectional controls as they are.
+/// JSON with the same values, in which everything that a terminal would obey is escaped in JSON's way. serde_json
+/// leaves DEL, U+0080 to U+009F and bidirectional controls as they are.
 pub fn shown_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
         match character {
-            // White space between values: within a string, JSON escapes it.
+            // A line break between values stays: within a string, JSON escapes it.
             '\n' => shown.push('\n'),
             '\r' => {}
             _ if is_obeyed(character) => shown.push_str(&format!("\\u{:04x}", u32::from(character))),
@@ -58,7 +58,7 @@ pub fn shown_json(json: &str) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// Sets the title, clears the screen, deletes, and turns the text around.
+    /// A text that sets the title, clears the screen, deletes, and turns the text around.
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 

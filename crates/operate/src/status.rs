@@ -28,21 +28,21 @@ use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::quoted;
 
-/// CloudWatch has a new point each minute, and bills each read.
+/// The least time between two reads of CloudWatch, which has a new point each minute and bills each read.
 const METRICS_AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// Title of the count of hidden and delayed messages.
+/// The title of the count of hidden and delayed messages.
 pub const WAITING: &str = "Waiting";
-/// Title of the count of visible messages.
+/// The title of the count of visible messages.
 pub const DUE: &str = "Due";
-/// Title of the count of dead-letters.
+/// The title of the count of dead-letters.
 pub const DEAD_LETTERS: &str = "Dead-letters";
-// Titles of the parts that may be denied alone.
+// Titles of the parts that a missing permission may hide alone.
 const OLDEST: &str = "Oldest";
 const LAST_HOUR: &str = "Last hour";
 const ALARMS: &str = "Alarms";
 const HISTORY: &str = "History";
 
-/// The state of a deployment. Every count of SQS's is approximate, and right only a minute after the last change.
+/// The state of a deployment. All counts of SQS's are approximate, and right only a minute after the last change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
     handler: String,
@@ -53,7 +53,7 @@ pub struct Status {
     refused_settings: Vec<String>,
     /// The messages of the retry queue.
     pub retry_queue: Depth,
-    /// `HIDE_UP_TO`; `None` without a limit, or if the handler refuses its settings.
+    /// `HIDE_UP_TO`; `None` means no limit, or that the handler refuses its settings.
     hide_up_to: Option<u64>,
     /// The entries of `POLICIES`; empty if the handler refuses its settings.
     policies: Vec<OwnPolicy>,
@@ -65,30 +65,30 @@ pub struct Status {
     pub pauses: Option<Vec<OpenPause>>,
     /// The retry requests in force; `None` as for the pauses.
     requests: Option<Vec<RequestInForce>>,
-    /// The reason why they could not be read.
+    /// The reason why the pauses could not be read.
     pauses_problem: Option<String>,
     /// A sentence about the pauses' parameter, if it is nearly full.
     pauses_nearly_full: Option<String>,
     last_hour: LastHour,
-    /// `None` unless it was asked for.
+    /// The recent counts; `None` unless asked for.
     pub history: Option<History>,
     alarms: Vec<Alarm>,
-    /// The parts that could not be read: during an incident, the rest still matters.
+    /// The failures of parts that could not be read: during an incident, the rest still matters.
     #[serde(skip)]
     unread: Unread,
     #[serde(skip)]
     deployment: Deployment,
-    /// When CloudWatch was asked.
+    /// The time when CloudWatch was read.
     #[serde(skip)]
     metrics_read: Timestamp,
 }
 
-/// A policy that functions have instead of the stack's.
+/// A policy that functions have in place of the stack's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
     /// The functions as the entry names them.
     functions: String,
-    /// Its values, by variable. Everything else is the stack's.
+    /// Its values, by variable. All others are the stack's.
     settings: BTreeMap<String, String>,
 }
 
@@ -106,8 +106,8 @@ struct MappingState {
     maximum_concurrency: Option<i32>,
 }
 
-/// Reads the state of a deployment. `before` is the state that was read last, if there is one. The dead-letters are received
-/// again only if their number has changed since, and CloudWatch's metrics are read only after a minute.
+/// Reads the state of a deployment. `before` is the last state that was read, if any: dead-letters are received again
+/// only if their number has changed since, and CloudWatch's metrics are read again only after a minute.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub async fn status(
     with_history: bool,
     before: Option<&Status>,
 ) -> Result<Status, Failure> {
-    // Settings and mappings change while one watches.
+    // Settings and mappings may change while an operator watches.
     let deployment = operator.deployment().await?;
     let read = Status::read(&operator.account, deployment, with_history, before);
     operator.interrupt.or(read).await
@@ -199,7 +199,7 @@ impl Status {
         }
     }
 
-    /// The reason why nothing is retried, or why nobody knows what is paused; `None` if retries run.
+    /// The reason why nothing is retried, or why the pauses are unknown; `None` if retries run.
     fn why_stopped(&self) -> Option<String> {
         let stopped = self.deployment.stopped().map(|why| why.to_string());
         stopped.or_else(|| self.pauses_problem.as_ref().map(|_| "the pauses are unreadable".into()))
@@ -234,7 +234,7 @@ impl Answer for Status {
     }
 }
 
-/// `None` without a limit.
+/// The limit of `HIDE_UP_TO`; `None` without a limit.
 fn hide_up_to(policies: &Policies) -> Option<u64> {
     match policies.stack().settings().hide_up_to {
         HideUpTo::UpTo(limit) => Some(limit),
@@ -271,7 +271,7 @@ impl Metrics {
 /// The failures of parts that could not be read, by the titles of their lines.
 type Unread = BTreeMap<&'static str, Failure>;
 
-/// The value. If it could not be read: the default, with the failure in `unread`.
+/// The value, or the default if it could not be read; then `unread` gets the failure.
 fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread: &mut Unread) -> T {
     value.unwrap_or_else(|failure| {
         unread.insert(title, failure);
@@ -279,8 +279,8 @@ fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread:
     })
 }
 
-/// The oldest dead-letter seen. CloudWatch's own age leaves out dead-letters that were received three
-/// times, so it is taken from the dead-letters.
+/// The oldest dead-letter seen. CloudWatch's own age leaves out dead-letters that were received three times, so it is
+/// taken from the dead-letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct OldestDeadLetter {
     /// When it was sent to the queue. SQS deletes it 14 days later.
@@ -290,11 +290,11 @@ struct OldestDeadLetter {
     is_exact: bool,
 }
 
-/// Each receives ten dead-letters at most.
+/// The number of receives, of up to ten dead-letters each.
 const RECEIVES: usize = 10;
 
-/// Receives up to a hundred dead-letters, and hides none of them. Returns when the oldest was sent, and true if all were
-/// seen.
+/// Receives up to a hundred dead-letters, and hides none of them. Returns the time when the oldest was sent, and true
+/// if all were seen.
 async fn oldest_dead_letter(
     account: &Account,
     queue: &Queue,

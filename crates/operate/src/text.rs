@@ -1,7 +1,7 @@
-//! Text for people, whose functions, events, moments and suggested commands are values.
+//! Text for people, with functions, events, moments and suggested commands as values.
 //!
-//! A terminal draws a text as [`Display`](fmt::Display) writes it, in colour; a page makes links and buttons of its spans. So
-//! neither has to find them in prose.
+//! A terminal draws a text as [`Display`](fmt::Display) writes it, in colour; a page makes links and buttons of its
+//! spans. So neither has to find them in prose.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::command::Command;
 
-/// A text in spans.
+/// A text, made of spans.
 ///
 /// ```
 /// use comeback_operate::{Command, CommandName, text, text::quoted};
@@ -36,7 +36,7 @@ pub struct Span {
 pub enum Piece {
     /// Plain words.
     Words(String),
-    /// A function: as the text names it, and as a command would.
+    /// A function, as the text names it and as a command would.
     Function {
         /// As the text names it.
         shown: String,
@@ -45,7 +45,7 @@ pub enum Piece {
     },
     /// An event, by its key.
     Event(String),
-    /// A moment: as the text writes it, and the moment itself.
+    /// A moment, with its wording in the text.
     Moment {
         /// As the text writes it, such as `2m 5s ago`.
         shown: String,
@@ -58,24 +58,24 @@ pub enum Piece {
     Shell(String, Quotes),
 }
 
-/// The surroundings of a command: backquotes within a sentence, or none.
+/// The quotes around a command: backquotes within a sentence, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quotes {
-    /// Within a sentence.
+    /// Backquotes, as within a sentence.
     Backquotes,
-    /// By itself.
+    /// None, as for a command by itself.
     Bare,
 }
 
 /// The tone of a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
-    /// As any text.
+    /// The tone of ordinary text.
     #[default]
     Plain,
     /// All is well.
     Good,
-    /// It needs a look.
+    /// Something needs a look.
     Warning,
     /// Something is wrong.
     Bad,
@@ -88,14 +88,14 @@ impl Text {
         Self(spans.map(|span| Span { tone: span.tone.max(tone), ..span }).collect())
     }
 
-    /// This text, and another behind it.
+    /// This text, followed by another.
     #[must_use]
     pub fn and(mut self, more: impl Into<Self>) -> Self {
         self.push(more);
         self
     }
 
-    /// Adds a text behind this one.
+    /// Adds a text at the end.
     pub fn push(&mut self, more: impl Into<Self>) {
         self.0.extend(more.into().0);
     }
@@ -112,17 +112,17 @@ impl Text {
         all
     }
 
-    /// Its parts, in their order.
+    /// Its spans, in order.
     pub fn spans(&self) -> &[Span] {
         &self.0
     }
 
-    /// The strongest tone of its parts.
+    /// The strongest tone of its spans.
     pub fn tone(&self) -> Tone {
         self.0.iter().map(|span| span.tone).max().unwrap_or_default()
     }
 
-    /// Returns true without any character.
+    /// Returns true if the text has no characters.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|span| matches!(&span.piece, Piece::Words(words) if words.is_empty()))
     }
@@ -183,7 +183,7 @@ impl From<&Text> for Text {
     }
 }
 
-/// A command of ours, by itself.
+/// The command, by itself.
 impl From<Command> for Text {
     fn from(command: Command) -> Self {
         Piece::Command(command, Quotes::Bare).into()
@@ -197,7 +197,7 @@ impl From<Timestamp> for Text {
     }
 }
 
-/// A command of ours between backquotes, as within a sentence.
+/// A command of ours in backquotes, as within a sentence.
 pub fn quoted(command: Command) -> Text {
     Piece::Command(command, Quotes::Backquotes).into()
 }
@@ -207,7 +207,7 @@ pub fn shell(command: impl Into<String>) -> Text {
     Piece::Shell(command.into(), Quotes::Bare).into()
 }
 
-/// A text of the given parts: words, commands, moments, texts.
+/// Makes a text of the given parts: words, commands, moments, texts.
 #[macro_export]
 macro_rules! text {
     ($($part:expr),* $(,)?) => {{

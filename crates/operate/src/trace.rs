@@ -1,4 +1,4 @@
-//! One event's life as a timeline, from the handler's log and those of its targets.
+//! An event's life as a timeline, from the handler's log and those of its targets.
 //!
 //! | file | holds |
 //! |---|---|
@@ -33,21 +33,21 @@ use crate::trace::logs::{Invocation, Logs};
 use crate::trace::sentence::sentence;
 use crate::trace::story::{End, Happened, Step, Story};
 
-/// One event's life, as far as the logs show it.
+/// An event's life, as far as the logs show it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trace {
     /// The handler's lines about it, in order.
     #[serde(flatten)]
     pub story: Story,
-    /// Its invocations in the target's log, in their order: the last one, or all of them with their lines.
+    /// Its invocations in the targets' logs, in order: the last one, or all of them with their lines.
     pub invocations: Vec<Invocation>,
-    /// The pauses of its function; `None` if they are not known, or if the event does not wait.
+    /// The pauses of its function; `None` if they are unknown, or if the event does not wait.
     pub pause: Option<InForce>,
-    /// The reason why they are not known, if the event waits.
+    /// The reason why the pauses are unknown, if the event waits.
     pub pause_unknown: Option<String>,
-    /// Its fate, if its function is not on the allow-list; `None` also if it does not wait.
+    /// Its fate, if it waits and its function is not on the allow-list.
     pub not_allowed: Option<Unlisted>,
-    /// When it was read.
+    /// The time of the reading.
     #[serde(skip)]
     pub now: Timestamp,
     /// The deployment that retries it.
@@ -66,11 +66,11 @@ pub struct TraceOptions {
     pub since: Duration,
 }
 
-/// Finds an event and its life.
+/// Finds an event, and reads its life.
 ///
 /// # Errors
 ///
-/// If nothing is known of it, or the handler's log cannot be read.
+/// If no line names the id, or the handler's log cannot be read.
 pub async fn trace(operator: &Operator, options: &TraceOptions) -> Result<Trace, Failure> {
     let now = operator.now();
     let deployment = operator.deployment().await?;
@@ -117,7 +117,7 @@ impl Trace {
             true => in_force(account, deployment, &story.target, now).await.map(Some),
             false => Ok(None),
         };
-        // The log is known even if the pauses cannot be read.
+        // The log is shown even if the pauses cannot be read.
         let pause_unknown = pause.as_ref().err().map(ToString::to_string);
         let policies = deployment.policies().ok().filter(|_| waits);
         let not_allowed = policies.and_then(|policies| Unlisted::of(&policies, &story.target));
@@ -144,14 +144,14 @@ impl Trace {
         )
     }
 
-    /// The remark that its pauses are not known, if it waits and they are not.
+    /// The remark that its pauses are unknown, if it waits.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;
         Some(format!("Unknown whether its function is paused now: {why}").into())
     }
 
     fn moment(&self, step: &Step) -> Moment {
-        // The log of an attempt stands below its start, or below its failure if the handler did not start it.
+        // The log of an attempt stands below its start, or below its failure if the handler did not start the attempt.
         let id = match step.happened {
             Happened::Failed if step.attempt() > 0 => None,
             _ => step.request_id(),
@@ -239,7 +239,8 @@ pub(crate) mod tests {
         Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None, now, deployment }
     }
 
-    /// An account whose handler logged these lines about event `k-1` at these seconds, 64 s after the first.
+    /// An account whose handler logged these lines about event `k-1` at these seconds; its clock is 64 s past the
+    /// first.
     fn account(lines: &[(u64, Value)]) -> SimulatedAws {
         let aws = Sample { is_attached: true, ..Sample::new(at(64)) }.build();
         for (second, fields) in lines {

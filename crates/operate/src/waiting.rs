@@ -1,4 +1,4 @@
-//! The waiting events: why each waits, and until when.
+//! The waiting events: why and until when each waits.
 //!
 //! SQS cannot list a queue, and shows nothing of a hidden message. The handler's log is the only index.
 //!
@@ -36,9 +36,9 @@ pub struct WaitingOptions {
     pub wanted: Wanted,
     /// Only events whose next retry is due within this time.
     pub due_within: Option<Duration>,
-    /// List the events one by one, at most this many; `None` only counts them.
+    /// The most events to list one by one; `None` only counts them.
     pub list: Option<usize>,
-    /// Lines of the log written in this time; `None`: as far back as an event can wait.
+    /// Read lines of the log that were written in this time; `None` means as far back as an event can wait.
     pub since: Option<Duration>,
 }
 
@@ -72,7 +72,7 @@ pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Wai
     Ok(Waiting { reading, unmatched: unmatched.map(Text::from), options, now })
 }
 
-/// The note on an error glob that matches none of the waiting events. `errors` are theirs.
+/// The note on an error glob that matches no waiting event. `errors` are those of the waiting events.
 pub fn no_error_matches(glob: &str, errors: &str) -> String {
     format!("no event has an error that matches {glob}; the errors are: {errors}")
 }
@@ -81,7 +81,7 @@ impl Waiting {
     /// The answer.
     pub fn report(&self) -> Report<'_> {
         let Self { reading, options, now, unmatched } = self;
-        // The log was read with the filter, so that only the time is left to filter by.
+        // The log was read with the filter, so only the due time is left to filter by.
         let listing = Listing {
             wanted: Wanted::default(),
             by: options.due_within.map(|within| now.saturating_add(within)),

@@ -1,4 +1,5 @@
-//! The edits of `comeback pause` and `comeback resume`, and what they refuse. `now` is the command's own clock.
+//! The edits of `comeback pause` and `comeback resume`, and the reasons to refuse them. `now` is the command's own
+//! clock.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use crate::durations;
 use crate::failure::Failure;
 use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 
-/// What the flags of `comeback pause` name; `None` stays as it is, or is the default of a new pause.
+/// The terms that the flags of `comeback pause` set. `None` leaves a term as it is, or at the default of a new pause.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Its end.
@@ -19,17 +20,17 @@ pub struct Wanted {
     pub why: Option<String>,
 }
 
-/// When a pause ends automatically.
+/// The automatic end of a pause.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
     /// At this moment.
     At(Timestamp),
-    /// Counted from the answer to the question.
+    /// After this time, counted from the answer to the question.
     After(Duration),
 }
 
 impl Wanted {
-    /// The target's pause as it will be: `open` as this changes it, or a new one that the operator `by` opens.
+    /// The target's pause as it will be: `open` with these changes, or a new one that the operator `by` opens.
     pub fn pause(
         &self,
         target: &PauseTarget,
@@ -70,7 +71,7 @@ impl Wanted {
     }
 }
 
-/// The spread of a pause with this end, unless an operator chooses one: as long as the pause, at most [`DEFAULT_SPREAD`].
+/// The default spread of a pause with this end: as long as the pause, at most [`DEFAULT_SPREAD`].
 fn default_spread(pause: &Pause, end: Option<Timestamp>) -> Duration {
     end.map_or(DEFAULT_SPREAD, |end| Duration::from_secs(end.since(pause.from).as_secs()).min(DEFAULT_SPREAD))
 }
@@ -80,7 +81,7 @@ fn chosen_spread(pause: &Pause) -> Option<Duration> {
     (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
 }
 
-/// The spread of a pause that is ended at this moment, unless the operator chooses another.
+/// The spread of a pause that ends at this moment, unless the operator chooses another.
 pub fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
     chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }
@@ -98,7 +99,7 @@ pub fn read_reason(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 ///
-/// If it is no duration, or 0.
+/// If the text is not a duration, or is 0.
 pub fn read_length(text: &str) -> Result<Duration, String> {
     match durations::read(text)? {
         Duration::ZERO => Err("must be longer than 0".into()),
@@ -138,7 +139,7 @@ pub fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// The target's pauses that are not over. The commands leave one at most.
+/// The target's pauses that are not over. The commands leave at most one.
 pub fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,
@@ -147,15 +148,15 @@ pub fn open_of<'p>(
     pauses.iter().filter(move |pause| pause.target == *target && !pause.is_over(now))
 }
 
-/// The pauses with this one instead of the one that is open for its target.
+/// The pauses, with this one in place of the target's open pause.
 pub fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
     pauses.with(others.chain([pause]).cloned())
 }
 
-/// Ends the open pauses of a target now, rounded up to a second. One that has not begun is removed.
+/// Ends the open pauses of a target now, rounded up to a second. A pause that has not begun is removed.
 pub fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
-    // Rounded down, it would end before the latest event that it has held.
+    // If it were rounded down, the pause would end before the latest event that it has held.
     let end = now.rounded_up_to_secs();
     let close = |pause: &Pause| match pause {
         pause if pause.target != *target || pause.is_over(now) => Some(pause.clone()),

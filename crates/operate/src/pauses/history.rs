@@ -1,4 +1,4 @@
-//! Who paused what, and when: the parameter's own history. SSM keeps its last hundred versions.
+//! The history of the pauses: who paused what, and when. SSM keeps the last hundred versions of their parameter.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::layout::{Layout, Table};
 use crate::pauses::target_name;
 use crate::text::Text;
 
-/// A change of a pause by somebody.
+/// A change of a pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
     at: Timestamp,
@@ -34,11 +34,11 @@ enum What {
     Paused,
     Changed,
     Resumed,
-    /// Nobody knows what was paused from then on.
+    /// The pauses from then on are unknown.
     Unreadable,
 }
 
-/// The oldest entry first. Empty while there is no parameter.
+/// The entries, the oldest first; empty while the parameter does not exist.
 pub async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
     Ok(entries(&account.aws.parameter_history(name).await?))
 }
@@ -54,8 +54,8 @@ pub fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
-/// What each version changed of the open pauses. Versions before the first are forgotten, so nobody knows what it changed
-/// unless it is the parameter's first.
+/// The changes that each version made to the open pauses. Versions before the first one are gone, so its own changes
+/// are unknown unless it is the parameter's first version.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {
@@ -73,7 +73,7 @@ fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
             entries.push(entry(What::Unreadable, None));
             continue;
         };
-        // An open pause has a name beside it. Its end is by its operator's clock, and the version's time by SSM's.
+        // Only an open pause has a name beside it. Its end is by its operator's clock, and the version's time by SSM's.
         let is_open = |pause: &Pause| pause.by.is_some() && !pause.is_over(at);
         let open: Vec<Pause> = pauses.iter().filter(|pause| is_open(pause)).cloned().collect();
         let is_known = version.number == 1 || !std::ptr::eq(version, &versions[0]);
@@ -165,7 +165,7 @@ mod tests {
         let paused = Pauses::default().with([pause(&target, None)]);
         let both = edits::with(&paused, &pause(&PauseTarget::All, Some(at(60))), at(10));
         let changed = edits::with(&both, &pause(&target, Some(at(500))), at(70));
-        // By a clock that is ahead of SSM's.
+        // This end is by a clock that is ahead of SSM's.
         let resumed = edits::closed(&changed, &target, Duration::ZERO, at(95));
         let versions = [
             version(1, 0, "anna", paused.write()),
@@ -182,7 +182,7 @@ mod tests {
             entries(versions).iter().map(said).collect::<Vec<_>>()
         };
         let entry = |by: &str, what, of: &str, until| (by.to_owned(), what, of.to_owned(), until);
-        // The end that was planned for every function's has come, and nobody did that.
+        // The pause of every function came to its planned end, so nobody resumed it.
         let expected = [
             entry("anna", What::Paused, "orders", None),
             entry("ben", What::Paused, "*", Some(at(60))),

@@ -1,4 +1,5 @@
-//! The pauses that are in force for a function. The handler's log only says what they were when it last checked an event.
+//! The pauses that are in force for a function. The handler's log only has those that were in force when it last
+//! checked an event.
 
 use std::time::Duration;
 
@@ -11,21 +12,21 @@ use serde::Serialize;
 pub enum InForce {
     /// It is paused.
     Paused {
-        /// Its planned end; `None` until somebody resumes it.
+        /// Its planned end; `None` means until somebody resumes it.
         until: Option<Timestamp>,
     },
     /// It is not paused.
     NotPaused {
-        /// What its last pause held is due again by then.
+        /// The time by which everything that its last pause held is due again.
         back_by: Option<Timestamp>,
     },
 }
 
 impl InForce {
-    /// `noticed` is how long the handler may take to notice the end of a pause.
+    /// The state at `now`. `noticed` is the longest time that the handler may take to notice the end of a pause.
     pub fn of(pauses: &Pauses, function_arn: &str, noticed: Duration, now: Timestamp) -> Self {
         let all = || pauses.of_function(function_arn);
-        // The one that ends last; without a planned end, later than any other.
+        // The pause that ends last. One without a planned end is later than any other.
         let last = all()
             .filter(|pause| pause.is_active(now))
             .max_by_key(|pause| (pause.until.is_none(), pause.until));
@@ -36,7 +37,7 @@ impl InForce {
         }
     }
 
-    /// Returns true if a pause holds a retry that is due at this moment. `None` is an unknown one.
+    /// Returns true if a pause holds a retry that is due at this moment; `None` means that the moment is unknown.
     pub fn holds(self, due: Option<Timestamp>) -> bool {
         match self {
             Self::Paused { until } => due.zip(until).is_none_or(|(due, until)| due < until),

@@ -1,4 +1,4 @@
-//! The list of open pauses and requests, with who made them and why.
+//! The list of open pauses and requests, with their authors and reasons.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ pub struct Listing {
     history: Option<Vec<Entry>>,
     #[serde(skip)]
     handler: String,
-    /// The reason why they could not be read. Who wrote them is in the history.
+    /// The reason why the pauses could not be read. The history shows who wrote them.
     #[serde(skip)]
     unreadable: Option<Failure>,
 }
 
-/// Lists the open pauses and requests, with the parameter's history if that is asked for.
+/// Lists the open pauses and requests, with the parameter's history if asked for.
 ///
 /// # Errors
 ///

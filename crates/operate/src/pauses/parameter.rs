@@ -1,4 +1,4 @@
-//! The SSM parameter that holds the pauses, which is edited so that no other operator's edit is lost.
+//! The SSM parameter that holds the pauses. An edit never loses another operator's.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::pauses::history;
 
-/// Reads the pauses as the handler does: without a parameter nothing is paused. `None` if the handler reads no pauses.
+/// Reads the pauses as the handler does: without the parameter, nothing is paused. `None` if the handler reads no
+/// pauses.
 pub async fn read_pauses(account: &Account, deployment: &Deployment) -> Result<Option<Pauses>, Failure> {
     let Some(name) = deployment.pauses() else { return Ok(None) };
     Ok(Some(read_parameter(account, name).await?.0))
@@ -29,8 +30,8 @@ pub async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i6
     }
 }
 
-/// Why the pauses are unreadable, and the fix: the version to put back. What a later version of Comeback wrote must not be
-/// lost.
+/// The failure for unreadable pauses, with the fix: the version to put back. A document that a later version of
+/// Comeback wrote must not be lost.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -51,7 +52,8 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
 /// The remedy for a document that a newer version wrote.
 pub const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
-/// The command that writes a version of the pauses again, or none. `flags` lead to its account and region.
+/// The command that writes a version of the pauses again, or an empty document. `flags` direct it to an account and
+/// region.
 pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     let value = match version {
         Some(version) => {
@@ -65,10 +67,10 @@ pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     aws(flags, format!("ssm put-parameter --name {parameter} --type String --overwrite --value {value}"))
 }
 
-/// Size in bytes at which `status` and `doctor` begin to warn.
+/// The size in bytes from which `status` and `doctor` warn.
 const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
 
-/// How full the parameter is, if it is nearly full.
+/// The size of the parameter in words, if it is nearly full.
 pub fn nearly_full(pauses: &Pauses) -> Option<String> {
     let bytes = pauses.write().len();
     (bytes >= NEARLY_FULL).then(|| format!("the parameter has {bytes} of at most {LONGEST_PAUSES} bytes"))
@@ -80,12 +82,13 @@ impl From<TooLarge> for Failure {
     }
 }
 
-/// How long after a write to check whether another write replaced it.
+/// The time after a write until the check whether another write replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Writes of an edit at most.
+/// The most writes of an edit.
 const WRITES: u32 = 8;
 
-/// The parameter that the handler reads the pauses from. SSM cannot compare and set, but it can create without overwriting.
+/// The parameter that the handler reads the pauses from. SSM cannot compare and set, but it can create without
+/// overwriting.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter<'a> {
     account: &'a Account,
@@ -98,7 +101,7 @@ impl<'a> Parameter<'a> {
     ///
     /// # Errors
     ///
-    /// If the handler reads none.
+    /// If the handler reads no pauses.
     pub fn of(
         account: &'a Account,
         interrupt: &'a Interrupt,
@@ -123,7 +126,7 @@ impl<'a> Parameter<'a> {
         read_parameter(self.account, self.name).await
     }
 
-    /// SSM keeps a hundred versions.
+    /// Reads a version of the pauses. SSM keeps a hundred versions.
     async fn read_version(&self, version: i64) -> Result<Pauses, Failure> {
         let name = self.name;
         let versions = self.account.aws.parameter_history(name).await?;
@@ -146,13 +149,14 @@ impl<'a> Parameter<'a> {
         }
     }
 
-    /// Makes an edit, so that neither it nor another operator's is lost. `is_in` says whether pauses hold it. Returns the ended
-    /// pauses that had to leave the parameter.
+    /// Makes an edit so that neither it nor another operator's is lost. `is_in` returns true if pauses contain the
+    /// edit. Returns the ended pauses that had to leave the parameter.
     ///
-    /// Each write replaces the whole text and takes the next version. If that is not the version after the one read, the write
-    /// has replaced somebody's: the replaced version is read, and written again with our edit. A write that replaced ours
-    /// is repaired by its writer in the same way, and by us, who check again after a while. Two operators at once so lose
-    /// neither's edit, however their calls interleave. More than two may have to try again.
+    /// Each write replaces the whole text and gets the next version. If that is not the version after the one read, the
+    /// write has replaced another operator's: the replaced version is read, and written again with our edit. A write
+    /// that replaced ours is repaired in the same way by its writer, and by us, when we check again after a while. So
+    /// two concurrent operators lose neither's edit, however their calls interleave. With more than two, some may have
+    /// to try again.
     pub async fn edit(
         &self,
         now: Timestamp,
@@ -161,7 +165,7 @@ impl<'a> Parameter<'a> {
     ) -> Result<Vec<Pause>, Failure> {
         let make = |pauses: &Pauses| -> Result<_, Failure> { Ok(make(pauses)?.fitted(now)?) };
         let mut writes = 0;
-        // Our edit came too late: what it replaced is being restored.
+        // Set if our edit came too late: the version that it replaced is being restored.
         let mut refused = None;
         let mut forgotten = Vec::new();
         loop {
@@ -185,7 +189,7 @@ impl<'a> Parameter<'a> {
                 else {
                     break;
                 };
-                // A parameter that somebody has deleted begins anew, with a lower version.
+                // If somebody has deleted the parameter, it starts again with a lower version.
                 if written <= version + 1 {
                     if let Some(refused) = refused.take() {
                         return Err(refused);
@@ -211,7 +215,7 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// A text that the handler does not understand would end every pause.
+/// Fails for a text that the handler would misread: that would end every pause.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
     if Pauses::read(&text).as_ref() == Ok(pauses) {

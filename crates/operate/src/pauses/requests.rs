@@ -9,22 +9,22 @@ use crate::pauses::target_name;
 use crate::text;
 use crate::text::Text;
 
-/// The aim of a request.
+/// The action that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
-    /// To retry events now.
+    /// Retry the events now.
     Retry {
-        /// The retries are spread over this time, in whole seconds.
+        /// The time over which the retries are spread, in whole seconds.
         #[serde(rename = "within_seconds", serialize_with = "whole_seconds")]
         within: Duration,
     },
-    /// To dead-letter them.
+    /// Dead-letter the events.
     Cancel,
 }
 
 impl Ask {
-    /// The words before a request of this kind, such as in `retry now: orders`.
+    /// The heading of such a request, as in `retry now: orders`.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Retry { .. } => "retry now",
@@ -46,7 +46,7 @@ impl Ask {
 pub enum Kind {
     /// To retry events now.
     Retry,
-    /// To dead-letter them.
+    /// To cancel events.
     Cancel,
 }
 
@@ -67,12 +67,12 @@ fn whole_seconds<S: Serializer>(within: &Duration, serializer: S) -> Result<S::O
 /// A request of `comeback retry` or `comeback cancel`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestInForce {
-    /// Its aim.
+    /// Its action.
     #[serde(flatten)]
     pub ask: Ask,
     /// The ARN of its function, or `*` for every function.
     pub target: String,
-    /// The moment of the request.
+    /// The time of the request.
     pub at: Timestamp,
     /// `errorType` globs; empty for every error.
     pub errors: Vec<String>,
@@ -95,7 +95,7 @@ impl RequestInForce {
         in_force.map(|(request, ask)| Self::of(request, ask)).collect()
     }
 
-    /// A request, as it stands in the document.
+    /// A request as the document has it.
     pub fn of(request: &Request, ask: Ask) -> Self {
         Self {
             ask,
@@ -109,12 +109,12 @@ impl RequestInForce {
         }
     }
 
-    /// `name`, `name:qualifier` or `every function`.
+    /// Its target in words: `name`, `name:qualifier` or `every function`.
     pub fn name(&self) -> &str {
         target_name(&self.target)
     }
 
-    /// `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`
+    /// The request in words: `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`
     pub fn line(&self) -> Text {
         let events = [&self.errors[..], &self.keys[..]].concat().join(", ");
         let errors = Some(events).filter(|events| !events.is_empty());

@@ -1,4 +1,4 @@
-//! The retries of a request, counted in the handler's log while they are made.
+//! Watching the retries of a request in the handler's log while they are made.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -18,11 +18,11 @@ use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::wanted::Wanted;
 
-/// Between two reads of the log. Its lines take some seconds to arrive.
+/// The time between two reads of the log. Its lines take some seconds to arrive.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How late a line may arrive, and so how long after the request's end the last ones do.
+/// The longest delay of a line, and so the time to wait for the last lines after the request's end.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
-/// How long after the last retry the watching goes on: most that fail again do it in this time.
+/// The time to keep watching after the last retry: most retries that fail again do so within it.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
 /// The retries that a request brings forward, in a deployment's log.
@@ -30,19 +30,19 @@ const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 pub struct Watch {
     pub(super) deployment: Deployment,
     pub(super) wanted: Wanted,
-    /// Each by its event's key and its number.
+    /// The retries to wait for: each event's key with the number of its retry.
     pub(super) awaited: HashSet<(String, u64)>,
-    /// From when the log was read to the end of the request.
+    /// The time from the plan's reading of the log to the request's end.
     pub(super) time: Range<Timestamp>,
 }
 
 impl Watch {
-    /// Says the counts whenever they change, until every awaited retry was made and may have failed, the time has ended, or the
-    /// operator stops it.
+    /// Passes the counts to `say` whenever they change, until every awaited retry was made and may have failed, the
+    /// time has ended, or the operator stops it.
     ///
     /// # Errors
     ///
-    /// If the log cannot be read, or the counts cannot be said.
+    /// If the log cannot be read, or `say` fails.
     pub async fn follow<E: From<Failure>>(
         &self,
         operator: &Operator,
@@ -74,7 +74,8 @@ impl Watch {
         }
     }
 
-    /// Events without a retry when the request ends: the log may have lost a line, or the handler was behind.
+    /// A remark on events without a retry when the request ends: the log may have lost a line, or the handler was
+    /// behind.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");
@@ -89,8 +90,8 @@ impl Watch {
     }
 }
 
-/// Retries since a request, of events that waited when it was given. What such an event does afterwards does not count, nor
-/// do events that failed later.
+/// Retries since a request, of events that waited when it was made. Later retries of these events do not count, nor do
+/// events that failed later.
 #[derive(Debug, Default)]
 struct Counts {
     retried: HashSet<(String, u64)>,
@@ -103,7 +104,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Reads on in the log.
+    /// Reads the log from where the last read ended.
     async fn read(&mut self, watch: &Watch, account: &Account) -> Result<(), Failure> {
         let Watch { deployment, wanted, awaited, time } = watch;
         let (group, since) = (deployment.log_group.as_str(), self.read_from(time.start));
@@ -121,7 +122,7 @@ impl Counts {
         Ok(())
     }
 
-    /// Lines arrive in no certain order. One that is read twice counts once.
+    /// The time to read from. Lines arrive in no certain order, and a line that is read twice counts once.
     fn read_from(&self, start: Timestamp) -> Timestamp {
         self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }
@@ -139,7 +140,7 @@ impl Counts {
         }
     }
 
-    /// Of the retries, those that have failed.
+    /// The number of retries that have failed.
     fn failed_again(&self) -> u64 {
         self.invocations.intersection(&self.failed).count() as u64
     }

@@ -1,4 +1,5 @@
-//! The reach of a request to retry, or of the end of a pause: which events, and by when, estimated from the handler's log.
+//! The reach of a request to retry, or of the end of a pause: the events that it affects, and by when, estimated from
+//! the handler's log.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,49 +18,49 @@ use crate::waiting::no_error_matches;
 /// The longest delay that SQS allows.
 const HOP: Duration = Duration::from_secs(900);
 
-/// The waiting events that a request names, and those of them that it reaches.
+/// The waiting events that a request covers, and those of them that it reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reach {
-    /// The events that the request names.
+    /// The events that the request covers.
     pub found: u64,
-    /// Those that are retried by the request, or sooner.
+    /// Those that the request retries, or that are retried sooner anyway.
     pub reached: u64,
     /// Those of them whose messages are recalled.
     pub recalled: u64,
-    /// The longest that one of them stays hidden from now on, if none is recalled.
+    /// The longest time that one of them stays hidden from now on, if none is recalled.
     #[serde(skip)]
     pub hidden: Duration,
-    /// True if any is retried sooner than without the request.
+    /// Some event is retried sooner than without the request.
     #[serde(skip)]
     pub brings_forward: bool,
-    /// Half of them are retried within this time; `None` if none is.
+    /// The time within which half of them are retried; `None` if none is.
     pub half_within_seconds: Option<u64>,
-    /// All of them are retried within this time.
+    /// The time within which all of them are retried.
     pub all_within_seconds: Option<u64>,
     /// Those that were recalled before, or could have been. The handler finds them when their hiding ends.
     pub before: u64,
     /// Those that were sent again with a delay, which the handler finds within 15 minutes.
     pub moved: u64,
-    /// Their function asked for the wait.
+    /// Those whose function asked for the wait.
     pub retry_after: u64,
-    /// A pause holds them or their function.
+    /// Those that a pause of them or of their function holds.
     pub paused: u64,
-    /// They return within the spread of a pause that is over.
+    /// Those that return within the spread of a pause that is over.
     pub returning: u64,
-    /// A call for them was not answered.
+    /// Those whose last call was not answered.
     pub unanswered: u64,
-    /// Their next retry is the last that `MAX_RETRIES` allows.
+    /// Those whose next retry is the last that `MAX_RETRIES` allows.
     pub last_retry: u64,
-    /// The request's error glob and the errors of the events that wait, if it takes none of them.
+    /// The request's error glob and the errors of the waiting events, if the glob matches none of them.
     #[serde(skip)]
     pub unmatched: Option<(String, String)>,
-    /// The retries of the events that are reached: the keys and their numbers.
+    /// The retries of the reached events: each event's key with the number of its retry.
     #[serde(skip)]
     pub retries: HashSet<(String, u64)>,
 }
 
 impl Reach {
-    /// The reach of an entry of the pauses' document, by the events that wait when it is written.
+    /// The reach of an entry of the pauses' document among the events that wait when it is written.
     pub fn of(waits: &Waits, deployment: &Deployment, pauses: &Pauses, entry: Recall<'_>) -> Self {
         let mut reach = Self::default();
         let Ok(policies) = deployment.policies() else { return reach };
@@ -70,7 +71,7 @@ impl Reach {
         for (event, message, kind) in waits.all_messages() {
             let due = entry.due(message, kind, rules, now);
             reach.found += u64::from(due != Err(NotRecalled::NotCovered));
-            // A note says what becomes of them.
+            // A note covers these events.
             if event.why == Why::NotAllowed {
                 continue;
             }
@@ -81,7 +82,7 @@ impl Reach {
                     due.max(noticed)
                 }
                 Err(why) if reach.leaves_alone(why, entry) => continue,
-                // Which moment the handler draws is not known here.
+                // The moment that the handler draws is not known here.
                 Err(_) => {
                     let drawn = entry.drawn(event.key, message);
                     by_itself.max(event.due.map_or(drawn, |due| due.min(drawn)))
@@ -100,8 +101,8 @@ impl Reach {
         reach
     }
 
-    /// The lines of a plan about what is recalled and what is not. `due` says when a recalled message returns, and `paused` why a
-    /// paused one does not.
+    /// The lines of a plan about recalled messages and those not recalled. `due` says when a recalled message returns,
+    /// and `paused` why a paused one does not.
     pub(crate) fn lines(&self, noticed: Option<u64>, due: &str, paused: &'static str) -> Vec<String> {
         let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
         let mut lines: Vec<String> = self.not_recalled(paused).map(not).collect();
@@ -124,7 +125,7 @@ impl Reach {
             NotRecalled::RetryAfter => (&mut self.retry_after, true),
             NotRecalled::Paused => (&mut self.paused, true),
             NotRecalled::Returning => (&mut self.returning, true),
-            // A cancel needs no call, and finds it when its hiding ends.
+            // A cancel needs no call, and finds such an event when its hiding ends.
             NotRecalled::Unanswered => (&mut self.unanswered, !matches!(entry, Recall::Cancel(_))),
             NotRecalled::LastRetry => (&mut self.last_retry, true),
         };
@@ -176,8 +177,8 @@ impl Reach {
     }
 }
 
-/// The first check of a message after the handler has noticed the request. If its last line says that it was to be checked
-/// earlier, and its retry is due later, then it is a copy that moves on, for 15 minutes at a time and without a line.
+/// The first check of a message after the handler has noticed the request. If the last line promised an earlier check,
+/// but the retry is due later, the message is a copy that moves on, for 15 minutes at a time and without a line.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,

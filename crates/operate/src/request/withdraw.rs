@@ -1,4 +1,4 @@
-//! The end of requests before their time.
+//! Withdrawing requests: they end before their time.
 
 use std::time::Duration;
 
@@ -21,19 +21,19 @@ use crate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::text;
 use crate::text::quoted;
 
-/// Withdraws the requests of one kind for a function, or those for every function. Like a pause, a request for every function is
-/// another one.
+/// Withdraws the requests of one kind, either those for one function or those for every function. A request for every
+/// function is separate from those for single functions, as with pauses.
 #[derive(Clone, Debug)]
 pub struct WithdrawRequests {
     /// The operator.
     pub operator: Operator,
-    /// The function, as its requests name it; `None` is those for every function.
+    /// The function, as its requests name it; `None` means the requests for every function.
     pub function: Option<FunctionName>,
     /// The kind.
     pub kind: Kind,
 }
 
-/// The plan to withdraw requests: those in force.
+/// The plan to withdraw requests: those now in force.
 #[derive(Clone, Debug, Serialize)]
 pub struct WithdrawPlan {
     withdrawn: Vec<RequestInForce>,

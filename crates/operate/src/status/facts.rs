@@ -1,4 +1,4 @@
-//! The lines of a deployment's state: a title and its text for each topic.
+//! The facts of a deployment's state: a title and a text for each topic.
 
 use comeback_engine::LONG_PAUSE;
 
@@ -17,7 +17,7 @@ use crate::pauses::requests::Kind;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
-/// SQS deletes a dead-letter after 14 days. Four days before, somebody should act.
+/// The age from which somebody should act: four days before SQS deletes a dead-letter after 14 days.
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
@@ -32,7 +32,7 @@ impl Status {
             Fact::new("Version", vec![self.version().into()]),
             Fact::new("Policies", self.own_policies()),
             Fact::new("Pauses", self.open_pauses()),
-            // Few deployments have one.
+            // Few deployments have such a request.
             Fact::new("Retry now", self.requests_of(Kind::Retry)),
             Fact::new("Cancel", self.requests_of(Kind::Cancel)),
             Fact::new(ALARMS, vec![self.ringing()]),
@@ -73,7 +73,7 @@ impl Status {
         let at_least = if is_exact { "" } else { "at least " };
         let age = format!("the oldest {at_least}{} old", short(age_seconds as f64));
         let is_old = age_seconds >= OLD_DEAD_LETTER_SECONDS;
-        // "At least a second" says nothing of dead-letters that may be days old.
+        // "At least a second" would tell nothing about dead-letters that may be days old.
         let age = Some(age).filter(|_| is_old || is_exact);
         let rest = locked.into_iter().chain(age).collect::<Vec<_>>().join(", ");
         counted(match is_old {
@@ -175,7 +175,7 @@ impl Status {
     }
 }
 
-/// A count that CloudWatch does not know is left out.
+/// The last hour in words. A count that CloudWatch does not have is left out.
 fn last_hour(hour: &LastHour) -> String {
     let known = |counts: &[(Option<f64>, &str)]| {
         let count = |(count, what): &(Option<f64>, &str)| Some(format!("{} {what}", rounded((*count)?)));

@@ -1,4 +1,4 @@
-//! The last sentence of a timeline: what is known of the event's end, and no more.
+//! The last sentence of a timeline: exactly what is known of the event's end.
 
 use comeback_engine::{HOLD, Timestamp, WaitsFor, What};
 
@@ -13,7 +13,7 @@ use crate::trace::logs::Report;
 use crate::trace::story::{End, Happened, Step};
 
 impl Trace {
-    /// The last sentence: as much as is known of its end.
+    /// The last sentence, with everything known of the event's end.
     pub fn ending(&self) -> Text {
         if let Some(text) = self.by_allow_list().or_else(|| self.by_pauses()) {
             return text;
@@ -50,7 +50,7 @@ impl Trace {
         text![list, " shows who paused it, and why."]
     }
 
-    /// The meaning of the pauses in force for a waiting event, if they decide when it is retried.
+    /// The effect of the pauses in force on a waiting event, if they decide when it is retried.
     fn by_pauses(&self) -> Option<Text> {
         let end = &self.story.end;
         let due = if let End::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };
@@ -75,7 +75,7 @@ impl Trace {
         }
     }
 
-    /// The fate of a waiting event whose function is not on the allow-list. No pause holds it then.
+    /// The fate of a waiting event whose function is not on the allow-list. No pause holds such an event.
     fn by_allow_list(&self) -> Option<Text> {
         let dead_lettered =
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
@@ -93,14 +93,14 @@ impl Trace {
     fn dead_lettered(&self) -> Text {
         let step = self.story.steps.iter().rfind(|step| step.is_dead_letter());
         let at = step.map(|step| text![" at ", step.at]).unwrap_or_default();
-        // Whoever sent the event may have chosen its key.
+        // The sender of the event may have chosen its key.
         let key = &*self.story.key;
         let words = if key.starts_with('-') { vec!["--", key] } else { vec![key] };
         let show = quoted(self.deployment.command(CommandName::DeadShow, words));
         text!["Dead-lettered", at, ". To see whether it is still there: ", show]
     }
 
-    /// The sentence about a retry that no failure has followed: a success leaves no line in the handler's log.
+    /// The sentence about a retry without a later failure: a success leaves no line in the handler's log.
     fn after_retry(&self, at: Timestamp, report: Option<&Report>) -> Text {
         let retry = |step: &Step| match &step.happened {
             Happened::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),
@@ -140,7 +140,7 @@ mod tests {
     use crate::trace::logs::Invocation;
     use crate::trace::tests::{at, dead_letters, due, holds, invoked, trace};
 
-    /// The last sentence at a second.
+    /// The last sentence, when read at this second.
     fn ending(trace: Trace, second: u64) -> String {
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         Trace { now: at(second), deployment, ..trace }.ending().to_string()

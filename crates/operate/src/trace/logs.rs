@@ -1,4 +1,4 @@
-//! The handler's log, in which an event is found, and the logs of its targets. The handler's log is the only index.
+//! The handler's log, where events are found, and the logs of their targets. The handler's log is the only index.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -34,8 +34,8 @@ impl fmt::Debug for Logs<'_> {
 }
 
 impl Logs<'_> {
-    /// Finds the event that an id belongs to: its key, one of its request ids, or the id of a message. `None` if no line names
-    /// the id.
+    /// Finds the event of an id: its key, one of its request ids, or the id of a message. `None` if no line names the
+    /// id.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Logs<'_> {
         Ok(Story::of(lines).map(|story| Story { lines: events.collect(), ..story }))
     }
 
-    /// Reads the log of a function about a request: its report, and with `lines` all that it wrote.
+    /// Reads a function's log about a request: its report and, if `lines`, all lines that it wrote.
     ///
     /// # Errors
     ///
@@ -94,8 +94,8 @@ impl Logs<'_> {
         };
         let mut logged = Vec::new();
         if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
-            // Some lines do not name the request. But an environment serves one at a time, so all of its stream belongs
-            // to it, from the first line that names it to the last.
+            // Some lines do not name the request. But an execution environment serves one request at a time, so all
+            // lines of its stream belong to the request, from the first that names it to the last.
             let (until, stream) = (Some(last.at), Some(&*first.stream));
             let all = Search { group: &group, term: "", since: first.at, until, stream };
             for LogEvent { at, message, .. } in all.run(account, &|_| ()).await? {
@@ -130,7 +130,7 @@ pub enum Report {
         /// `success`, `error`, `failure` or `timeout`, where the report names it.
         status: Option<String>,
     },
-    /// It was not seen: the invocation has not begun or not ended, or its log came late.
+    /// No report was seen: the invocation has not begun or not ended, or its log came late.
     #[serde(rename = "no")]
     NotSeen,
     /// The log could not be read.
@@ -148,7 +148,8 @@ impl Report {
     }
 }
 
-/// Lambda writes it as text, `REPORT RequestId: …`, or as JSON, `{"type":"platform.report","record":{…}}`.
+/// Finds the report of a request. Lambda writes it as text, `REPORT RequestId: …`, or as JSON,
+/// `{"type":"platform.report","record":{…}}`.
 fn report(events: &[LogEvent], request_id: &str) -> Report {
     let of = |event: &LogEvent| {
         if let Some(rest) = event.message.strip_prefix("REPORT RequestId: ") {
@@ -159,7 +160,7 @@ fn report(events: &[LogEvent], request_id: &str) -> Report {
         let is_it = line["type"] == "platform.report" && line["record"]["requestId"] == request_id;
         is_it.then(|| line["record"]["status"].as_str().map(ToOwned::to_owned))
     };
-    // An invocation that Lambda itself repeated has several; the last one counts.
+    // An invocation that Lambda itself repeated has several reports; the last one counts.
     let seen = events.iter().rev().find_map(|event| Some((event.at, of(event)?)));
     seen.map_or(Report::NotSeen, |(at, status)| Report::Seen { at, status })
 }

@@ -58,7 +58,7 @@ fn failed(step: &Step) -> String {
     format!("attempt {} failed with {error}{}", step.attempt(), ignored.unwrap_or_default())
 }
 
-/// The action that failed.
+/// The failed action in words.
 const fn kept_because(cause: Option<Cause>) -> &'static str {
     match cause {
         Some(Cause::Refused) => "Lambda refused the retry",
@@ -72,13 +72,13 @@ const fn kept_because(cause: Option<Cause>) -> &'static str {
     }
 }
 
-/// `, by the policy of orders-*`; empty for the stack's.
+/// The policy in words: `, by the policy of orders-*`; empty for the stack's.
 fn policy_of(preposition: &str, policy: Option<&str>) -> String {
     policy.map(|policy| format!(", {preposition} the policy of {policy}")).unwrap_or_default()
 }
 
-/// `, 20s after it was due at 10:28:00`; empty if it was hardly late. A pause may have moved the due time since the last line
-/// that named it.
+/// The lateness in words: `, 20s after it was due at 10:28:00`; empty if it is under a second. A pause may have moved
+/// the due time since the last line that named it.
 fn late(step: &Step, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> String {
     let late = step.late(due, early);
     if late.as_millis() < 1_000 {
@@ -88,7 +88,7 @@ fn late(step: &Step, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> String 
     format!(", {} after it was due at {}", short(late.as_secs_f64()), due.get(11..19).unwrap_or(&due))
 }
 
-/// ` by `comeback retry` of 10:28:00 (ops), 7h before its time`
+/// The request that moved a retry forward, in words: ` by `comeback retry` of 10:28:00 (ops), 7h before its time`
 fn before_its_time(early: &LoggedEarly<'_>, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());
     let by = early.asked_by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();
@@ -106,7 +106,7 @@ mod tests {
     use crate::log::test_line;
     use crate::trace::tests::at;
 
-    /// The step of a line about the first retry, at that second.
+    /// The step of a line about the first retry, at this second.
     fn step(second: u64, mut fields: Value) -> Step {
         fields["timestamp"] = json!(at(second));
         let LogLine { timestamp, event, what, .. } = test_line(fields);

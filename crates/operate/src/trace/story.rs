@@ -1,4 +1,4 @@
-//! One event's life: the handler's lines about it, put in order.
+//! An event's life: the handler's lines about it, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::RandomState;
@@ -11,12 +11,12 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-/// One event's life, as the handler logged it.
+/// An event's life, as the handler logged it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Story {
     /// Its key.
     pub key: String,
-    /// The function that is retried now: a redrive may have sent the event to another one.
+    /// The function that is retried now: a redrive may have given the event another one.
     pub target: String,
     /// The target of each invocation, by its request id.
     #[serde(skip)]
@@ -27,7 +27,7 @@ pub struct Story {
     pub steps: Vec<Step>,
     /// The state of its latest failure.
     pub end: End,
-    /// Failures of an attempt beyond its first: copies of the event, each with retries of its own.
+    /// Additional failures of an attempt. They come from copies of the event, each with retries of its own.
     pub copies: usize,
     /// The handler's lines about it, verbatim.
     #[serde(skip)]
@@ -46,40 +46,40 @@ pub struct LoggedLine {
 /// A step of an event's life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The time of the first line that tells of it.
+    /// The time of the first line about it.
     pub at: Timestamp,
-    /// The time of the last.
+    /// The time of the last line about it.
     pub last: Timestamp,
-    /// Its kind.
+    /// The kind of step.
     pub happened: Happened,
-    /// The event and its next retry, as the last line has it.
+    /// The event and its next retry, according to the last line.
     pub event: LoggedEvent<'static>,
 }
 
-/// Kinds of steps.
+/// The kinds of steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// The attempt before its next retry failed. The failure reached the handler at this time.
+    /// The attempt before the event's next retry failed. Its failure reached the handler at this time.
     Failed,
-    /// It was dead-lettered before, and an operator sent it back: its retries start over.
+    /// The event was dead-lettered before, and an operator redrove it: its retries start over.
     Redriven,
-    /// Anything else, as the line about its message has it.
+    /// Any other step, as the line about its message has it.
     Logged(What<'static>),
 }
 
-/// The state of an event's latest failure, by the fold of its lines.
+/// The state of an event's latest failure, from all of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It waits.
+    /// The event waits.
     Waits(WaitsFor),
-    /// It was invoked, and no line came since: a success leaves none.
+    /// The event was invoked, and no line came since: a success leaves none.
     Invoked {
         /// The invocation, if Lambda named it.
         request_id: Option<String>,
-        /// When.
+        /// The time of the invocation.
         at: Timestamp,
     },
-    /// It was dead-lettered.
+    /// The event was dead-lettered.
     DeadLettered,
 }
 
@@ -90,7 +90,7 @@ impl Story {
         let events = || lines.iter().filter_map(|line| line.event.as_ref());
         let last = events().next_back()?;
         let (key, target) = (last.key.to_string(), last.target.to_string());
-        // The first line that names an invocation counts: a redriven dead-letter keeps the id, and may change the
+        // The first line that names an invocation counts: a redriven dead-letter keeps the id, and may have another
         // target.
         let targets = lines.iter().rev().filter_map(|line| Some((line.event.as_ref()?, &line.what)));
         let targets = targets.flat_map(|(event, what)| {
@@ -113,7 +113,7 @@ impl Story {
     }
 }
 
-/// The invocation that a line tells of.
+/// The invocation that a line reports.
 fn invoked<'a>(what: &'a What<'_>) -> Option<&'a str> {
     match what {
         What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
@@ -125,7 +125,7 @@ fn invoked<'a>(what: &'a What<'_>) -> Option<&'a str> {
 #[derive(Default)]
 struct Timeline {
     steps: Vec<Step>,
-    /// Attempts that were seen to fail: the number of the next retry, and the attempt's own request id.
+    /// Attempts with a known failure: the number of the next retry, and the attempt's own request id.
     failed: BTreeSet<(u64, Option<String>)>,
     copies: usize,
 }
@@ -134,7 +134,7 @@ impl Timeline {
     fn take(&mut self, line: LogLine<'static>) {
         let LogLine { timestamp: at, event: Some(event), what, .. } = line else { return };
         self.failure(at, &event);
-        // The wait after a failed action goes on.
+        // After a failed action, the previous wait continues.
         if matches!(what, What::Keep { failure: None, .. }) {
             return;
         }
@@ -149,7 +149,7 @@ impl Timeline {
         }
     }
 
-    /// Every line of a message says which attempt failed; only the first makes a step.
+    /// Adds a step for a failed attempt. Every line of a message names the attempt; only the first line makes a step.
     fn failure(&mut self, at: Timestamp, event: &LoggedEvent<'static>) {
         let Some(attempt) = event.retry.checked_sub(1) else { return };
         let starts_anew = attempt == 0 && self.steps.last().is_some_and(Step::is_dead_letter);
@@ -166,7 +166,7 @@ impl Timeline {
 }
 
 impl Step {
-    /// The attempt that failed before the event's next retry: 0 for the first invocation.
+    /// The number of the attempt that failed before the event's next retry: 0 for the first invocation.
     pub fn attempt(&self) -> u64 {
         self.event.retry.saturating_sub(1)
     }
@@ -180,12 +180,12 @@ impl Step {
         }
     }
 
-    /// Returns true for a dead-letter.
+    /// Returns true if the step is a dead-letter.
     pub fn is_dead_letter(&self) -> bool {
         matches!(self.happened, Happened::Logged(What::DeadLetter { .. }))
     }
 
-    /// Returns true if a line tells of the same wait.
+    /// Returns true if a line is about the same wait as this step.
     fn is_checked_again(&self, line: &What<'_>) -> bool {
         let Happened::Logged(known) = &self.happened else { return false };
         matches!(
@@ -195,7 +195,7 @@ impl Step {
         )
     }
 
-    /// The delay of an invocation beyond its due time. If a request moved it forward: beyond its time without that request.
+    /// The delay of an invocation after its due time. If a request moved it forward: after its original due time.
     pub fn late(&self, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
     }
@@ -250,7 +250,7 @@ impl Serialize for Step {
     }
 }
 
-/// The reason for a failed action; `None` if the event waits for its due time or a pause, and could not be hidden.
+/// The cause of a failed action; `None` if only the hiding failed, of an event that waits for its due time or a pause.
 pub(super) const fn cause(what: &What<'_>) -> Option<Cause> {
     match what {
         What::Keep { cause, .. } => Some(*cause),
@@ -282,7 +282,8 @@ impl Serialize for End {
 }
 
 impl End {
-    /// `None` without a line. Lines of an earlier failure may be missing, so only the latest counts, with its copies.
+    /// The end, from the lines of an event; `None` without a line. Lines of an earlier failure may be missing, so only
+    /// the latest counts, with its copies.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
         let mut log = LogFold::new(RandomState::new());
         lines.iter().for_each(|line| log.take(line));
@@ -317,7 +318,7 @@ mod tests {
     use crate::trace::sentence::sentence;
     use comeback_engine::DueBy;
 
-    /// A line of the event k-1, whose first attempt was r-0, at that second.
+    /// A line of event k-1, whose first attempt was r-0, at this second.
     fn line(second: u64, retry: u64, mut more: Value) -> LogLine<'static> {
         let known = more.as_object_mut().unwrap();
         known.insert("timestamp".into(), json!(Timestamp::from_secs(second)));
@@ -369,7 +370,7 @@ mod tests {
         assert_eq!(story.copies, 0);
     }
 
-    /// It was due when it was requested, and the handler found the request at its next check.
+    /// The retry was due when it was requested, and the handler found the request at its next check.
     #[test]
     fn an_early_retry_is_late_only_after_its_own_time() {
         for (otherwise_due, expected) in [(20_000, 0), (1_000, 813_000)] {
@@ -393,7 +394,7 @@ mod tests {
         assert!(sentence.contains(", whose wait was ignored: \"soon\": why"), "{sentence}");
     }
 
-    /// Its policy changed while it waited.
+    /// The event's policy changed while it waited.
     #[test]
     fn the_policy_of_the_last_check_gave_the_due_time() {
         let by = |mut line: LogLine<'static>, policy: &str| {
@@ -406,7 +407,7 @@ mod tests {
         assert_eq!(json(&story.steps[1]), wait);
     }
 
-    /// No line came after it, so nothing more is known.
+    /// No line came after the invocation, so nothing more is known.
     #[test]
     fn after_an_invocation_nothing_is_claimed() {
         let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12)]);
@@ -427,7 +428,7 @@ mod tests {
         assert_eq!(json(&story.steps[1])["due"], "1970-01-01T00:00:50.000Z");
     }
 
-    /// It was moved while it waited, which has no line of its own.
+    /// The event was moved while it waited, which leaves no line.
     #[test]
     fn an_invocation_alone_tells_the_failure_before_it() {
         let story = story(vec![invokes(50, 3, 50)]);

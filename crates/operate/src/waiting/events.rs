@@ -1,4 +1,4 @@
-//! The waiting events: the fold of the handler's log, under the pauses and the allow-list in force.
+//! The waiting events, computed from the handler's log, under the pauses and the allow-list in force.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,16 +14,17 @@ use crate::numbers::grouped;
 use crate::pauses::in_force::InForce;
 use crate::waiting::wanted::Wanted;
 
-/// Errors named where none matches a glob.
+/// The most errors that are named if none matches a glob.
 const MOST_NAMED: usize = 5;
 
-/// The events that wait after some of the handler's lines.
+/// The events that wait according to some of the handler's lines.
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
     /// The situation of each of the log's kinds.
     situations: Vec<Situation>,
-    /// A message whose last line is older is left out: it left the queue, and the line about that is missing.
+    /// The start of the lines. A message whose last line is older is left out: it left the queue, and the line about
+    /// that is missing.
     since: Option<Timestamp>,
 }
 
@@ -31,18 +32,18 @@ pub struct Waits {
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
     wanted: Wanted,
-    /// For each of the log's kinds, true if the filter takes it.
+    /// True for each of the log's kinds that the filter matches.
     kinds: Vec<bool>,
-    /// Only those due by then.
+    /// The latest due time of the events, if limited.
     by: Option<Timestamp>,
 }
 
-/// The pauses and the allow-list, for a function.
+/// The pauses and the allow-list for a function.
 #[derive(Clone, Copy, Debug, Default)]
 struct Situation {
-    /// `None` if the pauses in force are not known.
+    /// The pauses in force; `None` if they are unknown.
     in_force: Option<InForce>,
-    /// The handler dead-letters its events, because the allow-list lacks the function.
+    /// The handler dead-letters the function's events, because the allow-list lacks it.
     is_dead_lettered: bool,
 }
 
@@ -50,25 +51,25 @@ struct Situation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// Its retry is not due yet.
+    /// The retry is not due yet.
     Backoff,
-    /// Its function asked for this wait.
+    /// The function asked for this wait.
     RetryAfter,
-    /// Its function is paused, or its retries come back spread over some time after a pause.
+    /// The function is paused, or its retries come back spread over some time after a pause.
     Pause,
-    /// Its function was paused at the handler's last check, and no longer is.
+    /// The function was paused at the handler's last check, and no longer is.
     Resumed,
     /// Lambda may have accepted the re-invocation, and did not answer.
     UnansweredCall,
-    /// It could not be re-invoked or dead-lettered.
+    /// The event could not be re-invoked or dead-lettered.
     FailedCall,
     /// The handler could not read the pauses, so any function may be paused.
     PausesUnknown,
-    /// Its function is not on the allow-list, so the handler will dead-letter it.
+    /// The function is not on the allow-list, so the handler will dead-letter the event.
     NotAllowed,
 }
 
-/// The reason that the log gives.
+/// Converts the reason that the log gives.
 impl From<WaitsFor> for Why {
     fn from(waits_for: WaitsFor) -> Self {
         match waits_for {
@@ -99,7 +100,7 @@ impl Why {
 }
 
 impl Waits {
-    /// No lines yet. Those that are taken keep their receipt handles, for a recall.
+    /// Starts without lines. Lines that are taken keep their receipt handles, for a recall.
     pub fn keeping_handles() -> Self {
         Self { log: LogFold::default().keeping_handles(), ..Self::default() }
     }
@@ -114,17 +115,18 @@ impl Waits {
         self.log.take(line);
     }
 
-    /// Leaves out messages that have had no line since.
+    /// Leaves out messages without a line since this time.
     pub fn forget_before(&mut self, since: Timestamp) {
         self.since = Some(since);
     }
 
-    /// Applies the pauses in force, which may be newer than what the log says.
+    /// Applies the pauses in force, which may be newer than those in the log.
     pub fn apply_pauses(&mut self, in_force: impl Fn(&str) -> InForce) {
         self.change(|it, target| it.in_force = target.map(&in_force));
     }
 
-    /// Applies the allow-list in force: the handler dead-letters the events of these functions, because the list lacks them.
+    /// Applies the allow-list in force. `dead_letters` returns true for a function whose events the handler
+    /// dead-letters, because the list lacks it.
     pub fn apply_allow_list(&mut self, dead_letters: impl Fn(&str) -> bool) {
         self.change(|it, target| it.is_dead_lettered = target.is_some_and(&dead_letters));
     }
@@ -144,7 +146,7 @@ impl Waits {
         Chosen { wanted: wanted.clone(), kinds: self.log.kinds().iter().map(takes).collect(), by }
     }
 
-    /// The events that were chosen, in any order.
+    /// The chosen events, in any order.
     pub fn each(&self, chosen: &Chosen) -> impl Iterator<Item = WaitingEvent<'_>> {
         self.waits(chosen).map(|(_, wait)| self.event(wait))
     }
@@ -165,17 +167,17 @@ impl Waits {
         groups
     }
 
-    /// The groups of all events that wait.
+    /// The groups of all waiting events.
     pub fn all_groups(&self) -> Vec<Group<'_>> {
         self.groups(&self.chosen(&Wanted::default(), None))
     }
 
-    /// All events that wait, in any order.
+    /// All waiting events, in any order.
     pub fn all(&self) -> impl Iterator<Item = WaitingEvent<'_>> {
         self.messages().map(|wait| self.event(wait))
     }
 
-    /// The messages of all events that wait, each with its function and error, in any order.
+    /// The messages of all waiting events, each with its function and error, in any order.
     pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
         let kinds = self.log.kinds();
         self.messages().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
@@ -190,7 +192,7 @@ impl Waits {
         self.log.waiting().filter(|message| self.since.is_none_or(|since| message.at >= since))
     }
 
-    /// The most frequent errors of the events that wait: `TargetDown (3), Timeout (1)`; `None` if none waits.
+    /// The most frequent errors of the waiting events: `TargetDown (3), Timeout (1)`; `None` if none waits.
     pub fn errors(&self) -> Option<String> {
         let mut counts = BTreeMap::<_, u64>::new();
         for event in self.all() {
@@ -211,7 +213,7 @@ impl Waits {
         kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
     }
 
-    /// The chosen events at these places, the first due first; those without a due time come last.
+    /// The chosen events at these places, ordered by due time; those without a due time come last.
     pub fn first(&self, chosen: &Chosen, places: Range<usize>) -> Sorted<'_> {
         let mut first = Vec::with_capacity(self.log.waiting().len());
         first.extend(self.waits(chosen));
@@ -219,7 +221,7 @@ impl Waits {
             let place = (due.is_none(), due, &wait.key, wait.retry);
             place.cmp(&(other_due.is_none(), other_due, &other.key, other.retry))
         };
-        // Only what is shown has to be in order: a hundred thousand take a while.
+        // Only the events that are shown have to be in order: sorting a hundred thousand takes a while.
         if places.end < first.len() {
             first.select_nth_unstable_by(places.end, in_order);
             first.truncate(places.end);
@@ -264,7 +266,7 @@ impl Waits {
             WaitsFor::Resume => None,
         };
         if situation.is_dead_lettered {
-            // No pause holds it.
+            // No pause holds the event.
             return (Why::NotAllowed, Some(due.unwrap_or_else(|| message.next_check())), None);
         }
         match situation.in_force {
@@ -281,7 +283,7 @@ impl Waits {
 /// A message with its due time.
 type Due<'w> = (Option<Timestamp>, &'w WaitingMessage);
 
-/// Events in order of their due times. Each is made when it is asked for, so that a hundred thousand take little memory.
+/// Events in order of due time. Each is made on demand, so that a hundred thousand take little memory.
 #[derive(Clone, Debug)]
 pub struct Sorted<'w> {
     waits: &'w Waits,
@@ -294,12 +296,12 @@ impl<'w> Sorted<'w> {
         self.first.len()
     }
 
-    /// Returns true without events.
+    /// Returns true if there are no events.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
 
-    /// The events, the first due first.
+    /// The events, in order of due time.
     pub fn iter(&self) -> impl Iterator<Item = WaitingEvent<'w>> {
         self.first.iter().map(|(_, wait)| self.waits.event(wait))
     }
@@ -324,19 +326,19 @@ pub struct WaitingEvent<'w> {
     pub error_type: Option<&'w str>,
     /// When it first failed.
     pub first_failure: Timestamp,
-    /// `None` while its function is paused, or if its message could not be hidden. For a resumed function, or one off
-    /// the allow-list, this is the latest moment.
+    /// The due time; `None` while the function is paused, or if the message could not be hidden. For a resumed
+    /// function, or one that is not on the allow-list, this is the latest possible time.
     pub due: Option<Timestamp>,
-    /// The reason for its wait.
+    /// The reason for the wait.
     pub why: Why,
     /// The planned end of the pause that holds it.
     pub paused_until: Option<Timestamp>,
-    /// When the handler next checks its message.
+    /// The time of the handler's next check of its message.
     #[serde(skip)]
     pub next_check: Timestamp,
 }
 
-/// The events of one function that failed with one error.
+/// The events of one function that failed with the same error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Group<'w> {
     /// The function's ARN; `None` if there were too many functions and errors to tell them apart.
@@ -347,13 +349,13 @@ pub struct Group<'w> {
     pub count: u64,
     /// The first failure of the oldest event.
     pub oldest_first_failure: Option<Timestamp>,
-    /// The first due time.
+    /// The first due time in the group.
     pub next_due: Option<Timestamp>,
-    /// The last due time.
+    /// The last due time in the group.
     pub last_due: Option<Timestamp>,
-    /// Those that have no due time, because their function is paused.
+    /// Events without a due time, because their function is paused.
     pub held: u64,
-    /// Those that the handler will dead-letter, because the allow-list lacks their function.
+    /// Events that the handler will dead-letter, because the allow-list lacks their function.
     pub not_allowed: u64,
     /// The number of events by the reason for their wait.
     pub why: BTreeMap<Why, u64>,
@@ -424,7 +426,7 @@ mod tests {
             (defers(110, 900), (Why::Backoff, Some(900))),
             (defers_by(110, 900, "retry_after"), (Why::RetryAfter, Some(900))),
             (defers_by(110, 900, "pause"), (Why::Pause, Some(900))),
-            // A request that is over is no pause.
+            // A request that is over does not count as a pause.
             (defers_by(110, 900, "retry_now"), (Why::Backoff, Some(900))),
             (holds(120), (Why::Pause, None)),
             (kept("unanswered"), (Why::UnansweredCall, Some(127))),

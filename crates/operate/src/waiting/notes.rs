@@ -1,4 +1,4 @@
-//! Notes on a reading: gaps in the log, and what keeps events from being retried.
+//! Notes on a reading: gaps in the log, and reasons why events are not retried.
 
 use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, Timestamp};
 
@@ -29,13 +29,14 @@ impl Reading {
             && !self.hides_lines()
     }
 
-    /// Returns true if the log has a line of everything that waits. With a filter, hidden messages without a line are not noticed.
+    /// Returns true if the log has a line of everything that waits. With a filter, hidden messages without a line go
+    /// unnoticed.
     pub fn is_complete(&self, now: Timestamp) -> bool {
         let is_all_logged = self.retry_queue.visible == 0 && self.unlogged_messages(now) == 0;
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
     }
 
-    /// The number of hidden messages beside those found, if the log should have a line of each.
+    /// The number of hidden messages without a line, if the log should have a line of each.
     fn unlogged_messages(&self, now: Timestamp) -> u64 {
         if !self.is_everything || !self.has_all_lines(now) {
             return 0;
@@ -44,7 +45,7 @@ impl Reading {
         hidden.saturating_sub(self.waits.count() as u64)
     }
 
-    /// The hidden messages that the log should mention and does not.
+    /// The note on hidden messages without a line that the log should have.
     pub(super) fn unlogged_note(&self, now: Timestamp) -> Option<Text> {
         let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
         let note = format!(
@@ -88,7 +89,7 @@ impl Reading {
         notes.chain(self.held_note(groups)).collect()
     }
 
-    /// Notes on what the log may lack.
+    /// The notes on lines that the log may lack.
     fn gaps(&self, now: Timestamp) -> Vec<Text> {
         let Self { deployment, retry_queue, since, reach, .. } = self;
         let (group, longest) = (&deployment.log_group, durations::text(*reach));
@@ -139,7 +140,7 @@ impl Reading {
         notes
     }
 
-    /// The events that a pause holds, and the command that lists it.
+    /// The note on events that a pause holds, with the command that lists the pauses.
     fn held_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let events = match groups.iter().map(|group| group.held).sum() {
             0 => return None,
@@ -150,7 +151,8 @@ impl Reading {
         Some(text![format!("{events} held by a pause until it ends: "), list, "."])
     }
 
-    /// The events that the handler will dead-letter, because the allow-list lacks their functions, and how to keep them.
+    /// The note on events that the handler will dead-letter because the allow-list lacks their functions, with the way
+    /// to keep them.
     fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let unlisted = || groups.iter().filter(|group| group.not_allowed > 0);
         let what = match unlisted().map(|group| group.not_allowed).sum() {
@@ -171,7 +173,8 @@ impl Reading {
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
     }
 
-    /// Notes on aliases and versions that the log does not mention: the allow-list usually allows those too that do not exist.
+    /// The notes on aliases and versions that the log does not mention: the allow-list usually also allows those that
+    /// do not exist.
     pub(super) fn unlogged_qualifiers(&self, wanted: &Wanted) -> impl Iterator<Item = Text> {
         let unlogged =
             self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());

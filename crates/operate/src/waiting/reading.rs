@@ -1,4 +1,4 @@
-//! A reading of a deployment's queue, pauses and log: all that is known of the events that wait.
+//! A reading of a deployment's queue, pauses and log: everything that is known of the waiting events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -20,40 +20,41 @@ use crate::pauses::parameter::read_pauses;
 use crate::waiting::events::Waits;
 use crate::waiting::wanted::Wanted;
 
-/// SQS hides a message for 12 hours at most. Then the handler receives it, and writes a line about it; if it was throttled,
-/// after another visibility timeout of the queue.
+/// The longest time without a line about a hidden message. SQS hides a message for 12 hours at most. Then the handler
+/// receives it, and writes a line about it; if the handler was throttled, after another visibility timeout of the
+/// queue.
 pub const LONGEST_HIDDEN: Duration = LONGEST_VISIBILITY.saturating_add(QUEUE_VISIBILITY_TIMEOUT);
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
-/// A handler may write a line late, and CloudWatch may show it later.
+/// The longest delay of a line: the handler may write it late, and CloudWatch may show it later.
 const LATE: Duration = Duration::from_secs(120);
 
 /// A reading of a deployment's queue, pauses and log.
 #[derive(Debug)]
 pub struct Reading {
     pub(super) deployment: Deployment,
-    /// Nothing was filtered.
+    /// No filter was used.
     pub(super) is_everything: bool,
     pub(super) retry_queue: Depth,
-    /// `None` if the handler reads none.
+    /// The pauses; `None` if the handler reads none.
     pub(super) pauses: Result<Option<Pauses>, Failure>,
-    /// When the first line was read.
+    /// The time when reading began.
     pub(super) begun: Timestamp,
     /// The time of the first line that was read.
     pub(super) since: Timestamp,
-    /// The log was read up to here; `None` if it was not read yet.
+    /// The end of the lines that were read; `None` before the first read.
     pub(super) until: Option<Timestamp>,
-    /// The longest time since the last line about an event that waits.
+    /// The longest time since the last line about a waiting event.
     pub(super) reach: Duration,
-    /// The retention of the log group; `None` if it is at least `reach`.
+    /// The retention of the log group, if it is shorter than `reach`.
     pub(super) kept_for: Option<Duration>,
     pub(super) has_log: bool,
-    /// The events that wait.
+    /// The waiting events.
     pub waits: Waits,
-    /// Lines about the events that the filter takes.
+    /// The number of lines about events that match the filter.
     pub(super) lines: u64,
-    /// Lines of a later version than this command knows.
+    /// The number of lines of a later version than this command knows.
     pub(super) newer: u64,
-    /// The filter's functions that the log mentions, by their places in it.
+    /// The filter's functions that the log mentions, by their places in the filter.
     pub(super) logged: BTreeSet<usize>,
 }
 
@@ -62,7 +63,7 @@ pub struct Reading {
 pub struct Scope<'a> {
     /// The lines about these events.
     pub wanted: &'a Wanted,
-    /// Lines written in this time; `None`: as far back as an event can wait.
+    /// Lines that were written in this time; `None` means as far back as an event can wait.
     pub since: Option<Duration>,
     /// Receipt handles are kept, for a recall.
     pub handles: bool,
@@ -92,8 +93,8 @@ impl Reading {
         Ok(reading.into_inner())
     }
 
-    /// Reads what is new since the last time, without a filter. The reading can be used meanwhile. If this is dropped midway,
-    /// the next call goes on from there.
+    /// Reads everything new since the last read, without a filter. The reading can be used meanwhile. If this future is
+    /// dropped midway, the next call continues from there.
     ///
     /// # Errors
     ///
@@ -108,7 +109,8 @@ impl Reading {
         let scope = Scope::of(&wanted);
         let next = Self::begin(operator, deployment, scope, now).await?;
         let (begun, since) = (reading.borrow().begun, reading.borrow().since);
-        // Settled messages take memory, so everything is read anew once a day; and if waits may be longer than before.
+        // Settled messages take memory, so everything is read anew once a day, and also if waits may be longer than
+        // before.
         if now.since(begun) >= DAY || next.since < since {
             let next = RefCell::new(next);
             Self::read_log(&next, operator, &wanted, now).await?;
@@ -123,7 +125,7 @@ impl Reading {
         Self::read_log(reading, operator, &wanted, now).await
     }
 
-    /// Reads all but the log.
+    /// Reads everything except the log.
     async fn begin(
         operator: &Operator,
         deployment: Deployment,
@@ -157,7 +159,7 @@ impl Reading {
         })
     }
 
-    /// Reads the log, from where it was read last.
+    /// Reads the log from the end of the last read.
     async fn read_log(
         reading: &RefCell<Self>,
         operator: &Operator,
@@ -195,7 +197,7 @@ impl Reading {
     }
 
     fn take(&mut self, event: &LogEvent, wanted: &Wanted) {
-        // A line may be read again, for the late ones beside it.
+        // A line may be read again, together with late ones.
         let is_new = self.until.is_none_or(|until| event.at >= until);
         let line = match LogLine::read(&event.message) {
             Ok(line) => line,
@@ -219,7 +221,7 @@ impl Reading {
         }
     }
 
-    /// Applies the pauses in force instead of those that the handler knew when it wrote its lines.
+    /// Applies the pauses in force, in place of those that the handler knew when it wrote its lines.
     pub fn apply_pauses(&mut self, now: Timestamp) {
         let Ok(pauses) = &self.pauses else { return };
         let none = Pauses::default();
@@ -232,7 +234,7 @@ impl Reading {
     ///
     /// # Errors
     ///
-    /// The document could not be read.
+    /// If the document could not be read.
     pub fn known_pauses(&self) -> Result<Option<&Pauses>, Failure> {
         self.pauses.as_ref().map(Option::as_ref).map_err(Clone::clone)
     }
@@ -242,14 +244,14 @@ impl Reading {
         &self.deployment
     }
 
-    /// The pauses of a function; `None` if they are not known.
+    /// The pauses of a function; `None` if they are unknown.
     pub fn in_force(&self, target: &str, now: Timestamp) -> Option<InForce> {
         let pauses = self.pauses.as_ref().ok()?.as_ref()?;
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// The errors of the events that wait, if some do and none matches the filter's error. This reads the log again, because
-    /// CloudWatch passed no line of another error. It is only a hint, so a failure says nothing.
+    /// The errors of the waiting events, if some wait but none matches the filter's error. This reads the log again,
+    /// because CloudWatch passed no line with another error. It is only a hint, so a failure gives `None`.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
@@ -262,11 +264,11 @@ impl Reading {
     }
 }
 
-/// The longest time since the last line about an event that waits.
+/// The longest time since the last line about a waiting event.
 ///
-/// A hidden message comes back to the handler, which writes a line. A message that is sent again with a delay comes back
-/// too, but only its first move and its end have lines. So its wait may be as long as the longest `MAX_AGE` allows. That
-/// clock stops while the function is paused, so then only SQS's retention ends it.
+/// A hidden message comes back to the handler, which writes a line. A message that is sent again with a delay also
+/// comes back, but only its first move and its end leave lines, so its wait may be as long as the longest `MAX_AGE`
+/// allows. Age does not count while the function is paused, so with a pause only SQS's retention ends the wait.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,

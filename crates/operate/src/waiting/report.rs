@@ -1,4 +1,4 @@
-//! The report of what waits.
+//! The report of the waiting events.
 
 use std::ops::Range;
 
@@ -26,9 +26,9 @@ use crate::waiting::wanted::Wanted;
 pub struct Listing {
     /// Only these events.
     pub wanted: Wanted,
-    /// Only events that are due by then.
+    /// Only events that are due by this time.
     pub by: Option<Timestamp>,
-    /// The places of the events to list one by one, the first due first; `None` lists none.
+    /// The places of the events to list one by one, in order of due time; `None` lists none.
     pub events: Option<Range<usize>>,
 }
 
@@ -37,11 +37,11 @@ pub struct Listing {
 pub struct Report<'r> {
     /// The time of the first line of the log that was read.
     pub since: Timestamp,
-    /// Lines about the events that the filter takes.
+    /// The number of lines about events that match the filter.
     pub lines: u64,
-    /// Events that wait, and that the filter takes.
+    /// The number of waiting events that match the filter.
     pub found: u64,
-    /// Nothing was filtered, so `found` can be compared with the queue.
+    /// No filter was used, so `found` can be compared with the queue.
     pub is_everything: bool,
     /// The log has a line of everything that waits.
     pub is_complete: bool,
@@ -51,16 +51,16 @@ pub struct Report<'r> {
     pub groups: Vec<Group<'r>>,
     /// The times at which the events come back.
     pub returns: Returns<'r>,
-    /// `None` if they were not asked for.
+    /// The events one by one; `None` unless asked for.
     pub events: Option<Sorted<'r>>,
-    /// The retry requests in force; `None` if they are not known.
+    /// The retry requests in force; `None` if they are unknown.
     pub requests: Option<Vec<RequestInForce>>,
-    /// Notes on gaps in the log, and on what keeps events from being retried.
+    /// Notes on gaps in the log, and on reasons why events are not retried.
     pub notes: Vec<Text>,
-    /// The errors of the events that wait, if the filter's error matches none of them.
+    /// The errors of the waiting events, if the filter's error matches none of them.
     #[serde(skip)]
     pub unmatched: Option<Text>,
-    /// A failure if the filter names functions that nobody knows.
+    /// A failure if the filter names unknown functions.
     #[serde(skip)]
     pub end: Result<(), Failure>,
     #[serde(skip)]
@@ -77,7 +77,7 @@ impl Reading {
         let groups = self.waits.groups(&chosen);
         let is_everything =
             self.is_everything && wanted.takes_everything() && by.is_none() && self.is_all_read(now);
-        // Held events have no due time, and are counted even where only those due soon are shown.
+        // Held events have no due time, and are counted even if only events due soon are shown.
         let all = by.map(|_| self.waits.groups(&self.waits.chosen(wanted, None)));
         let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
         notes.extend(self.unlogged_note(now).filter(|_| by.is_none()));
@@ -102,7 +102,7 @@ impl Reading {
     }
 }
 
-/// The handler logs a due time that a request has moved when it next checks the event.
+/// The note on requests: the handler logs a due time that a request has moved only at its next check of the event.
 const REQUEST_NOT_COUNTED: &str =
     "The due times above do not reflect a request until the handler has checked the event.";
 
@@ -243,7 +243,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// A reading of events, by their keys, their errors and what else their lines say.
+    /// A reading of events, given their keys, their errors and additional fields of their lines.
     fn reading_of(events: &[(&str, &str, Value)]) -> Reading {
         let mut waits = Waits::default();
         for (key, error_type, more) in events {
@@ -277,7 +277,7 @@ mod tests {
             ("k-2", "TargetDown", unanswered),
             ("größe-注文", "Timeout", holds()),
         ]);
-        // Otherwise messages without a line are counted.
+        // Otherwise messages without a line would be counted.
         reading.has_log = false;
         let expected = "\
 3 waiting events (the handler's log was read back to 2026-09-14T03:12:50.000Z)

@@ -8,17 +8,17 @@ use serde::{Serialize, Serializer};
 
 use crate::waiting::events::{Group, WaitingEvent};
 
-/// Functions that are counted apart: those with the most events.
+/// The most functions that are counted separately: those with the most events.
 const MOST_FUNCTIONS: usize = 4;
-/// Periods at most.
+/// The most periods.
 const MOST_PERIODS: u64 = 48;
-/// Lengths of a period, in seconds.
+/// The lengths of a period, in seconds.
 const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
 
 /// Counts of events by due time, in periods of equal length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Returns<'w> {
-    /// The beginning of the first period. Those that have been due for longer count there.
+    /// The beginning of the first period. Events that were due earlier also count there.
     pub from: Timestamp,
     /// The length of a period.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
@@ -43,12 +43,12 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 }
 
 impl<'w> Returns<'w> {
-    /// Counts some events; `groups` are theirs.
+    /// Counts these events. `groups` are the groups of the same events.
     pub fn of(events: impl Iterator<Item = WaitingEvent<'w>>, groups: &[Group<'w>], now: Timestamp) -> Self {
         let last = groups.iter().filter_map(|group| group.last_due).max().unwrap_or(now);
         let span = last.since(now).as_secs() + 1;
         let fits = |length: &u64| span.div_ceil(*length) <= MOST_PERIODS;
-        // Waits end within 14 days, which fit.
+        // Waits end within 14 days, so a length fits.
         let length = LENGTHS.into_iter().find(fits).unwrap_or(span);
         let periods = span.div_ceil(length) as usize;
         let of = |target| OfFunction { target, counts: vec![0; periods] };
@@ -103,7 +103,7 @@ mod tests {
     use crate::waiting::reading::tests::{NOW, ORDERS};
     use crate::waiting::wanted::Wanted;
 
-    /// Events of functions, each due after some seconds; held without.
+    /// Waiting events of functions, each due after this number of seconds; held if none is given.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {
         let mut waits = Waits::default();
         for (n, (function, due)) in events.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The filter of waiting events, for CloudWatch and for our own check.
+//! The filter of waiting events, as a pattern for CloudWatch and as our own check.
 
 use comeback_engine::{LoggedEvent, error_names, logged};
 use wildmatch::WildMatch;
@@ -8,7 +8,7 @@ use crate::function::FunctionName;
 /// The longest filter pattern that CloudWatch takes.
 const LONGEST_PATTERN: usize = 1_024;
 
-/// A filter of events: everything that is given must hold. All lines about one message name the same function, error and
+/// A filter of events: everything that is given must match. All lines about a message name the same function, error and
 /// key, so a filter never hides only some of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
@@ -21,12 +21,12 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Returns true for the filter that leaves nothing out.
+    /// Returns true if the filter matches everything.
     pub fn takes_everything(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns true if it takes the event.
+    /// Returns true if the filter matches the event.
     pub fn takes(&self, event: &LoggedEvent<'_>) -> bool {
         self.takes_key(&event.key) && self.takes_kind(Some(&event.target), event.error_type.as_deref())
     }
@@ -35,7 +35,7 @@ impl Wanted {
         self.keys.is_empty() || self.keys.iter().any(|wanted| logged(wanted) == key)
     }
 
-    /// Returns true if it takes events of a function that failed with an error.
+    /// Returns true if the filter matches events of a function that failed with an error.
     pub(super) fn takes_kind(&self, target: Option<&str>, error_type: Option<&str>) -> bool {
         let is_named = |target: &str| self.functions.iter().any(|function| function.names(target));
         (self.functions.is_empty() || target.is_some_and(is_named))
@@ -45,8 +45,8 @@ impl Wanted {
             })
     }
 
-    /// The filter pattern for CloudWatch: it lets every line pass that [`takes`](Self::takes) accepts, and few others. In its
-    /// strings, `*` stands for any text at the beginning and the end.
+    /// The filter pattern for CloudWatch: it passes every line that [`takes`](Self::takes) accepts, and few others. In
+    /// its strings, `*` stands for any text, at the beginning and at the end.
     pub fn pattern(&self) -> String {
         // Every name of an error is a part of its type.
         let error = self.error.as_deref().map(|glob| test("error_type", &around(longest_part(glob))));
@@ -71,7 +71,7 @@ impl Wanted {
     }
 }
 
-/// A test that one of these passes; `None` without any.
+/// A test that passes if any of these does; `None` without tests.
 fn any(tests: Vec<String>) -> Option<String> {
     match &tests[..] {
         [] => None,
@@ -88,13 +88,13 @@ fn around(part: &str) -> String {
     if part.is_empty() { "*".into() } else { format!("*{part}*") }
 }
 
-/// The longest part of a glob without wildcards. A part that CloudWatch might read otherwise counts as empty.
+/// The longest part of a glob without wildcards. A part that CloudWatch might read differently counts as empty.
 fn longest_part(glob: &str) -> &str {
     let parts = glob.split(['*', '?']).filter(|part| is_plain(part));
     parts.max_by_key(|part| part.len()).unwrap_or_default()
 }
 
-/// Returns true if CloudWatch takes a text within quotes as it stands. A log line has at most 512 characters of it.
+/// Returns true if CloudWatch takes a quoted text literally. A log line has at most 512 characters of it.
 fn is_plain(text: &str) -> bool {
     text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
 }
@@ -127,7 +127,7 @@ mod tests {
             wanted(&[], Some("*"), &[]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*" }"#
         );
-        // What a quoted string might not stand for is left to our own filter.
+        // A text that CloudWatch may not take literally is left to our own filter.
         assert_eq!(
             wanted(&[], Some("a\"b*c"), &["k\" || $.x = \""]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*c*" }"#
