@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_of_the_deployment_watches_its_queues_its_handler_its_log_or_what_it_may_lose() {
+    fn alarm_is_assigned_to_what_it_watches() {
         let lost = |function| on("AWS/Lambda", "DestinationDeliveryFailures", &[("FunctionName", function)]);
         let errors = |function| on("AWS/Lambda", "Errors", &[("FunctionName", function)]);
         let visible = |queue| on("AWS/SQS", "ApproximateNumberOfMessagesVisible", &[("QueueName", queue)]);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_notifies_by_an_action_that_is_enabled() {
+    fn alarm_notifies_by_an_enabled_action() {
         let read = |action: Option<&str>, actions_enabled: bool| {
             let actions = action.map(ToOwned::to_owned).into_iter().collect();
             let alarm = MetricAlarm { actions, actions_enabled, ..MetricAlarm::default() };
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_on_an_expression_is_known_by_any_of_its_metrics() {
+    fn expression_alarm_is_known_by_any_metric() {
         let of = |metrics: &[(&str, &str)]| {
             let metrics =
                 metrics.iter().map(|(name, queue)| metric("AWS/SQS", name, &[("QueueName", queue)]));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_hears_of_the_deployment_hears_of_this() {
+    fn lost_alarm_notifies_the_deployments_topics() {
         let telling = |queue, topics: &[&str]| {
             let actions = topics.iter().map(ToString::to_string).collect();
             let alarm = alarm(queue, "ApproximateNumberOfMessagesVisible", ("QueueName", queue));

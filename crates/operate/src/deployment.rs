@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handler_is_stopped_by_its_settings_its_concurrency_or_its_mapping() {
+    fn handler_is_stopped_for_each_reason() {
         let fed = |state: &str| {
             let mapping = Some(Mapping { state: state.into(), ..Mapping::sample() });
             Deployment { mapping, ..Deployment::sample() }

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_have_as_much_as_matters() {
+    fn short_durations_are_rounded() {
         let texts = [1.0, 2.4969, 9.94, 9.96, 59.4, 59.6, 61.0, 3_599.6, 4_139.0, 172_800.0, 190_000.0];
         let expected = ["1s", "2.5s", "9.9s", "10s", "59s", "1m", "1m 1s", "1h", "1h 9m", "2d", "2d 5h"];
         assert_eq!(texts.map(short), expected);

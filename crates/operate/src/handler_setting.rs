@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_may_have_lost_characters_is_not_written_back() {
+    fn damaged_list_is_not_written_back() {
         assert!(check_is_whole("s", "arn:aws:lambda:eu-west-1:123456789012:function:shop-*").is_ok());
         for lost in ["arn:aws:lambda:eu-west-1:123456789012:function:sh?p", "caf\u{e9}"] {
             assert!(check_is_whole("s", lost).is_err(), "{lost}");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_came_after_the_update_counts() {
+    fn only_states_after_the_update_count() {
         let complete = stack("UPDATE_COMPLETE", "a", 1);
         let rolled_back = stack("UPDATE_ROLLBACK_COMPLETE", "a", 1);
         for (before, now, has_begun, expected) in [

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_window_is_a_series_unless_nothing_is_known() {
+    async fn each_known_window_is_a_series() {
         let layout = busy().await.layout();
         let series = layout.0.iter().filter_map(|block| match block {
             Block::Series(series) => Some(series),

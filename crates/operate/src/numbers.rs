@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_the_time_in_which_there_is_one() {
+    fn rate_is_per_shortest_time_with_one_event() {
         let texts = [12.0, 1.0, 0.5, 0.01, 0.0001, 0.000_001].map(rate_text);
         assert_eq!(
             texts,

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_returns_within_the_time_of_a_request() {
+    async fn waiting_events_return_within_the_request() {
         let (aws, operator) = sample();
         let mut ids = Vec::new();
         for key in ["k-1", "k-2", "k-3"] {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_fails_while_the_question_stands_is_recalled_too() {
+    async fn failures_during_the_question_are_recalled() {
         let (aws, operator) = sample();
         moves(&aws, "k-1");
         let retries = request(&operator);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_pause_held_returns_within_its_length() {
+    async fn held_events_return_within_the_pauses_length() {
         let (aws, operator) = sample();
         let from = aws.time().as_secs() - 120;
         let paused =
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_pause_has_held_since_the_question_returns_too() {
+    async fn events_held_during_the_question_return() {
         let (aws, operator) = sample();
         let from = aws.time().as_secs() - 120;
         let paused =
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_cancelled_returns_at_once_to_be_dead_lettered() {
+    async fn cancelled_events_return_at_once() {
         let (aws, operator) = sample();
         for (key, action) in [("k-1", "defer"), ("k-2", "hold"), ("k-3", "defer")] {
             waits(&operator, &aws, key, action).await;
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn recall_that_is_denied_leaves_the_request() {
+    async fn denied_recall_leaves_the_request() {
         let (aws, operator) = sample();
         waits(&operator, &aws, "k-1", "defer").await;
         aws.deny("sqs:ChangeMessageVisibility");
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_returned_while_the_log_was_read_is_left_alone() {
+    async fn returned_messages_are_left_alone() {
         let (aws, operator) = sample();
         let deployment = operator.deployment().await.unwrap();
         let now = aws.time();
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_as_what_it_means() {
+    fn answers_are_counted_by_meaning() {
         let mut recalled = Recalled::default();
         let due = Timestamp::from_secs(60);
         let failed =

@@ -595,7 +595,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn plan_names_how_many_and_by_when() {
+    fn plan_names_count_and_time() {
         let reach = Reach {
             found: 1_210,
             reached: 1_204,

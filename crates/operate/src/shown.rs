@@ -63,7 +63,7 @@ pub(crate) mod tests {
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 
     #[test]
-    fn what_a_terminal_would_obey_is_escaped() {
+    fn terminal_controls_are_escaped() {
         let expected =
             "a\\u{1b}]0;b\\u{7}c\\u{9b}2Jd\\u{8}e\\u{7f}f\\u{202e}g\\u{2066}h\\u{200f}i\\u{61c}j\\rk\\nl\té";
         assert_eq!(shown(HOSTILE), expected);
@@ -74,7 +74,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn json_is_escaped_as_json_does_it_and_keeps_its_values() {
+    fn escaped_json_keeps_its_values() {
         let json = serde_json::to_string_pretty(&[HOSTILE]).unwrap();
         let shown = shown_json(&json);
         assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [HOSTILE]);

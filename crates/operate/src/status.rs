@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_not_be_read_leaves_the_rest_to_be_seen() {
+    async fn denied_part_leaves_the_rest_visible() {
         let aws = Sample::new(Timestamp::from_secs(1_700_000_000)).build();
         assert_eq!(status(&operator(&aws), true, None).await.unwrap().end(), Ok(()));
         aws.deny("cloudwatch:DescribeAlarms");

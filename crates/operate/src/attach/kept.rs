@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_a_tag_is_known() {
+    fn tag_fits_lambdas_limits() {
         let fits = |key: &str, value: &str| fits(&(key.to_owned(), value.to_owned()));
         assert!(fits("comeback:retries", "arn:aws:sqs:eu-west-1:123456789012:failed_orders"));
         assert!(fits(&"k".repeat(128), &"v".repeat(256)));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lambda_would_refuse_counts_as_not_kept() {
+    fn invalid_tag_counts_as_not_kept() {
         let queue = "arn:aws:sqs:eu-west-1:123456789012:failed";
         let kept = |values: [&str; 3]| {
             let tags = keys(None).into_iter().zip(values.map(ToOwned::to_owned)).collect();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_say_nothing_stand_for_the_defaults() {
+    fn missing_tags_mean_the_defaults() {
         assert_eq!(settings(&Target::sample()), (InvokeSettings::default(), false));
         assert_eq!(recursion_allowed(&Target::sample()), None);
         assert_eq!(time(&BTreeMap::from([(DETACHED.to_owned(), "soon".to_owned())]), DETACHED), None);

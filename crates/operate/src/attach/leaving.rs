@@ -224,13 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_others_keep_nothing() {
+    fn messages_of_others_do_not_matter() {
         assert_eq!(unseen(HIDDEN, &running()), None);
         assert_eq!(wait(HIDDEN, Some(&Waiting::default()), DETACHED), None);
     }
 
     #[test]
-    fn each_sign_of_a_waiting_event_is_said() {
+    fn each_sign_of_a_waiting_event_is_named() {
         let visible = Depth { visible: 2, ..EMPTY };
         let stopped = "the retry queue is not empty, but the handler receives nothing from it";
         for (found, said) in [
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn invocations_end_two_minutes_after_the_longest_that_was_running() {
+    async fn invocations_end_two_minutes_after_the_longest_timeout() {
         let timeout = Duration::from_secs(900);
         let tags = [(kept::DETACHED.to_owned(), DETACHED.to_string())].into();
         let mut attachment = attachment().await;
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_seems_empty_is_believed_only_with_the_log() {
+    fn empty_queue_is_believed_only_with_the_log() {
         for deployment in [running(), Deployment::sample()] {
             assert_eq!(unseen(EMPTY, &deployment), None);
         }
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_read_keeps_everything() {
+    fn unreadable_log_keeps_everything() {
         let waiting = Waiting { is_newer: true, ..Waiting::default() };
         assert!(waiting.wait(DETACHED).unwrap().contains("update the command"));
     }

@@ -216,7 +216,7 @@ async fn attached_function_is_detached_once_its_events_have_left() {
 }
 
 #[tokio::test]
-async fn permission_that_has_not_spread_yet_is_waited_for() {
+async fn new_permission_is_waited_for() {
     let aws = sample();
     aws.state().permissions_take = Duration::from_secs(40);
     attach(&aws, "orders").await;
@@ -229,7 +229,7 @@ async fn permission_that_has_not_spread_yet_is_waited_for() {
 }
 
 #[tokio::test]
-async fn lost_events_are_watched_as_the_deployments_alarms_are() {
+async fn attach_adds_lost_event_alarm_once() {
     let base = attachment().await;
     let watch = |topics: Option<&[&str]>, ours, is_silent, others| {
         let mut it = base.clone();
@@ -404,7 +404,7 @@ async fn our_own_settings_are_not_kept_as_earlier_ones() {
 }
 
 #[tokio::test]
-async fn waiting_events_keep_the_allow_list_unless_they_may_be_dead_lettered() {
+async fn waiting_events_keep_the_allow_list_entry() {
     let aws = sample();
     let before = snapshot(&aws);
     attach(&aws, "orders").await;
@@ -427,7 +427,7 @@ async fn waiting_events_keep_the_allow_list_unless_they_may_be_dead_lettered() {
 }
 
 #[tokio::test]
-async fn effect_of_now_is_told_before_and_after() {
+async fn effect_of_now_is_shown_before_and_after() {
     let gone = "waiting events of orders will be dead-lettered as target_not_allowed";
     let stays = "waiting events of orders are still retried, because it is still on the allow-list";
     let aws = sample();
@@ -515,7 +515,7 @@ async fn dead_letter_queue_of_the_function_is_named() {
 }
 
 #[tokio::test]
-async fn destination_outside_the_account_is_asked_about_in_person() {
+async fn destination_outside_the_account_needs_an_answer() {
     let question = async |arn: &str| {
         let aws = sample();
         let policies = policy(&["sns:Publish"], &[arn]);
@@ -657,7 +657,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn attach_has_one_end_wherever_it_was_killed(facts in any_facts(), which in 0..2_usize, killed in 12_u64..60) {
+    fn killed_attach_can_be_completed(facts in any_facts(), which in 0..2_usize, killed in 12_u64..60) {
         run(async {
             let name = function(QUALIFIERS[which]);
             let [whole, halfway] = [facts.build(), facts.build()];
@@ -690,7 +690,7 @@ proptest! {
     }
 
     #[test]
-    fn detach_restores_everything_wherever_it_was_killed(
+    fn killed_detach_can_be_completed(
         facts in any_facts().prop_map(Facts::never_attached), which in 0..2_usize,
         killed in 12_u64..40, killed_again in 12_u64..40,
     ) {

@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn credentials_that_have_expired_are_no_missing_permission() {
+    async fn expired_credentials_are_not_a_missing_permission() {
         for (code, remedy) in [
             ("ExpiredTokenException", "; the AWS credentials have expired: log in again, or renew the keys"),
             (
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_is_too_large_is_an_error() {
+    async fn oversized_answer_is_an_error() {
         let ask = async |spaces: usize| {
             let account = answering(move |_| (200, "", " ".repeat(spaces) + "{}")).await;
             account.queue_url("arn:aws:sqs:eu-west-1:123456789012:dead").await.map(drop)
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_destination_that_is_not_permitted_yet_is_no_failure() {
+    async fn unpermitted_destination_is_not_a_failure() {
         let put = async |message: &'static str| {
             let body = serde_json::json!({"message": message}).to_string();
             let account = answering(move |_| (400, "InvalidParameterValueException", body.clone())).await;
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_on_a_key_is_asked_for_as_through_sqs() {
+    async fn key_right_is_simulated_through_sqs() {
         let may = async |action: &str, decision: &'static str, via_sqs: bool| {
             let account = answering(move |request| {
                 assert_eq!(request.contains("kms%3AViaService"), via_sqs, "{request}");

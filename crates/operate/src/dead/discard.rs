@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_dead_letter_is_in_the_file_that_surely_stays_in_the_queue() {
+    async fn file_lacks_dead_letters_known_to_stay() {
         // From the second dead-letter on, each deletion is denied, or fails after it may have been made.
         for (is_denied, in_file) in [(true, 1), (false, 51)] {
             let dead = Dead::with((0..90).map(|_| event("Timeout")));

@@ -390,7 +390,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_dead_letter_that_cannot_be_cut_off_the_file_may_be_elsewhere() {
+    fn failed_cut_may_leave_a_copy() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         // The file can be neither written nor cut.
         let file = File::open(&path).unwrap();
@@ -400,7 +400,7 @@ pub(super) mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_cut_that_may_not_be_on_disk_counts_as_not_made() {
+    fn unsynced_cut_counts_as_failed() {
         // The name of this thread can be written and cut, but not synced.
         let path = PathBuf::from("/proc/thread-self/comm");
         let file = OpenOptions::new().write(true).open(&path).unwrap();
@@ -434,8 +434,8 @@ pub(super) mod tests {
     /// itself.
     #[cfg(unix)]
     #[test]
-    fn a_full_disk_leaves_no_dead_letter_in_the_file_that_stays_in_the_queue() {
-        let name = "dead::file::tests::a_full_disk_leaves_no_dead_letter_in_the_file_that_stays_in_the_queue";
+    fn full_disk_leaves_no_copy_in_the_file() {
+        let name = "dead::file::tests::full_disk_leaves_no_copy_in_the_file";
         let line: Line = serde_json::from_str(LINE).unwrap();
         if let Some(path) = std::env::var_os("FULL_DISK") {
             let export = NewFile::create(Path::new(&path)).unwrap();

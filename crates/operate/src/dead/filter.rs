@@ -224,7 +224,7 @@ mod tests {
     type Set<'s> = &'s dyn Fn(&mut Filter);
 
     #[test]
-    fn all_that_is_set_must_hold() {
+    fn all_set_tests_must_hold() {
         let hours = |hours: u64| Some(Duration::from_secs(hours * 3_600));
         let reason = |name: &str| Some(read_reason(name).unwrap());
         let target = |name: &str| Some(name.parse().unwrap());
@@ -255,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_one_events() {
+    fn key_selects_one_event() {
         let dead_letter = event("Timeout");
         let filter = only(|filter| filter.key = Some(dead_letter.key.clone()));
         assert!(filter.takes(&received(&dead_letter).dead_letter(), NOW));
     }
 
     #[test]
-    fn what_a_dead_letter_does_not_tell_matches_no_test() {
+    fn unknown_fact_matches_no_test() {
         let other = unknown();
         let taken_by_sqs = record("Timeout");
         let takes = |filter: Filter, dead_letter| filter.takes(&received(dead_letter).dead_letter(), NOW);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_is_looked_into_by_pointer() {
+    fn payload_is_searched_by_pointer() {
         let payload = r#"{"id": 42, "name": "42", "list": [true, null], "a/b": "x", "k=v": 1, "long": 12345678901234567890123,
             "by": "held by \ud83d", "\udc00": 0, "deep": {"list": [12345678901234567890123, "é"], "at": 7}}"#;
         let body = event("E").body;
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_writes_the_flags_that_give_it() {
+    fn filter_writes_its_own_flags() {
         let filter = Filter {
             reason: Some("max_age"),
             target: Some("orders:live".parse().unwrap()),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn unreadable_values_are_refused() {
         let refused = read_reason("max_age2").unwrap_err();
         let expected = "\"max_age2\" is not a reason; the reasons are max_retries, max_age, non_retryable_error, \
         target_not_found, target_refused, target_not_allowed, payload_too_large, malformed_record, \

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_sent_before_a_failure_is_counted() {
+    async fn sends_before_a_failure_are_counted() {
         // The second line is too far away to be read with the first.
         let second = " ".repeat(50_000) + &LINE.replace("m-1", "m-2");
         let setting = Setting::with(format!("{LINE}\n{second}\n"));
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_last_line_without_its_end_is_read_if_it_is_whole() {
+    async fn whole_last_line_needs_no_line_break() {
         assert_eq!(planned(LINE).await, Ok((1, false)));
         assert_eq!(planned(format!("{LINE}\n{}", LINE.replace("m-1", "m-2"))).await, Ok((2, false)));
     }
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_dead_letter_is_imported_that_was_not_shown() {
+    async fn only_planned_dead_letters_are_imported() {
         let setting = Setting::with(LINE);
         let plan = setting.plan().await.unwrap();
         std::fs::write(setting.file(), format!("{LINE}\n{}", LINE.replace("m-1", "m-2"))).unwrap();
@@ -539,7 +539,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn an_export_and_its_record_are_for_their_user_alone() {
+    async fn export_and_record_are_private() {
         use std::os::unix::fs::PermissionsExt as _;
 
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_sent_if_the_record_cannot_be_begun() {
+    async fn nothing_is_sent_without_a_record() {
         let setting = Setting::with(LINE);
         let plan = setting.plan().await.unwrap();
         std::fs::create_dir(&plan.journal).unwrap();

@@ -177,7 +177,7 @@ fn exported(folder: &Path) -> Vec<Line> {
 }
 
 #[tokio::test]
-async fn a_killed_redrive_loses_nothing_and_doubles_only_what_was_at_hand() {
+async fn killed_redrive_loses_nothing() {
     let (mut all_kills, mut all_copies) = (0, 0);
     for seed in 0..HISTORIES {
         let mut history = History::of(seed);
@@ -214,7 +214,7 @@ async fn a_killed_redrive_loses_nothing_and_doubles_only_what_was_at_hand() {
 }
 
 #[tokio::test]
-async fn a_killed_discard_loses_nothing() {
+async fn killed_discard_loses_nothing() {
     for seed in 0..HISTORIES_WITH_FILES {
         let mut history = History::of(seed);
         let mut files = 0;
@@ -237,7 +237,7 @@ async fn a_killed_discard_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_killed_import_loses_nothing_and_doubles_only_what_was_at_hand() {
+async fn killed_import_loses_nothing() {
     for seed in 0..HISTORIES_WITH_FILES {
         let history = History::of(seed);
         let mut luck = history.luck.clone();
@@ -269,7 +269,7 @@ async fn a_killed_import_loses_nothing_and_doubles_only_what_was_at_hand() {
 }
 
 #[tokio::test]
-async fn a_killed_scan_changes_nothing() {
+async fn killed_scan_changes_nothing() {
     for seed in 0..HISTORIES {
         let mut history = History::of(seed);
         let before = history.in_dead_letter_queue();

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dead_letters_that_were_not_understood_are_grouped_by_what_was_wrong() {
+    async fn malformed_dead_letters_are_grouped_by_problem() {
         let lost = "it has no requestPayload";
         let json = |column| format!("not JSON at line 1 column {column}");
         let dead = Dead::with([]);

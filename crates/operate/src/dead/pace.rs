@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seconds_dead_letters_go_at_once() {
+    fn one_seconds_dead_letters_go_together() {
         let numbers = [1e-8, 0.1, 0.9, 1.0, 7.9, 50.0, 1e6].map(Pace);
         assert_eq!(numbers.map(|pace| pace.at_once(1)), [1, 1, 1, 1, 7, 50, 80]);
         assert_eq!(numbers.map(Pace::at_hand), [1, 30, 80, 80, 80, 80, 80]);
@@ -74,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_dead_letter_at_hand_has_its_turn_before_it_is_visible(exponent in -7.0..6.0) {
+        fn dead_letters_at_hand_are_done_before_visible(exponent in -7.0..6.0) {
             let pace = Pace(10f64.powf(exponent));
             // The last dead-letter waits for the turns of all before it.
             let before = pace.at_hand() as u64 - 1;

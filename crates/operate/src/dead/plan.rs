@@ -269,7 +269,7 @@ mod tests {
     use crate::shown::tests::HOSTILE;
 
     #[tokio::test]
-    async fn a_plan_names_its_groups_and_what_is_skipped() {
+    async fn plan_names_groups_and_skipped_dead_letters() {
         let dead = Dead::with([event("Timeout"), event("Timeout"), malformed()]);
         let redrive = Redrive { limit: Some(1), ..Redrive::new(dead.operator(), Chosen::all()) };
         let plan = redrive.plan().await.unwrap();

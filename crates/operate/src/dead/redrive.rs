@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_plan_and_what_was_done_have_the_same_members() {
+    async fn plan_and_result_have_the_same_members() {
         let dead = with(2);
         let redrive = all(&dead);
         let plan = planned(&redrive).await;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dead_letters_that_somebody_else_took_are_told() {
+    async fn missing_dead_letters_are_reported() {
         let dead = with(3);
         let (mine, other) = (all(&dead), Redrive { limit: Some(1), ..all(&dead) });
         let plan = planned(&mine).await;
@@ -319,7 +319,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     }
 
     #[tokio::test]
-    async fn an_interrupt_ends_the_work_after_the_dead_letters_at_hand() {
+    async fn interrupt_ends_after_the_dead_letters_at_hand() {
         let dead = with(150);
         // The scan reports progress three times, and the first dead-letter goes alone.
         let redrive = Redrive::new(dead.stopping_after(4), Chosen::all());
@@ -368,7 +368,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     }
 
     #[tokio::test]
-    async fn dead_letters_that_would_be_dead_lettered_again_are_skipped() {
+    async fn unretriable_dead_letters_are_skipped() {
         let dead = Dead::with([event("Timeout"), malformed(), unknown()]);
         let (done, result) = run(&all(&dead)).await;
         assert_eq!((done.redriven, result, dead.depth().visible), (1, Ok(()), 2));
@@ -390,7 +390,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     }
 
     #[tokio::test]
-    async fn a_mistake_that_shows_at_once_is_refused_before_the_queue_is_read() {
+    async fn mistakes_are_refused_before_reading_the_queue() {
         let dead = Dead::with([event("Timeout").of_payments()]);
         dead.aws.deny("sqs:ReceiveMessage");
         let payments = Filter { target: Some("payments".parse().unwrap()), ..Filter::default() };
@@ -415,7 +415,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     }
 
     #[tokio::test]
-    async fn a_plan_for_a_snapshot_reads_nothing_and_newer_dead_letters_do_not_change_it() {
+    async fn snapshot_plan_ignores_newer_dead_letters() {
         let dead = Dead::with([event("Timeout"), event("Fatal")]);
         let snapshot = scanned(&dead).await;
         dead.aws.deny("sqs:ReceiveMessage");
@@ -444,7 +444,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     }
 
     #[tokio::test]
-    async fn dead_letters_of_a_function_that_is_not_allowed_go_to_another() {
+    async fn retarget_replaces_a_function_not_allowed() {
         let dead = Dead::with([event("Timeout").of_payments(), event("Timeout"), malformed()]);
         let snapshot = scanned(&dead).await;
         let own = part(&dead, &snapshot, Selection::All);
@@ -460,7 +460,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     }
 
     #[tokio::test]
-    async fn the_plan_for_one_has_its_own_message() {
+    async fn single_dead_letters_plan_has_its_message() {
         let other = event("Timeout");
         let other = DeadLetter { body: other.body.replace("\"m\"", "\"order 4001\""), ..other };
         let dead = Dead::with([event("Timeout"), other]);

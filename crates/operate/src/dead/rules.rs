@@ -99,7 +99,7 @@ mod tests {
     use crate::dead::samples::{ORDERS, deployment, event, received, record};
 
     #[test]
-    fn a_redriven_dead_letter_is_for_the_function_it_is_retargeted_to() {
+    fn retargeted_dead_letter_names_the_new_function() {
         let live = format!("{ORDERS}:live");
         let rules = RedriveRules::new(&deployment(), Some(&live)).unwrap();
         for received in [event("Timeout"), record("Timeout")].map(|dead_letter| received(&dead_letter)) {

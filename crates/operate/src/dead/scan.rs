@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_letters_that_another_reader_hides_are_counted_and_end_with_3() {
+    fn dead_letters_hidden_by_others_end_with_3() {
         let depth = |visible, in_flight| Depth { visible, in_flight, delayed: 0 };
         assert_eq!(Locked::of(depth(4, 0), 4, NOW), None);
         // They were given back since the counts were taken, and then read.

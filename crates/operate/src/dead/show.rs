@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_not_understood_is_shown_with_its_senders_attributes() {
+    fn malformed_message_shows_its_senders_attributes() {
         let mut received = received(&malformed());
         let code = Attribute { data_type: "Number".into(), value: AttributeValue::Text("200".into()) };
         received.attributes.insert("ErrorCode".into(), code);

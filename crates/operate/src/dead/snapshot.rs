@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_scan_judges_what_a_redrive_would_do() {
+    async fn scan_predicts_the_redrive() {
         let dead = Dead::with([event("Timeout"), malformed(), event("Timeout").of_payments()]);
         let snapshot = scanned(&dead, Filter::default()).await;
         let refused = snapshot.rows(&Selection::All).into_iter().map(|row| row.refused);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_target_that_nobody_knows_is_told() {
+    async fn unknown_target_is_reported() {
         let check = async |target: &str, dead: &Dead| {
             let filter = Filter { target: Some(target.parse().unwrap()), ..Filter::default() };
             let deployment = dead.deployment().await;

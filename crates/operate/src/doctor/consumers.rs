@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redrive_policy_may_end_what_waits_in_its_fifo_group() {
+    fn fifo_redrive_policy_may_end_retries() {
         let mut consumer = consumer();
         let queue = consumer.queue.as_mut().unwrap().as_mut().unwrap();
         queue.queue = Queue::sample("orders.fifo");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_does_not_exist_is_no_missing_permission() {
+    fn missing_queue_is_not_a_missing_permission() {
         let gone = || Ok(Err("queue arn:orders does not exist".to_owned()));
         let without =
             Consumer { queue: gone(), dead_letter_queue: Some(gone()), send: Ok(Vec::new()), ..consumer() };
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_is_not_taken_for_good() {
+    fn unread_facts_are_never_ok() {
         let denied = || Failure::could_not("denied");
         let unseen = Consumer {
             queue: Err(denied()),

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_unhealthy_only_if_it_is_strict() {
+    fn warning_is_unhealthy_only_if_strict() {
         let mut facts = healthy();
         facts.alarms = Err(Failure::could_not("cloudwatch:DescribeAlarms denied"));
         let warned = findings(&facts, &[], CHECKS);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_is_never_taken_for_good() {
+    fn unread_facts_are_never_ok() {
         let unseen = || Failure::could_not("denied");
         let mut facts = healthy();
         facts.mappings = Err(unseen());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_is_about_the_alias_it_was_made_of() {
+    fn finding_names_its_alias() {
         let mut facts = healthy();
         facts.functions[0].entrances[0].name = "orders:live".into();
         let found = findings(&facts, &[], selected(&["CB102"], &[]));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn attach_refers_to_the_check_of_a_right_that_the_handler_lacks() {
+    fn attach_names_the_check_of_a_missing_right() {
         let mut facts = healthy();
         let entrance = &mut facts.functions[0].entrances[0];
         entrance.settings = InvokeSettings::default();

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn variable_that_is_no_setting_is_never_shown() {
+    fn variable_that_is_not_a_setting_is_never_shown() {
         let mut facts = healthy();
         facts.deployment.variables.insert("API_KEY".into(), "secret".into());
         let fix = setting(&facts, "MAX_AGE", "60");

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_taken_off_the_list() {
+    fn deleted_function_is_taken_off_the_list() {
         let mut facts = healthy();
         let arn = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
         let list = format!("{},{}", arn("orders"), arn("payments"));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_letter_queue_of_its_own_is_named_with_the_command_that_removes_it() {
+    fn own_dead_letter_queue_is_named_with_a_fix() {
         assert_found(of_changed(has_no_dead_letter_queue, |_| ()), Outcome::Ok, "none set");
         let of = |change: fn(&mut Target)| {
             of_changed(has_no_dead_letter_queue, |target| {
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn it_may_run() {
+    fn concurrency_must_not_be_zero() {
         for (reserved, outcome) in [(None, Outcome::Ok), (Some(1), Outcome::Ok), (Some(0), Outcome::Broken)] {
             let found = of_changed(concurrency, |target| target.reserved_concurrency = reserved);
             assert_found(found, outcome, "");
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_events_lead_to_what_drops_them() {
+    fn dropped_events_lead_to_their_cause() {
         let fix = |change: fn(&mut Entrance)| {
             let dropped = Dropped { in_24_hours: 1, in_14_days: 1 };
             let judged = of_function(nothing_dropped, |function| {

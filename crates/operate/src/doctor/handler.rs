@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_handler_has_its_minute() {
+    fn handler_timeout_is_at_least_a_minute() {
         for (seconds, outcome) in [(59, Outcome::Warning), (60, Outcome::Ok), (61, Outcome::Ok)] {
             let mut facts = healthy();
             facts.deployment.timeout = Duration::from_secs(seconds);
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_was_forgotten_is_named() {
+    fn forgotten_pause_is_named() {
         let paused = |hours: u64| {
             let mut facts = healthy();
             facts.pauses = Ok(Some(pause(facts.now.as_secs() - hours * 3_600)));
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_pauses_are_broken_and_the_last_readable_ones_come_back() {
+    fn unreadable_pauses_are_restored_by_the_fix() {
         let mut facts = healthy();
         facts.pauses = Err(Failure::could_not("parameter /pauses: garbled"));
         let mut fix = |last_readable| {

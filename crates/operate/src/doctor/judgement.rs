@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_seen_is_a_warning_that_names_the_action() {
+    fn unread_fact_is_a_warning_naming_its_action() {
         let denied = Failure::could_not("lambda:GetFunctionConcurrency of orders: AccessDenied");
         let judgement = or_unseen(Err(denied));
         assert_eq!(judgement.outcome, Outcome::Warning);

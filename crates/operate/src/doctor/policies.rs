@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_means_no_allowed_function_is_named() {
+    fn entry_without_an_allowed_function_is_named() {
         assert_found(match_functions(&with("")), Outcome::Skipped, "POLICIES is empty");
         assert_found(match_functions(&with("order MAX_AGE=1")), Outcome::Skipped, "CB020");
         assert_found(match_functions(&with("o* MAX_AGE=2h")), Outcome::Ok, "o*");

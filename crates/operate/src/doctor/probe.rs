@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_did_not_end_says_how_far_it_came() {
+    fn unfinished_event_says_how_far_it_came() {
         let deployment = healthy().deployment;
         let at = Timestamp::from_secs(1_700_000_000);
         let invoked = End::Invoked { request_id: Some("r-1".into()), at };

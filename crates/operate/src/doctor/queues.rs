@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn sqs_redrives_after_a_thousand_receives_to_the_dead_letter_queue() {
+    fn sqs_redrives_after_a_thousand_receives() {
         let without = with_queue(|queue| queue.redrive = None);
         assert_found(receives(&without), Outcome::Warning, "no redrive policy");
         assert_found(redrive_target(&without), Outcome::Skipped, "CB012");

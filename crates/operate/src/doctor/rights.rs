@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_allowed_elsewhere_is_a_warning() {
+    fn right_that_may_exist_elsewhere_is_a_warning() {
         let other = Some("the key's own policy");
         assert_found(
             of_rights(&[Verdict::NotAllowed], other),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn no_further_policy_can_give_what_one_denies() {
+    fn denied_right_cannot_be_added() {
         let fix = of_rights(&[Verdict::Denied], None).unwrap().fix.unwrap().to_string();
         assert!(fix.starts_with("find the policy and remove its Deny"), "{fix}");
     }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_nobody_can_use_is_broken_whatever_the_roles_may_do() {
+    fn unusable_key_is_broken_whatever_the_rights() {
         let cancel = "aws kms cancel-key-deletion --key-id arn:key";
         let other = |queue: &str| {
             let url = Queue::sample(queue).url;
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_needs_no_right() {
+    fn unused_resource_needs_no_right() {
         let mut facts = healthy();
         facts.rights.insert("CB034", Ok(Vec::new()));
         assert_found(of_handler(&facts, "CB034"), Outcome::Skipped, "PAUSES is not set");

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pause_keeps_what_counts() {
+    fn closed_pause_keeps_its_times() {
         let spread = Duration::from_secs(60);
         let open = Pauses::default().with([pause(ORDERS, 10, None), pause("*", 5, None)]);
         let now = Timestamp::from_millis(at(20).as_millis() + 1);

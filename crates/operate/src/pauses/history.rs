@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_history_is_no_empty_table() {
+    fn empty_history_has_no_table() {
         assert_eq!(layout(&[]).0, [crate::layout::Block::Line("nobody has paused anything yet".into())]);
     }
 

@@ -162,7 +162,7 @@ mod tests {
     use crate::log::test_line;
 
     #[test]
-    fn each_awaited_retry_counts_once_and_nothing_else_does() {
+    fn only_awaited_retries_count_each_once() {
         let awaited =
             HashSet::from([("slow".to_owned(), 9), ("orders".to_owned(), 2), ("late".to_owned(), 4)]);
         let mut counts = Counts::default();

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_recalls_what_waits_for_its_backoff() {
+    fn request_recalls_events_in_backoff() {
         let mut waits = Waits::keeping_handles();
         let in_a_minute = NOW.saturating_add(Duration::from_secs(60));
         take(&mut waits, ("k-1", 1), before(2_600), json!({}));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pause_holds_is_left_alone() {
+    fn paused_events_are_left_alone() {
         let mut waits = Waits::keeping_handles();
         take(&mut waits, ("k-1", 1), before(2_600), json!({}));
         let billing = "arn:aws:lambda:eu-west-1:123456789012:function:billing";
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_allow_list_dead_letters_is_not_reached() {
+    fn unlisted_events_are_not_reached() {
         let mut waits = Waits::keeping_handles();
         take(&mut waits, ("k-1", 1), before(2_600), json!({}));
         waits.apply_allow_list(|target| target.ends_with(":orders"));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_would_bring_nothing_forward_is_known() {
+    fn useless_request_is_recognized() {
         let due = |seconds: u64| NOW.saturating_add(Duration::from_secs(seconds));
         let mut waits = Waits::keeping_handles();
         let said = |waits: &Waits| {

@@ -210,7 +210,7 @@ mod tests {
     use crate::pauses::requests::RequestInForce;
 
     #[test]
-    fn what_could_not_be_read_is_said_beside_the_rest() {
+    fn unread_part_is_named_beside_the_rest() {
         let denied = Failure::could_not("cloudwatch:DescribeAlarms of retry: denied");
         let status = Status { unread: [(ALARMS, denied)].into(), ..Status::quiet() };
         let text = plain(&status);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_deployment_claims_nothing_that_is_not_known() {
+    fn quiet_deployment_claims_nothing_unknown() {
         let expected = "\
 retry of stack comeback
 
@@ -266,7 +266,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
     }
 
     #[test]
-    fn a_sample_of_young_dead_letters_says_nothing_of_the_oldest() {
+    fn young_sample_does_not_date_the_oldest() {
         let line = |age_seconds, is_exact| {
             let oldest = OldestDeadLetter { sent: Timestamp::from_secs(0), age_seconds, is_exact };
             let dead_letters = Depth { visible: 200, ..Depth::default() };
@@ -281,7 +281,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
     }
 
     #[test]
-    fn pauses_that_cannot_be_read_leave_the_rest_to_be_seen() {
+    fn unreadable_pauses_leave_the_rest_visible() {
         let problem = "parameter /comeback/pauses: the pauses are unreadable: not a JSON object";
         let status = Status { pauses: None, pauses_problem: Some(problem.into()), ..Status::quiet() };
         let (expected, text) = (format!("\nPauses: unknown: {problem}\n"), plain(&status));
@@ -351,7 +351,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
     }
 
     #[test]
-    fn a_busy_deployment_says_what_is_wrong_with_it() {
+    fn busy_deployment_names_its_problems() {
         let expected = "\
 retry
 
@@ -374,7 +374,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
     }
 
     #[test]
-    fn a_line_is_as_loud_as_what_it_says() {
+    fn line_has_the_tone_of_its_content() {
         let tones = |status: Status| {
             let loudest = |fact: &Fact| fact.lines.iter().map(Text::tone).max().unwrap();
             status.facts().iter().map(|fact| (fact.title, loudest(fact))).collect::<Vec<_>>()

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pauses_in_force_count_and_not_those_of_the_log() {
+    fn pauses_in_force_override_the_log() {
         let last = |end, pause| {
             let trace = Trace { pause: Some(pause), ..trace(&[(0, holds())], end, vec![]) };
             ending(trace, 10)
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_off_the_allow_list_is_said_not_to_be_retried() {
+    fn unlisted_event_is_not_promised_a_retry() {
         let said = |unlisted, end| {
             let mut trace = trace(&[(0, holds())], end, vec![]);
             trace.story.target = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST".into();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_sentence_says_what_is_known_and_no_more() {
+    fn last_sentence_claims_only_known_facts() {
         for (line, end, expected) in [
             (holds(), due(70), "Waiting. The next retry is due in 1m."),
             (

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn another_requests_report_and_other_lines_are_not_taken_for_it() {
+    fn only_the_requests_own_report_counts() {
         let others = [
             event(1, "START RequestId: r-1"),
             event(2, "REPORT RequestId: r-2\tafter r-1"),

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_names_what_gave_its_end() {
+    fn wait_names_what_set_its_end() {
         for (due_by, expected) in [
             ("policy", ", by the policy of orders-*"),
             ("pause", ", after a pause"),

@@ -372,7 +372,7 @@ mod tests {
 
     /// The retry was due when it was requested, and the handler found the request at its next check.
     #[test]
-    fn an_early_retry_is_late_only_after_its_own_time() {
+    fn early_retry_is_late_after_its_original_time() {
         for (otherwise_due, expected) in [(20_000, 0), (1_000, 813_000)] {
             let early = json!({
                 "action": "reinvoke", "due": Timestamp::from_secs(1_000), "asked_at": Timestamp::from_secs(1_000),

@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pauses_in_force_are_younger_than_the_log() {
+    fn pauses_in_force_override_the_log() {
         let now = |line, in_force| {
             let mut waits = waits(&[line]);
             waits.apply_pauses(|_| in_force);

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_that_is_not_known_is_said() {
+    fn each_unknown_is_noted() {
         let notes = |change: &dyn Fn(&mut Reading)| {
             let mut reading = reading(Depth::default());
             change(&mut reading);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_messages_without_a_line_are_counted_where_the_log_should_have_one() {
+    fn unlogged_hidden_messages_are_counted() {
         let note = |change: &dyn Fn(&mut Reading)| {
             let mut reading = reading(Depth { visible: 5, in_flight: 8, delayed: 1 });
             change(&mut reading);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_nobody_knows_is_an_error() {
+    fn unknown_function_is_an_error() {
         let reading = reading(Depth::default());
         let unknown = |names: &[&str]| {
             let functions = names.iter().map(|name| name.parse().unwrap()).collect();

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overdue_counts_in_the_first_period() {
+    fn overdue_events_count_in_the_first_period() {
         let mut waits = waits(&[("orders", Some(0))]);
         let late = NOW.before(Duration::from_secs(60));
         let line = json!({"timestamp": late, "action": "defer", "due": late, "due_by": "policy", "delay": 0});

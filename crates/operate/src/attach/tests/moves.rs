@@ -32,7 +32,7 @@ fn of_billing(aws: &SimulatedAws) -> Operator {
 }
 
 #[tokio::test]
-async fn function_of_another_deployment_is_taken_over_only_on_request() {
+async fn function_is_taken_over_only_on_request() {
     let aws = two_deployments();
     attach(&aws, "orders").await;
     let attach = RouteFailures { operator: of_billing(&aws), ..to_attach(&aws, &["orders"]) };

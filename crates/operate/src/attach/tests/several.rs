@@ -101,7 +101,7 @@ impl Follow for Stopping {
 }
 
 #[tokio::test]
-async fn interrupted_run_tells_what_it_made_and_is_repeated() {
+async fn interrupted_run_reports_and_can_be_repeated() {
     let aws = sample();
     let (raise, interrupt) = Interrupt::new();
     let follow = Rc::new(Stopping(raise, RefCell::default()));

@@ -67,7 +67,7 @@ mod tests {
     use crate::aws::sdk::tests::answering_at;
 
     #[tokio::test]
-    async fn the_time_is_that_of_the_answers() {
+    async fn clock_follows_the_answers() {
         for date in ["Tue, 01 Jan 2030 00:00:00 GMT", "Thu, 01 Jan 2015 00:00:00 GMT"] {
             let time = DateTime::from_str(date, Format::HttpDate).unwrap();
             let aws = answering_at(Some(date), |_| (200, "", "{}".into())).await;

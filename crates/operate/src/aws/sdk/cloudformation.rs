@@ -83,7 +83,7 @@ mod tests {
     use crate::aws::sdk::tests::answering;
 
     #[test]
-    fn a_stack_that_is_gone_is_no_other_error() {
+    fn missing_stack_differs_from_other_errors() {
         let is_gone = |code: &str, message: &str| {
             super::is_gone(&ErrorMetadata::builder().code(code).message(message).build())
         };

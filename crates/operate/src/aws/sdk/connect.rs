@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_that_is_missing_is_signed_in_to() {
+    async fn missing_session_names_the_login_command() {
         let session =
             "[sso-session corp]\nsso_start_url = https://corp.awsapps.com/start\nsso_region = us-east-1\n";
         let own = "sso_session = corp\nsso_account_id = 123456789012\nsso_role_name = Admin\n";
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_profile_that_is_named_must_exist() {
+    async fn named_profile_must_exist() {
         let fs = Fs::from_slice(&[("config", "[profile here]\nregion = eu-west-1")]);
         let env = |profile: &'static str| {
             let files = [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none")];

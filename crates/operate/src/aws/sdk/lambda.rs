@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lambda_may_not_read_has_its_reason() {
+    fn unreadable_parts_have_their_reason() {
         let denied = EnvironmentError::builder().error_code("AccessDenied").message("no key").build();
         let variables = EnvironmentResponse::builder().error(denied).build();
         let tags = TagsError::builder().error_code("AccessDenied").message("no tags").build().unwrap();

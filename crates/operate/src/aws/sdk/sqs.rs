@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entrys_failure_says_what_it_means_for_others() {
+    fn entry_failures_are_classified() {
         let error = |kind| ServiceError::new(kind, "Code", "why");
         for (cause, kind, code) in [
             (Cause::Halted(error(ErrorKind::Denied)), EntryFailureKind::Denied, "Code"),

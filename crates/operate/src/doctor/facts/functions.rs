@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_joins_what_is_on_the_list() {
+    fn named_functions_join_the_listed_ones() {
         let mut deployment = healthy().deployment;
         let list = format!("{0},{0}:live,{1}-*,nonsense", arn("orders"), arn("shop"));
         deployment.variables.insert("TARGET_FUNCTIONS".into(), list);
