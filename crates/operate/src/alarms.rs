@@ -78,7 +78,7 @@ impl Alarm {
         }
     }
 
-    /// If `attach` made this alarm, the function whose lost events it counts.
+    /// The function whose lost events it counts, if `attach` made this alarm.
     pub fn made_by_attach(&self, deployment: &Deployment) -> Option<&str> {
         match &self.watched {
             Watched::Lost(function) if self.name == lost_alarm(deployment, function) => Some(function),
@@ -121,7 +121,7 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
             _ => None,
         }
     });
-    // Of an alarm on several metrics, receives and throttles take precedence.
+    // If an alarm has several metrics, receives and throttles take precedence.
     let rank = |it: &Watched| matches!(it, Watched::Receives | Watched::Throttles);
     watched.max_by_key(rank)
 }
@@ -160,7 +160,7 @@ pub struct Losses {
     pub alarm: String,
     /// The alarm that `attach` makes exists.
     pub ours: bool,
-    /// That alarm has no action.
+    /// It has no action.
     pub is_silent: bool,
     /// Another alarm is on these losses, such as the construct's.
     pub others: bool,
@@ -169,7 +169,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Reads the alarms on what Lambda loses of a function.
+    /// Reads the alarms on the events of a function that Lambda loses.
     ///
     /// # Errors
     ///

@@ -118,7 +118,7 @@ impl std::fmt::Debug for Planned {
 pub enum Ended {
     /// The plan no longer holds, and nothing was done. Holds the plan as it is now.
     Outdated(Box<Planned>),
-    /// It was performed.
+    /// The plan was performed.
     Done {
         /// The layout of the result.
         layout: Layout,

@@ -9,11 +9,11 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`filter`] | which dead-letters a command is about |
+//! | [`filter`] | the filter that selects a command's dead-letters |
 //! | [`received`] | a message of the dead-letter queue |
 //! | [`rules`] | the message that a redrive sends, or why it would be dead-lettered again |
-//! | [`scan`](mod@scan) | receiving each dead-letter once, and giving back what stays |
-//! | [`groups`], [`snapshot`] | what a scan leaves: a row for each dead-letter, and their groups |
+//! | [`scan`](mod@scan) | receiving each dead-letter once, and giving back those that stay |
+//! | [`groups`], [`snapshot`] | the result of a scan: a row for each dead-letter, and their groups |
 //! | [`list`](mod@list), [`show`](mod@show) | the questions |
 //! | [`plan`], [`pace`], [`work`](plan) | the selected dead-letters of a change, and how it acts on them |
 //! | [`redrive`], [`discard`], [`import`] | the changes |

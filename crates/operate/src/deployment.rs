@@ -1,4 +1,4 @@
-//! A deployment: a retry handler and what belongs to it.
+//! A deployment: a retry handler with its queues, its mapping and its settings.
 
 pub mod find;
 pub mod mapping;

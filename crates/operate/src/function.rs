@@ -21,7 +21,7 @@ pub struct FunctionName {
     pub name: String,
     /// The alias or version, if one was given. `$LATEST` counts as none: it means the function itself.
     pub qualifier: Option<String>,
-    /// It was named as `$LATEST`, which excludes its aliases and versions.
+    /// The name has `$LATEST`, which excludes aliases and versions.
     pub is_latest: bool,
 }
 

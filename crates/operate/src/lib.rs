@@ -13,7 +13,7 @@
 //! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | who works where and when, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
-//! | [`pause`], [`resume`], [`request`] | changes of what is retried when, or not at all |
+//! | [`pause`], [`resume`], [`request`] | changes of when events are retried, or if at all |
 //! | [`recall`] | how the messages of such a change return at once |
 //! | [`waiting`], [`trace`] | which events wait, why, and until when; the life of one event |
 //! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |

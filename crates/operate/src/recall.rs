@@ -36,7 +36,7 @@ pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(
 pub struct Recalled {
     /// Those that return when they are due.
     pub recalled: u64,
-    /// The moment by which all of those are due; `None` if none was recalled.
+    /// The time when the last of those is due; `None` if none was recalled.
     pub all_due: Option<Timestamp>,
     /// Those that have left the queue.
     pub gone: u64,

@@ -63,7 +63,7 @@ pub enum Piece {
 pub enum Quotes {
     /// Backquotes, as within a sentence.
     Backquotes,
-    /// None, as for a command by itself.
+    /// None, as for a command on its own.
     Bare,
 }
 
@@ -183,7 +183,7 @@ impl From<&Text> for Text {
     }
 }
 
-/// The command, by itself.
+/// The command, without quotes.
 impl From<Command> for Text {
     fn from(command: Command) -> Self {
         Piece::Command(command, Quotes::Bare).into()
@@ -202,7 +202,7 @@ pub fn quoted(command: Command) -> Text {
     Piece::Command(command, Quotes::Backquotes).into()
 }
 
-/// A command for a shell, by itself.
+/// A command for a shell, without quotes.
 pub fn shell(command: impl Into<String>) -> Text {
     Piece::Shell(command.into(), Quotes::Bare).into()
 }

@@ -7,7 +7,7 @@
 //! | [`wanted`] | the filter |
 //! | [`events`] | the events that wait by the log, under the pauses and the allow-list in force |
 //! | [`reading`] | a reading of queue, pauses and log, which can be continued |
-//! | [`notes`](reading) | what a reading may lack |
+//! | [`notes`](reading) | the gaps that a reading may have |
 //! | [`returns`] | the events by due time |
 //! | [`report`] | the answer |
 

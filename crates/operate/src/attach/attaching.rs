@@ -18,7 +18,7 @@ use crate::handler_setting::{
 use crate::text;
 use crate::text::{quoted, shell};
 
-/// Lambda's shortest `MaximumEventAgeInSeconds`: the time for which it keeps an event that it cannot deliver.
+/// Lambda's shortest `MaximumEventAgeInSeconds`: how long it keeps an event that it cannot deliver.
 const EVENT_AGE: i32 = 60;
 
 /// The settings of an attached function, given those `before`.

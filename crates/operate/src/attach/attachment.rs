@@ -164,7 +164,7 @@ impl Attachment {
         all.map(|(qualifier, _)| qualifier.as_deref())
     }
 
-    /// The same without the named one.
+    /// The same qualifiers, without the named one.
     pub(crate) fn other_qualifiers(&self) -> impl Iterator<Item = Option<&str>> {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }

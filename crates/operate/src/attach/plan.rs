@@ -305,7 +305,7 @@ impl RouteFailures {
     }
 
     /// Makes the steps: those before the allow-list's of each function, then one edit of the allow-list for all, then the
-    /// rest. A function that fails is left out of what follows.
+    /// rest. A function that fails is left out of the later steps.
     async fn make(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
         let is_list = |step: &Step| matches!(step, Step::List(..));
         self.make_each(plan, |steps| {
@@ -390,7 +390,7 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Tells that a step was made.
+    /// Reports that a step was made.
     fn report(&self, step: &Step, target: &Target) {
         for difference in step.differences(target) {
             self.operator.follow.remark(&format!("  {}", difference.name()).into());

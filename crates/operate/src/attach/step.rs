@@ -190,7 +190,7 @@ impl FunctionPlan {
         self.notes.push(note.into());
     }
 
-    /// Adds a step that removes those of these tags that the function has.
+    /// Adds a step that removes these tags, as far as the function has them.
     pub(crate) fn forget(&mut self, keys: impl IntoIterator<Item = String>) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();

@@ -1,4 +1,4 @@
-//! Which dead-letters a command is about.
+//! The filter that selects a command's dead-letters.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -25,9 +25,9 @@ pub struct Filter {
     pub target: Option<FunctionName>,
     /// A glob for the error type, class name or simple name.
     pub error: Option<String>,
-    /// It was dead-lettered longer ago than this.
+    /// Only dead-letters older than this.
     pub older: Option<Duration>,
-    /// It was dead-lettered more recently than this.
+    /// Only dead-letters newer than this.
     pub newer: Option<Duration>,
     /// Its number of retries.
     pub retries: Option<RangeInclusive<u64>>,
@@ -110,7 +110,7 @@ pub fn read_reason(text: &str) -> Result<&'static str, String> {
     found.ok_or_else(|| format!("{text:?} is not a reason; the reasons are {}", all.join(", ")))
 }
 
-/// Reads the numbers of retries that `>5`, `>=5`, `<5`, `<=5`, `=5` or `5` stands for.
+/// Reads a test on the number of retries: `>5`, `>=5`, `<5`, `<=5`, `=5` or `5`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Receiving every dead-letter once, and giving back what was not deleted.
+//! Receiving every dead-letter once, and giving back those that were not deleted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,7 +44,7 @@ pub enum End {
     Interrupted,
     /// No more dead-letters may be hidden at once.
     TooManyHidden,
-    /// It failed.
+    /// Reading failed.
     Failed(Failure),
 }
 

@@ -101,7 +101,7 @@ fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     stack_parameters(deployment, stack, parameters, &of_stack)
 }
 
-/// The same for one setting.
+/// Sets one of the handler's settings, in the same way.
 pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> Text {
     settings(facts, &[(name, value)])
 }
@@ -151,7 +151,7 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// Sets variables of the handler and keeps the others. If one of those is not a setting, none is written out: its value
+/// Sets variables of the handler and keeps the others. If any of those is not a setting, they are not written out: its value
 /// may be a secret, and without it the command would remove the variable.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
@@ -188,7 +188,7 @@ pub(crate) fn attach(facts: &Facts, arn: &str) -> Text {
     attach_with(facts, arn, None)
 }
 
-/// The same for a function that another deployment retries.
+/// Attaches a function that another deployment retries.
 pub(crate) fn take_over(facts: &Facts, arn: &str) -> Text {
     attach_with(facts, arn, Some("--move"))
 }

@@ -10,14 +10,14 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum InForce {
-    /// It is paused.
+    /// The function is paused.
     Paused {
         /// Its planned end; `None` means until somebody resumes it.
         until: Option<Timestamp>,
     },
-    /// It is not paused.
+    /// The function is not paused.
     NotPaused {
-        /// The time by which everything that its last pause held is due again.
+        /// The time when everything that its last pause held is due again.
         back_by: Option<Timestamp>,
     },
 }

@@ -25,7 +25,7 @@ pub struct Reach {
     pub found: u64,
     /// Those that the request retries, or that are retried sooner anyway.
     pub reached: u64,
-    /// Those of them whose messages are recalled.
+    /// Those of the reached events whose messages are recalled.
     pub recalled: u64,
     /// The longest time that one of them stays hidden from now on, if none is recalled.
     #[serde(skip)]

@@ -122,7 +122,7 @@ pub struct Invocation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "seen")]
 pub enum Report {
-    /// It was seen.
+    /// The report was seen.
     #[serde(rename = "yes")]
     Seen {
         /// When it was written.

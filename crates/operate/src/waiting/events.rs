@@ -47,7 +47,7 @@ struct Situation {
     is_dead_lettered: bool,
 }
 
-/// The reason for a wait: the log's [`WaitsFor`] by its kind, or what is in force instead.
+/// The reason for a wait: the kind of the log's [`WaitsFor`], or the state that is in force instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {

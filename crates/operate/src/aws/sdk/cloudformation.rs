@@ -49,7 +49,7 @@ pub(super) fn event(event: types::StackEvent) -> StackEvent {
     }
 }
 
-/// The same template, with another value for one parameter.
+/// The call that updates a stack: the same template, with another value for one parameter.
 pub(super) fn update(
     call: UpdateStackFluentBuilder,
     stack: &Stack,

@@ -125,7 +125,7 @@ pub(super) async fn hide(
 
 type Told = mpsc::UnboundedReceiver<(Duration, String)>;
 
-/// A listener for a sender's pauses, which may be called on any thread, and the receiver of what it hears.
+/// A listener for a sender's pauses, which may be called on any thread, and the channel's receiving end.
 fn pauses() -> (impl Fn(Duration, &ServiceError) + Send + Sync + 'static, Told) {
     let (tell, told) = mpsc::unbounded_channel();
     let listen = move |pause: Duration, error: &ServiceError| {

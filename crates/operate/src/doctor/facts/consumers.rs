@@ -50,7 +50,7 @@ pub(crate) struct ReadQueue {
     pub(crate) settings: QueueSettings,
 }
 
-/// The time for which a consumer retries a message.
+/// The longest time that a consumer retries a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaxAge {
     /// The variable sets this time.
