@@ -1,8 +1,8 @@
 //! Recall: waiting messages return when a change makes their retries due, instead of when their hiding ends.
 //!
 //! The handler's log has the receipt handle of each message that stays hidden. Once every copy of the handler has read
-//! the change in the pauses' parameter, the log is read once more. Each message that [`Recall`] chooses is then hidden
-//! anew until its retry is due.
+//! the change in the pauses' parameter, the log is read once more. Each message that [`Recall`](comeback_engine::Recall)
+//! chooses is then hidden anew until its retry is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
