@@ -320,7 +320,7 @@ pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failur
 /// The bytes without a byte-order mark, which Windows editors write. They are the beginning of a file, or all of it.
 pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
     match bytes {
-        // A byte-order mark, or a NUL beside an ASCII character: JSON begins with one.
+        // A byte-order mark. Or a NUL beside an ASCII character: all JSON begins with an ASCII character.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
             Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
         }
