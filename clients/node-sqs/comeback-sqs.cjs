@@ -246,7 +246,8 @@ class Batch {
   /**
    * Hides or deletes the messages whose outcome is known, when only the reserve is left, so that a timeout costs only
    * the records that are still running. There is no answer before those end, or they would run on in the next
-   * invocation. /
+   * invocation.
+   */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
     const problem = `records not done when the function's time was nearly up: ${running}`;
