@@ -243,7 +243,7 @@ mod tests {
     proptest! {
         #[test]
         fn both_ways_of_reading_agree(body in record()) {
-        // A record that cannot be read at once is read in parts anyway.
+            // A record that cannot be read at once is read in parts anyway.
             if let Ok(at_once) = object::<Plain<'_>>(&body) {
                 let in_parts = object::<Odd<'_>>(&body).and_then(Odd::in_parts);
                 prop_assert_eq!(Ok(said(at_once)), in_parts.map(said), "{}", body);

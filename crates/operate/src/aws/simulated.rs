@@ -66,7 +66,7 @@ struct World {
     state: RefCell<State>,
     clock: watch::Sender<Timestamp>,
     sleep: Cell<Sleep>,
-    /// What runs in the account by itself, with a clock of its own.
+    /// The deployment that runs in the account by itself; it has its own clock.
     running: OnceCell<Rc<Running>>,
 }
 

@@ -11,16 +11,16 @@ use crate::account::Account;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
-/// The deployment has run for so long when somebody first sees it.
+/// The age of the deployment when somebody first sees it.
 const RUNS_SINCE: Duration = Duration::from_secs(3 * 24 * 3_600);
 
 /// A function of the demonstration.
 struct Player {
     name: &'static str,
     defect: Defect,
-    /// What is wrong while it is broken.
+    /// A few words for its defect, as the bar shows them.
     words: &'static str,
-    /// How long it has been broken when somebody first sees it.
+    /// The age of its defect when somebody first sees it.
     broken_for: Duration,
     events_per_hour: f64,
     payload: fn(u64) -> String,
@@ -80,7 +80,7 @@ const PLAYERS: [Player; 4] = [
 ];
 
 const NO_RECIPIENT: &str = r#""to":null"#;
-/// The policies of single functions.
+/// The policies of individual functions.
 const POLICIES: &str = "emails NON_RETRYABLE_ERRORS=ValidationError";
 
 /// A function as the demonstration shows it.
@@ -88,7 +88,7 @@ const POLICIES: &str = "emails NON_RETRYABLE_ERRORS=ValidationError";
 pub struct DemoFunction {
     /// Its name.
     pub name: &'static str,
-    /// What is wrong with it; `None` if it is fixed.
+    /// Its defect in a few words; `None` if it is fixed.
     pub defect: Option<&'static str>,
 }
 
@@ -135,7 +135,7 @@ impl Demo {
         &self.aws
     }
 
-    /// The functions, in a certain order.
+    /// The functions, always in the same order.
     pub fn functions(&self) -> Vec<DemoFunction> {
         let live = self.running.live().borrow();
         let functions = live.functions().zip(&PLAYERS);
@@ -146,10 +146,10 @@ impl Demo {
         functions.collect()
     }
 
-    /// Breaks a function, or fixes it. Returns false if there is none of this name.
+    /// Breaks a function, or fixes it. Returns false if no function has this name.
     pub fn set_broken(&self, name: &str, is_broken: bool) -> bool {
         let Some(position) = PLAYERS.iter().position(|player| player.name == name) else { return false };
-        // What came before is done by the function as it was.
+        // Runs up to now first: until then, the function was as it was.
         drop(self.aws.state());
         self.running.live().borrow_mut().set_defect(position, is_broken.then_some(PLAYERS[position].defect));
         true
