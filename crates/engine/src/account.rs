@@ -1,5 +1,6 @@
-//! The AWS account as the handler sees it: the port, and the guard through which a batch calls it. The engine decides what a
-//! failure means; an implementation decides how many API calls a request takes, and repeats calls within the deadline.
+//! The AWS account as the handler sees it: the trait `Account`, and the wrapper through which a batch uses one. The
+//! engine decides what a failure means; an implementation decides how many API calls a request takes, and repeats calls
+//! within the deadline.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,26 +18,29 @@ use crate::record::{Attribute, MOVED_ATTRIBUTE, Record};
 use crate::time::Timestamp;
 
 ladder! {
-    /// Waits between the tries of one entry of a batch call to SQS, in every [`Account`].
+    /// Waits before an [`Account`] sends a failed entry of an SQS batch call again.
     pub SqsBatchCalls: 100ms, 300ms, 1s
 }
 
-/// Time limit of one call to SQS, with all of its tries.
+/// Time limit of one call to SQS, including its repeats.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The retry handler's `Timeout` in `template.yaml`.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time limit of an `Invoke`. Only its answer tells an accepted event from a lost one, so it is worth waiting for.
+/// Time limit of one `Invoke` call. It is long because only Lambda's answer shows whether the event was accepted or
+/// lost.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Every `Invoke` ends this long before the handler's own timeout, so that messages can still be dead-lettered and hidden
-/// even if no `Invoke` was answered.
+/// Time kept free after the last `Invoke`: each one ends this long before the handler's own timeout, so that messages
+/// can still be dead-lettered and hidden even if Lambda answers none.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
-/// A batch's deadline is this long before the handler's own timeout, so that a call under way and the response end in time.
+/// Time kept free at the end of a batch: its deadline is this long before the handler's own timeout, so that a call
+/// under way can end and the response is sent in time.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
-/// Time limit of counting the messages in flight. The count comes last, and no message depends on it.
+/// Time limit of counting the retry queue's messages in flight. The count comes last in a batch, and no message depends
+/// on it.
 pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time limit of reading the pauses. The batch waits for it.
+/// Time limit of reading the pauses from SSM. It is short because the batch waits for the answer.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
-/// Invokes under way at once. A batch of ten due messages costs ten concurrent invokes.
+/// Maximum number of `Invoke` calls under way at once: all ten messages of a batch may be due.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
 // The deadline does not cut a wait between calls short, so all of them must end within one call's time.
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
@@ -54,9 +58,9 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Re-invokes a function for a message: one asynchronous `Invoke` of exactly `function_arn`, without a qualifier of its
-    /// own, as part of the message's [trace](crate::TraceHeader) if it has one. Returns the request id of the new
-    /// invocation, if Lambda named it.
+    /// Re-invokes a function for a message: one asynchronous `Invoke` of exactly `function_arn`, to which the call adds
+    /// no qualifier. If the message has a [trace](crate::TraceHeader), the call is part of it. Returns the request id
+    /// of the new invocation, or `None` if Lambda's answer has none.
     fn invoke(
         &self,
         record: &Record,
@@ -72,8 +76,8 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Sends any number of messages to the retry queue again, none of them twice: each accepted copy is retried on its own.
-    /// Returns a result for each, in order; a copy with a missing result may have been accepted.
+    /// Sends any number of messages to the retry queue again, each of them only once, because every accepted copy is
+    /// retried separately. Returns a result for each, in order. A copy without a result may have been accepted.
     fn send_again(
         &self,
         moves: &[Move<'_>],
@@ -83,92 +87,94 @@ pub trait Account {
     /// Counts the retry queue's messages in flight, within [`COUNT_TIMEOUT`].
     fn count_in_flight(&self) -> impl Future<Output = Result<InFlightCount, CallFailure>>;
 
-    /// Reads the parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Returns its text, or `None` if it does not
-    /// exist. Called only if the handler has `PAUSES`.
+    /// Reads the SSM parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Returns its text, or `None` if it does
+    /// not exist. Called only if the variable `PAUSES` is set.
     fn read_pauses(&self) -> impl Future<Output = Result<Option<String>, CallFailure>>;
 }
 
-/// A message to hide, and the time to hide it.
+/// A message to hide, and its new visibility timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisibilityChange<'a> {
-    /// The message.
+    /// The message to hide.
     pub record: &'a Record,
-    /// Whole seconds, 1 to 43,170, from the moment at which SQS receives the call.
+    /// The new visibility timeout: whole seconds, 1 to 43,170, from the moment at which SQS receives the call.
     pub visibility_timeout: Duration,
 }
 
-/// A dead-letter, and the message that it replaces.
+/// A message to dead-letter, and the dead-letter that replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLettered<'a> {
-    /// The message.
+    /// The message on the retry queue.
     pub record: &'a Record,
-    /// Its dead-letter.
+    /// The message to send to the dead-letter queue.
     pub dead_letter: &'a DeadLetter,
 }
 
-/// A copy of a message, to be sent in its place.
+/// A copy of a message, to be sent to the retry queue with a delay in place of the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move<'a> {
-    /// The message. The copy has its body, byte for byte, its `AWSTraceHeader` and its [attributes](Self::attributes).
+    /// The message to copy. The copy has its body, byte for byte, its `AWSTraceHeader` and its
+    /// [attributes](Self::attributes).
     pub record: &'a Record,
-    /// The value of the copy's attribute [`MOVED_ATTRIBUTE`](crate::MOVED_ATTRIBUTE), JSON.
+    /// JSON value of the copy's message attribute [`MOVED_ATTRIBUTE`](crate::MOVED_ATTRIBUTE).
     pub attribute: String,
-    /// Whole seconds, 1 to 900, until SQS delivers the copy.
+    /// `DelaySeconds` of the copy: whole seconds, 1 to 900.
     pub delay: Duration,
 }
 
 impl Move<'_> {
-    /// The copy's message attributes: `Comeback`, and the sender's as far as SQS's limit of ten allows.
+    /// The copy's message attributes: the handler's own, `Comeback`, and the sender's as far as SQS's limit of ten
+    /// allows.
     pub fn attributes(&self) -> Vec<Attribute> {
         let value = self.attribute.clone();
         let ours = Attribute { name: MOVED_ATTRIBUTE.into(), data_type: "String".into(), value };
         Attribute::beside(vec![ours], &self.record.attributes)
     }
 
-    /// The size that SQS counts: the body, and each attribute's name, type and value.
+    /// The copy's size as SQS counts it, in bytes: the body, and each attribute's name, type and value.
     pub fn size(&self) -> usize {
         self.record.body.len() + self.attributes().iter().map(Attribute::size).sum::<usize>()
     }
 }
 
-/// The failure to send a copy.
+/// Failure to send a message to the retry queue again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MoveFailure {
-    /// SQS did not accept the copy. The message is hidden for its wait instead.
+    /// SQS did not accept the copy. The original is hidden for its wait instead.
     NotSent(CallFailure),
-    /// The copy was sent but not answered, so SQS may have accepted it. The message is hidden for at least one to two hours, so
-    /// that it cannot multiply with each wait.
+    /// SQS did not answer, so it may have accepted the copy. The original is hidden for at least one to two hours, so
+    /// that the event cannot multiply with each wait.
     Unanswered(String),
 }
 
 /// A count of the retry queue's messages in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightCount {
-    /// `ApproximateNumberOfMessagesNotVisible`: hidden, or being handled.
+    /// SQS's `ApproximateNumberOfMessagesNotVisible`: the messages that are hidden or being handled.
     pub in_flight: u64,
-    /// When it was counted.
+    /// The time of the count.
     pub at: Timestamp,
 }
 
-/// A failed call, or a failed entry of one.
+/// A failed AWS call, or a failed entry of a batch call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFailure {
-    /// The service's message.
+    /// The error message of the AWS service.
     pub cause: String,
-    /// The operator's remedy, if one is known.
+    /// What the operator can do about the failure; `None` if that is unknown.
     pub remedy: Option<Cow<'static, str>>,
 }
 
-/// The failure of an `Invoke`, with a variant for each way to go on.
+/// Failure of an `Invoke` call. Each variant tells the handler how to proceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// Refused for now: throttled, 5xx, or a failure that an operator can fix. The message is kept and hidden; no retry is
-    /// used up.
+    /// Lambda refused the call for now: it was throttled, answered with a 5xx, or failed in a way that an operator can
+    /// fix. The message is kept and hidden; no retry is used up.
     Later(CallFailure),
-    /// It was never sent. The message is kept and hidden; no retry is used up.
+    /// The call was never sent. The message is kept and hidden; no retry is used up.
     NotSent(CallFailure),
-    /// It was sent but not answered: Lambda may have accepted the event. The message is kept and hidden for one to two
-    /// hours; no retry is used up.
+    /// The call was sent but not answered, so Lambda may have accepted the event. The message is kept and hidden for
+    /// one to two hours; no retry is used up.
     Unanswered(String),
     /// The function does not exist (404).
     NotFound(String),
@@ -180,23 +186,23 @@ pub enum InvokeFailure {
 
 pub(crate) type Answer = Result<(), CallFailure>;
 
-/// The account as one batch uses it: it is never called past the deadline, and each entry gets an answer, whatever the
-/// account does.
+/// Wraps the account for one batch: starts no call past the deadline, and gives every entry a result, even if the
+/// account panics or returns too few.
 pub(crate) struct Guarded<'c, A> {
     pub(crate) account: &'c A,
     pub(crate) past_deadline: &'c dyn Fn() -> bool,
 }
 
-/// The reason for a missing answer to a call.
+/// The reason why the account gave no answer to a call.
 enum NoAnswer {
     NotStarted,
     Panicked,
 }
 
-/// The answers to a call, by message id.
+/// The results of a call, by message id.
 pub(crate) type Answers<E = CallFailure> = HashMap<String, Result<(), E>>;
 
-/// The answers by message id. The account gives them in the order of its entries.
+/// Assigns the account's results, which come in the order of the entries, to message ids.
 fn by_message<'r, E: Clone>(
     records: impl Iterator<Item = &'r Record>,
     given: Vec<Result<(), E>>,
@@ -231,7 +237,7 @@ impl<A: Account> Guarded<'_, A> {
         by_message(moves.iter().map(|copy| copy.record), given, otherwise)
     }
 
-    /// The number of messages in flight; `None` if it is too late to count.
+    /// Counts the messages in flight. Returns `None` if it is too late to count.
     pub(crate) async fn count_in_flight(&self) -> Option<Result<InFlightCount, CallFailure>> {
         match self.started_in_time(async { self.account.count_in_flight().await }).await {
             Ok(count) => Some(count),
@@ -240,7 +246,8 @@ impl<A: Account> Guarded<'_, A> {
         }
     }
 
-    /// The parameter's text; `None` if it is too late to read.
+    /// Reads the parameter that holds the pauses. The outer `None` means that it is too late to read, the inner one
+    /// that the parameter does not exist.
     pub(crate) async fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
         match self.started_in_time(async { self.account.read_pauses().await }).await {
             Ok(answer) => Some(answer),
@@ -303,7 +310,7 @@ fn failure(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Runs `work` on one record, so that a bug in it harms no other record.
+/// Runs `work` for one record and catches its panics, so that a bug harms no other record.
 pub(crate) fn isolated<O>(work: impl FnOnce() -> O) -> Result<O, CallFailure> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
 }

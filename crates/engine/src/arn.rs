@@ -1,4 +1,4 @@
-//! ARNs of functions and queues, and patterns of function ARNs. Nothing else splits an ARN.
+//! ARNs of functions and queues, and patterns of function ARNs. No other file parses ARNs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ pub struct FunctionArn {
     pub account: String,
     /// The function's name.
     pub name: String,
-    /// A version or an alias.
+    /// A version or an alias; `None` if the ARN has neither.
     pub qualifier: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub enum NotAnArn {
 }
 
 impl FunctionArn {
-    /// The function itself, without a version or an alias.
+    /// The same function ARN without its version or alias.
     #[must_use]
     pub fn unqualified(&self) -> Self {
         Self { qualifier: None, ..self.clone() }
@@ -123,12 +123,12 @@ impl fmt::Display for QueueArn {
     }
 }
 
-/// `NAME` or `NAME:QUALIFIER`, split.
+/// Splits `NAME` or `NAME:QUALIFIER` into name and qualifier.
 fn name_and_qualifier(text: &str) -> (&str, Option<&str>) {
     text.split_once(':').map_or((text, None), |(name, qualifier)| (name, Some(qualifier)))
 }
 
-/// `NAME` or `NAME:QUALIFIER` of a function ARN; any other text as it is.
+/// Shortens a function ARN to `NAME` or `NAME:QUALIFIER`. Returns any other text unchanged.
 pub fn short_name(arn: &str) -> &str {
     Fields::of(arn).map_or(arn, |Fields { name, qualifier, .. }| {
         let length = name.len() + qualifier.map_or(0, |qualifier| 1 + qualifier.len());
@@ -138,8 +138,8 @@ pub fn short_name(arn: &str) -> &str {
 
 /// One entry of `TARGET_FUNCTIONS`: a function ARN whose name may contain `*`.
 ///
-/// It is compared field by field, so `*` never crosses a `:`. Without a qualifier, it allows every version and alias of the
-/// function; with a qualifier, only that one.
+/// Each field of an ARN is compared separately, so `*` never matches a `:`. A pattern without a qualifier allows every
+/// version and alias of the function; one with a qualifier allows only that one.
 ///
 /// ```
 /// use comeback_engine::FunctionPattern;
@@ -152,23 +152,23 @@ pub fn short_name(arn: &str) -> &str {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionPattern {
     arn: FunctionArn,
-    /// The ARN's name as a glob.
+    /// The pattern's function name, in which `*` is a wildcard.
     name: WildMatch,
 }
 
-/// The reason to refuse a pattern of `TARGET_FUNCTIONS` or `POLICIES`.
+/// The reason to refuse a function pattern in `TARGET_FUNCTIONS` or `POLICIES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
-    /// Not `arn:…:lambda:region:account:function:name[:qualifier]`.
+    /// The entry is not of the form `arn:…:lambda:region:account:function:name[:qualifier]`.
     #[error("{}", NotAnArn::Function)]
     NotAFunctionArn,
-    /// Not `name[:qualifier]`, where an ARN is not needed.
+    /// The entry of `POLICIES` begins neither with a function ARN nor with `name[:qualifier]`.
     #[error("does not begin with NAME, NAME:QUALIFIER or a function ARN")]
     NotAName,
-    /// `*` outside the name.
+    /// The pattern has a `*` outside the function's name.
     #[error("has a * outside the function's name")]
     WildcardOutsideName,
-    /// A character that names, versions and aliases cannot have.
+    /// The pattern has a character that AWS does not allow in a function's name, version or alias.
     #[error("has a character that is not allowed in a function's name or qualifier")]
     BadCharacter,
 }
@@ -198,7 +198,7 @@ impl FunctionPattern {
         self.arn.qualifier.as_deref()
     }
 
-    /// Returns true if the pattern allows this function ARN. A text that is not a function ARN is never allowed.
+    /// Returns true if the pattern matches this function ARN. Text that is not a function ARN never matches.
     pub fn allows(&self, arn: &str) -> bool {
         Fields::of(arn).is_some_and(|fields| {
             let FunctionArn { partition, region, account, qualifier, .. } = &self.arn;
@@ -210,20 +210,21 @@ impl FunctionPattern {
         })
     }
 
-    /// Returns true if this entry, taken literally, names that function.
+    /// Returns true if the pattern names the handler itself, without a wildcard.
     pub(crate) fn is(&self, function: &HandlerFunction) -> bool {
         self.arn.region == function.region && self.arn.name == function.name
     }
 }
 
-/// The functions that an entry of `POLICIES` is about: a pattern as in `TARGET_FUNCTIONS`, or a bare name.
+/// The functions that an entry of `POLICIES` applies to: a pattern as in `TARGET_FUNCTIONS`, or a bare name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PolicyPattern {
     Arn(FunctionPattern),
     Name {
         name: WildMatch,
         qualifier: Option<String>,
-        /// Account and region of the retry queue. While they are unknown, a name matches in any account and region.
+        /// Account and region of the retry queue. A bare name matches only functions there; while this is `None`, in
+        /// any account and region.
         home: Option<(String, String)>,
     },
 }
@@ -262,7 +263,7 @@ impl PolicyPattern {
         }
     }
 
-    /// From now on, a bare name stands for a function in the retry queue's account and region, which are the handler's own.
+    /// Limits a bare name to functions in the retry queue's account and region, which are also the handler's.
     pub(crate) fn set_home(&mut self, queue: &QueueArn) {
         if let Self::Name { home, .. } = self {
             *home = Some((queue.account.clone(), queue.region.clone()));
@@ -276,17 +277,17 @@ impl fmt::Display for FunctionPattern {
     }
 }
 
-/// Functions that a pause or a retry request is for.
+/// Functions that a pause, a retry request or a cancel applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PauseTarget {
     /// Every function: `*`.
     All,
-    /// The functions that a pattern allows; without a qualifier, with every version and alias.
+    /// The functions that a pattern allows; a pattern without a qualifier includes every version and alias.
     Functions(FunctionPattern),
 }
 
 impl PauseTarget {
-    /// Returns true if the function is one of them.
+    /// Returns true if the pause or request applies to this function.
     pub fn covers(&self, function_arn: &str) -> bool {
         match self {
             Self::All => true,
@@ -312,9 +313,9 @@ impl fmt::Display for PauseTarget {
     }
 }
 
-/// The retry handler's own name, from its runtime. The handler is never a target, whatever the patterns allow: it would
-/// retry its own batches. The runtime does not give its account, so a function with that name and region in another account
-/// is refused too.
+/// The retry handler's own name and region, from its runtime. The handler is never a target, whatever the patterns
+/// allow: it would retry its own batches. The runtime does not give its account, so a function with that name and
+/// region in another account is refused too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// `AWS_LAMBDA_FUNCTION_NAME`.
@@ -324,7 +325,7 @@ pub struct HandlerFunction {
 }
 
 impl HandlerFunction {
-    /// The name and region in the variables that Lambda sets.
+    /// Reads the handler's name and region from the variables that Lambda sets; `None` if one of them is not set.
     pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Some(Self { name: lookup("AWS_LAMBDA_FUNCTION_NAME")?, region: lookup("AWS_REGION")? })
     }
@@ -334,7 +335,7 @@ impl HandlerFunction {
     }
 }
 
-/// The fields of a function ARN, borrowed from its text: patterns are compared for every message.
+/// The fields of a function ARN, borrowed from its text, because patterns are compared for every message.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     partition: &'a str,
@@ -382,17 +383,18 @@ fn is_account(account: &str) -> bool {
     account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Letters, digits, `-` and `_`: AWS's own pattern for names.
+/// Returns true if `name` has only letters, digits, `-` and `_`, as AWS requires of function names.
 fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Lowercase letters, digits and `-`, as in every partition and region.
+/// Returns true if `name` has only lowercase letters, digits and `-`, as every partition and region does.
 fn is_place(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Returns true for a version, an alias, `$LATEST`, or `$LATEST.PUBLISHED`, which Lambda Managed Instances run.
+/// Returns true if `qualifier` is a version, an alias, `$LATEST`, or `$LATEST.PUBLISHED`, which Lambda Managed
+/// Instances run.
 fn is_qualifier(qualifier: &str) -> bool {
     is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
 }

@@ -1,4 +1,4 @@
-//! The event that invokes the handler, read message by message.
+//! The batch of messages that invokes the handler, parsed message by message.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,28 @@ use crate::time::Timestamp;
 
 /// A batch of messages: the event that the event source mapping sends to the handler.
 ///
-/// Each message is parsed on its own, and only for the members that the handler needs, so that a malformed message harms no
+/// Each message is parsed separately, and only the members that the handler needs, so that a malformed message harms no
 /// other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchEvent {
-    /// The messages that can be handled, in order.
+    /// The messages that the handler can process, in the order of the batch.
     pub records: Vec<Record>,
-    /// Messages that can only be reported failed.
+    /// Messages that lack a required field. The handler can only report them as failed, so that SQS keeps them.
     pub incomplete: Vec<IncompleteMessage>,
-    /// Messages among `records` with an unreadable attribute `Comeback`, which is ignored: each counts as new.
+    /// Errors of those `records` whose message attribute `Comeback` is unreadable. The attribute is ignored, so each
+    /// counts as a new message.
     pub garbled: Vec<GarbledMessage>,
-    /// The queue they came from: `eventSourceARN` of the first message that has one.
+    /// The ARN of the retry queue: `eventSourceARN` of the first message that has one; `None` if no message has.
     pub queue_arn: Option<String>,
 }
 
-/// A message without a field or an attribute that SQS always writes. It can only be kept.
+/// A message without a field or an attribute that SQS always adds. The handler can only keep it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {what} is missing or unreadable; SQS always adds it")]
 pub struct IncompleteMessage {
-    /// The message's id; empty if it is missing.
+    /// SQS's id of the message; empty if it is missing.
     pub message_id: String,
-    /// The missing field or attribute.
+    /// Name of the missing field or attribute.
     pub what: &'static str,
 }
 
@@ -39,19 +40,19 @@ pub struct IncompleteMessage {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {problem}; it counts as a new message")]
 pub struct GarbledMessage {
-    /// The message's id.
+    /// SQS's id of the message.
     pub message_id: String,
-    /// The mistake in the attribute.
+    /// What is wrong with the attribute.
     pub problem: GarbledAttribute,
 }
 
-/// A message of the batch has no id, so it cannot be reported failed, and Lambda would delete it. The whole batch is kept
-/// and nothing is done.
+/// A message of the batch has no id, so the handler cannot report it as failed, and Lambda would delete it. The handler
+/// does nothing and keeps the whole batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message has no messageId; the whole batch is kept")]
 pub struct MissingMessageId;
 
-/// The event is not a batch of messages.
+/// The handler was invoked with an event that is not a batch of SQS messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an SQS event: {0}")]
 pub struct NotABatch(String);
@@ -114,7 +115,7 @@ impl BatchEvent {
     ///
     /// # Errors
     ///
-    /// It is not an object with an array `Records`.
+    /// Fails if the event is not an object with an array `Records`.
     ///
     /// ```
     /// use comeback_engine::BatchEvent;
@@ -149,13 +150,13 @@ impl BatchEvent {
     ///
     /// # Errors
     ///
-    /// A message has no id: none of them may be handled.
+    /// Fails if a message has no id. Then the handler must not process any of them.
     pub fn check_ids(&self) -> Result<(), MissingMessageId> {
         let nameless = self.incomplete.iter().any(|message| message.message_id.is_empty());
         if nameless { Err(MissingMessageId) } else { Ok(()) }
     }
 
-    /// The id of each message; empty where it is missing.
+    /// The id of each message, including incomplete ones; empty where it is missing.
     pub fn message_ids(&self) -> impl Iterator<Item = &str> {
         let records = self.records.iter().map(|record| record.message_id.as_str());
         records.chain(self.incomplete.iter().map(|message| message.message_id.as_str()))
@@ -165,7 +166,7 @@ impl BatchEvent {
 impl WireMessage<'_> {
     /// # Errors
     ///
-    /// The first missing field or attribute.
+    /// Returns the first missing field or attribute.
     fn record(&self) -> Result<Record, IncompleteMessage> {
         let message_id = self.message_id.and_then(string).unwrap_or_default();
         let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };
@@ -194,7 +195,8 @@ impl WireMessage<'_> {
         })
     }
 
-    /// The sender's attributes, without those that SQS would not accept again: they could hold up a dead-letter.
+    /// The sender's message attributes, without those that SQS would refuse: they could prevent a dead-letter from
+    /// being sent.
     fn senders_attributes(&self) -> Vec<Attribute> {
         let attributes = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
         let attributes: BTreeMap<String, &RawValue> = attributes.unwrap_or_default();
@@ -204,7 +206,7 @@ impl WireMessage<'_> {
 
     /// # Errors
     ///
-    /// The attribute `Comeback` exists and is unreadable.
+    /// Fails if the attribute `Comeback` exists and is unreadable.
     fn restore(&self, record: &mut Record) -> Result<(), GarbledAttribute> {
         let attributes = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
         let MessageAttributes { comeback: Some(attribute) } = attributes.unwrap_or_default() else {

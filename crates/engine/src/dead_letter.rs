@@ -1,4 +1,5 @@
-//! The dead-letter on the wire, and its reason. An operator sees it, and a redrive starts its event anew from it.
+//! The format of a dead-letter, and the reasons to dead-letter. Operators read dead-letters, and a redrive starts the
+//! event anew from one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,18 +11,19 @@ use serde_json::value::RawValue;
 use crate::json::{non_empty_text, object};
 use crate::record::{Attribute, Record};
 
-/// Largest SQS message, with its attributes, in bytes. Source: SQS quotas, 1 MiB since August 2025.
+/// Maximum size of an SQS message including its attributes, in bytes. Source: SQS quotas, 1 MiB since August 2025.
 pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 
-/// Maximum number of characters of our attributes. They are for filtering; the body holds the whole text.
+/// Maximum number of characters in an attribute that the handler adds. Attributes are for filtering; the body holds the
+/// whole text.
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
-/// The reason to dead-letter an event.
+/// Why an event is dead-lettered: a code for programs, and an explanation for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// For filtering and counting.
+    /// Code for filtering and counting.
     pub code: ReasonCode,
-    /// For people: the value that was found, and the limit that it broke. Never the payload.
+    /// Explanation for people: the value that was found, and the limit that it exceeded. Never contains the payload.
     pub detail: String,
 }
 
@@ -31,36 +33,36 @@ impl Reason {
     }
 }
 
-/// The handler's reasons to dead-letter. Users filter by their names, which never change.
+/// The reasons for which the handler dead-letters an event. Users filter by their names, which never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
-    /// `MAX_RETRIES` re-invocations were made.
+    /// The event has been re-invoked `MAX_RETRIES` times.
     MaxRetries,
-    /// `MAX_AGE` has passed since the first failure, or no backoff fits before it.
+    /// `MAX_AGE` has passed since the first failure, or too little of it is left for a backoff.
     MaxAge,
-    /// The error matches `NON_RETRYABLE_ERRORS`.
+    /// The error matches `NON_RETRYABLE_ERRORS`, or its type asks for no retry.
     NonRetryableError,
-    /// The target does not exist.
+    /// The target function does not exist.
     TargetNotFound,
     /// Lambda will never accept this event for this target.
     TargetRefused,
-    /// The target is not on `TARGET_FUNCTIONS`.
+    /// `TARGET_FUNCTIONS` does not allow the target.
     TargetNotAllowed,
-    /// The event, or the record of its next failure, is over the size limit.
+    /// The event, or the invocation record of its next failure, exceeds the size limit.
     PayloadTooLarge,
     /// The message's body is not an invocation record.
     MalformedRecord,
     /// The payload's `_retry_metadata` cannot be read.
     MalformedEnvelope,
-    /// The invocation record has no payload: Lambda may leave out one that is too large.
+    /// The invocation record has no payload: Lambda may omit one that is too large.
     PayloadLost,
-    /// An operator asked for it, by a [`Cancel`](crate::Cancel).
+    /// An operator cancelled the event with a [`Cancel`](crate::Cancel).
     Cancelled,
 }
 
 impl ReasonCode {
-    /// Every reason, in the order of the documentation.
+    /// Every reason, in the order in which the documentation lists them.
     pub const ALL: [Self; 11] = [
         Self::MaxRetries,
         Self::MaxAge,
@@ -75,7 +77,7 @@ impl ReasonCode {
         Self::Cancelled,
     ];
 
-    /// The name on the wire.
+    /// The name in dead-letters and logs, such as `max_age`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MaxRetries => "max_retries",
@@ -92,7 +94,7 @@ impl ReasonCode {
         }
     }
 
-    /// The reason with this name.
+    /// The reason with this name; `None` if no reason has it.
     ///
     /// ```
     /// use comeback_engine::ReasonCode;
@@ -117,16 +119,17 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A message for the dead-letter queue.
+/// A message to send to the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// JSON, or the received body verbatim if it could not be parsed or is too large to wrap.
+    /// The dead-letter as JSON, or the received body verbatim if it could not be parsed or is too large to wrap.
     pub body: String,
-    /// `Reason` and whatever else is known. If the message could not be parsed, also its sender's attributes.
+    /// Message attributes: `Reason` and what else is known of the event. If the message could not be parsed, also its
+    /// sender's attributes.
     pub attributes: Vec<Attribute>,
 }
 
-/// The body for an event that was parsed.
+/// The JSON body of a dead-letter whose event was parsed.
 #[derive(Serialize)]
 pub(crate) struct Body<'a> {
     pub(crate) reason: &'static str,
@@ -146,7 +149,8 @@ pub(crate) struct ErrorBody<'a> {
     pub(crate) message: Option<&'a RawValue>,
 }
 
-/// The body read back: the members that distinguish our dead-letters from any other JSON, and those that a redrive needs.
+/// The body of a received dead-letter: the members that distinguish Comeback's dead-letters from other JSON, and those
+/// that a redrive needs.
 #[derive(Deserialize)]
 pub(crate) struct Redriven<'a> {
     #[serde(deserialize_with = "reason")]
@@ -171,14 +175,15 @@ fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReasonCode, D::E
     ReasonCode::named(&name).ok_or_else(|| D::Error::custom("not a known reason"))
 }
 
-/// The JSON of a body. SQS refuses raw U+FFFE and U+FFFF, which a decoded escape can contain.
+/// Serializes a body as JSON. SQS refuses raw U+FFFE and U+FFFF, which a decoded escape can contain, so they are
+/// escaped.
 pub(crate) fn json_of(body: &Body<'_>) -> String {
     let json = serde_json::to_string(body).expect("BUG: strings, numbers and raw JSON are JSON");
     json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
 impl DeadLetter {
-    /// The dead-letter of an event, in place of the received record.
+    /// The dead-letter of a parsed event.
     pub(crate) fn of_event(record: &Record, reason: &Reason, body: &Body<'_>) -> Self {
         let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_text);
         let retries_made = body.retries_made.to_string();
@@ -194,7 +199,8 @@ impl DeadLetter {
         dead_letter.or_verbatim(record, reason)
     }
 
-    /// The dead-letter of a record that could not be parsed, with its sender's attributes, which may tell what the record is.
+    /// The dead-letter of a message that could not be parsed: its body verbatim and its sender's attributes, which may
+    /// show what it is.
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
         let ours = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
         let all = Attribute::beside(ours.clone(), &record.attributes);
@@ -205,7 +211,8 @@ impl DeadLetter {
         Self { attributes: ours, ..dead_letter }.or_verbatim(record, reason)
     }
 
-    /// This dead-letter if it fits; otherwise the received body, with `Reason` if that fits.
+    /// Returns this dead-letter if SQS accepts its size; otherwise the received body, with the attribute `Reason` if
+    /// that still fits.
     fn or_verbatim(self, record: &Record, reason: &Reason) -> Self {
         if self.fits() {
             return self;
@@ -222,7 +229,7 @@ impl DeadLetter {
         self.size() <= SQS_MESSAGE_BYTES
     }
 
-    /// The size that SQS counts: the body, and each attribute's name, type and value.
+    /// The dead-letter's size as SQS counts it, in bytes: the body, and each attribute's name, type and value.
     pub fn size(&self) -> usize {
         self.body.len() + self.attributes.iter().map(Attribute::size).sum::<usize>()
     }
@@ -237,7 +244,7 @@ fn attributes<const N: usize>(candidates: [Attribute; N]) -> Vec<Attribute> {
     candidates.into_iter().filter(|attribute| !attribute.value.is_empty()).collect()
 }
 
-/// The character, or a stand-in for one that SQS refuses.
+/// Returns the character, or a replacement if SQS refuses it.
 /// Source: `SendMessage`, SQS API reference: #x9, #xA, #xD, #x20 and up, without #xFFFE and #xFFFF.
 fn accepted(character: char) -> char {
     match character {

@@ -1,8 +1,8 @@
-//! The rules, in the order they apply. Pure and total: the same message, policies, pauses and time always give the same
-//! answer, and no message can make it panic.
+//! The handler's rules for a message, in the order they apply. They are pure and total: the same message, policies,
+//! pauses and time always give the same decision, and no message can make them panic.
 //!
-//! `POLICIES` may give a function its own policy. Each time the handler checks a message, it uses the policy then in force,
-//! so a change also affects events that already wait.
+//! `POLICIES` may give a function its own policy. Each time the handler checks a message, it uses the current policy,
+//! so a change of a policy also affects events that already wait.
 //!
 //! - *n* is the number of the retry about to be made, starting at 1.
 //! - *t0* is the time of the first failure.
@@ -82,48 +82,49 @@ use crate::timing::{
     longest_between_reads,
 };
 
-/// A retry counts as due with less than this left: SQS's clock and ours differ.
+/// A retry counts as due if less than this is left until its due time, because SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Bytes that the next record may have more than this one, apart from the payload. The next one's `responsePayload` holds the
-/// error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have none, for
-/// example if the event was throttled.
+/// Maximum bytes by which the next record may exceed this one, apart from the payload. The next record's
+/// `responsePayload` holds the error's message and stack trace, escaped: about ten KiB for an ordinary trace in Java or
+/// Node. This one may have none, for example if the event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// Maximum number of characters of a text in a detail. Details are logged, and an error type may be a megabyte long.
+/// Maximum number of characters that a reason's detail quotes. Details are logged, and an error type may be a megabyte
+/// long.
 const SHOWN_CHARACTERS: usize = 256;
 
-/// The next step for a message.
+/// The next step for a message, as decided by [`decide`].
 #[derive(Clone, Debug)]
 pub enum Action<'a> {
-    /// Hide the message for a while and keep it.
+    /// Hide the message for a while, because its retry is not due.
     Defer {
-        /// When its retry is due.
+        /// When the message's retry is due.
         due: Timestamp,
-        /// Whole seconds, 1 to 43,170.
+        /// How long to hide the message: whole seconds, 1 to 43,170.
         visibility_timeout: Duration,
         /// The rule or request that set the due time.
         due_by: DueBy,
-        /// The retry request that moved the due time forward, if one did.
+        /// The retry request that moved the due time forward; `None` if none did.
         early: Option<Early>,
     },
-    /// Keep the message although its retry is due, because its function is paused. This does not count as a retry.
+    /// Hide the message although its retry is due, because its function is paused. This does not count as a retry.
     Hold {
-        /// When its retry was due.
+        /// When the message's retry was due.
         due: Timestamp,
-        /// Whole seconds, 1 to 1,344, until the handler checks it again.
+        /// How long to hide the message until the handler checks it again: whole seconds, 1 to 1,344.
         visibility_timeout: Duration,
     },
-    /// Call the target again.
+    /// Re-invoke the target function.
     Reinvoke {
-        /// When its retry was due.
+        /// When the message's retry was due.
         due: Timestamp,
-        /// The retry request that moved the due time forward, if one did.
+        /// The retry request that moved the due time forward; `None` if none did.
         early: Option<Early>,
-        /// The payload for the target.
+        /// The payload for the target, in its envelope.
         envelope: Envelope<'a>,
     },
-    /// Dead-letter the event.
+    /// Send the event to the dead-letter queue.
     DeadLetter {
-        /// The reason for it.
+        /// The reason to dead-letter it.
         reason: Reason,
     },
 }
@@ -151,7 +152,7 @@ pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now:
 }
 
 impl<'r> Case<'_, 'r> {
-    /// Rules 2 to 11: the next step for a message that was parsed.
+    /// Applies rules 2 to 11: decides the next step for a message that was parsed.
     pub(crate) fn decide(&self) -> Action<'r> {
         let Due { at: due, by: due_by, early } = match self.due_unless_ruled_out() {
             Ok(due) => due,
@@ -169,13 +170,13 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Rules 2 to 7: the due time, or the reason against a retry.
+    /// Applies rules 2 to 7. Returns the due time of the retry, or the reason to dead-letter the event instead.
     fn due_unless_ruled_out(&self) -> Result<Due, Reason> {
         self.rule_out()?;
         self.due().ok_or_else(|| self.out_of_time())
     }
 
-    /// Rules 2 to 4: the reasons against a retry at any time.
+    /// Applies rules 2 to 4. Fails with the reason if the event must not be retried at any time.
     fn rule_out(&self) -> Result<(), Reason> {
         let Self { event, record, policy, now, .. } = *self;
         if !policy.allows(&event.function_arn) {
@@ -213,8 +214,8 @@ impl<'r> Case<'_, 'r> {
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
     }
 
-    /// Returns true if its function has been paused since before the retry was due, so that no handler has called it. One may
-    /// read the pause late.
+    /// Returns true if the event's function has been paused since before the retry was due, so that no handler has
+    /// re-invoked it. Only a handler that read the pause late could have.
     fn is_held_since_due(&self) -> bool {
         let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
         let Some(due) = self.due() else { return false };
@@ -222,7 +223,7 @@ impl<'r> Case<'_, 'r> {
         pauses.any(|pause| pause.is_active(self.now) && pause.from.saturating_add(noticed) <= due.at)
     }
 
-    /// Rule 6: the reason if too little time is left for a retry.
+    /// The reason to dead-letter an event when too little time is left for a retry, by rule 6.
     fn out_of_time(&self) -> Reason {
         if self.last_moment() < self.end_of_max_age() {
             kept_too_long(self.record, self.record.sent)
@@ -241,8 +242,8 @@ impl<'r> Case<'_, 'r> {
         shown(self.event.error_type().unwrap_or_default())
     }
 
-    /// Rules 8 and 10: the visibility timeout for the rest of the backoff, in whole seconds; `None` if the retry is due.
-    /// It is never due on the message's first receive, because the backoff starts there.
+    /// Applies rules 8 and 10. Returns the visibility timeout for the rest of the backoff, in whole seconds; `None` if
+    /// the retry is due. A retry is never due on the message's first receive, because the backoff starts there.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
         let first = self.record.is_first_receive();
@@ -252,7 +253,7 @@ impl<'r> Case<'_, 'r> {
         Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
-    /// Rule 10: the longest deferral from now.
+    /// The longest deferral that rule 10 allows from now on.
     fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only for the first one. A throttled poller may have held any later one
         // for the queue's own timeout.
@@ -264,7 +265,7 @@ impl<'r> Case<'_, 'r> {
         LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN)
     }
 
-    /// Rule 9: the time to hold the event, in whole seconds; `None` if its function is not paused.
+    /// Applies rule 9. Returns how long to hold the event, in whole seconds; `None` if its function is not paused.
     fn hold(&self) -> Option<Duration> {
         let pauses = self.pauses.of_function(&self.event.function_arn);
         let active = pauses.filter(|pause| pause.is_active(self.now));
@@ -272,8 +273,8 @@ impl<'r> Case<'_, 'r> {
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Rule 11. SQS refuses a failure record over its limit, and it is unknown what Lambda does with the record then. So the
-    /// handler makes no retry whose failure might not come back.
+    /// Applies rule 11. SQS refuses a failure record over its limit, and it is unknown what Lambda does with such a
+    /// record. So the handler makes no retry whose failure might not come back to the queue.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {
@@ -294,7 +295,8 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// Part of rule 4: the reason to dead-letter a message sent at `sent` before SQS deletes it; `None` if it may stay.
+/// Applies the part of rule 4 on SQS's retention. Returns the reason to dead-letter a message sent at `sent` before SQS
+/// deletes it; `None` if the message may stay.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }
@@ -308,8 +310,8 @@ fn max_age(record: &Record, why: &str) -> Reason {
     Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
 }
 
-/// A remark for messages whose target may already have been called. The first re-invocation comes on the second receive at
-/// the earliest, so from the third on, one may have been sent and not answered.
+/// Addition to a reason's detail if the target may already have been called. The first re-invocation comes on the
+/// second receive at the earliest, so from the third on, one may have been sent and not answered.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

@@ -1,5 +1,5 @@
-//! A function's request for its own retries, made by the error it fails with: the error's type says what to do, and the
-//! message of a `RetryAfter` says when.
+//! Directives: a function controls its own retries by the type of the error that it fails with. For `RetryAfter`, the
+//! error's message says when to retry.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -9,33 +9,33 @@ use serde_json::value::RawValue;
 use crate::json::lossy_text;
 use crate::time::Timestamp;
 
-/// Maximum number of characters kept of an ignored text.
+/// Maximum number of characters kept from the message of an ignored `RetryAfter`.
 const LONGEST_IGNORED: usize = 64;
-/// Separators in a qualified name, of packages, nested classes and paths.
+/// Characters that separate packages, nested classes and paths in a qualified error type.
 const SEPARATORS: [char; 3] = ['.', '$', '/'];
-/// The separator of modules.
+/// The separator of modules in an error type, as in Ruby and Rust.
 const PATH: &[u8] = b"::";
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
-/// A function's request for its own retries.
+/// What a function asks for by the error that it fails with: a retry at some time, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
-    /// `RetryAfter`: no retry before this moment, which is after the failure.
+    /// The type is `RetryAfter`: do not retry before this moment, which is after the failure.
     RetryAfter(Timestamp),
-    /// `RetryAfter` whose message names no such moment. It is ignored.
+    /// The type is `RetryAfter`, but the message names no moment after the failure. The directive is ignored.
     Unreadable {
-        /// The start of its message: at most 64 characters before the `;`, without control characters.
+        /// The start of the error's message: at most 64 characters before the `;`, without control characters.
         text: String,
-        /// The mistake in it, without quoting it.
+        /// What is wrong with the message, without quoting it.
         why: &'static str,
     },
-    /// `NonRetryable`, `NonRetriable` or `NeverRetry`: no retry.
+    /// The type is `NonRetryable`, `NonRetriable` or `NeverRetry`: do not retry.
     NonRetryable,
 }
 
 impl Directive {
-    /// The directive in an error of this type. Its message is read only if the type is `RetryAfter`. Durations count from
-    /// `failed_at`.
+    /// The directive in an error of this type; `None` if the error is an ordinary one. The message is read only if the
+    /// type is `RetryAfter`. Durations in it count from `failed_at`.
     pub(crate) fn of(error_type: &str, message: Option<&RawValue>, failed_at: Timestamp) -> Option<Self> {
         match simple_name(error_type) {
             "RetryAfter" => Some(Self::retry_after(message, failed_at)),
@@ -57,7 +57,7 @@ impl Directive {
     }
 }
 
-/// The moment that a message names, after `failed_at`. The error quotes nothing of the message.
+/// Reads the moment that a message names, which must be after `failed_at`. The error does not quote the message.
 fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str> {
     let now = UNIX_EPOCH + Duration::from_millis(failed_at.as_millis());
     let wait = requested_wait(message, now).map_err(|unreadable| unreadable.reason())?;
@@ -66,7 +66,8 @@ fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str
     if moment > failed_at { Ok(moment) } else { Err("its time is not after the failure") }
 }
 
-/// The text before the `;`, or the whole text if that is empty, made safe for a log and a terminal.
+/// The part of a message before the `;`, or the whole message if that part is empty, made safe for a log and a
+/// terminal.
 fn safe_start(message: &str) -> String {
     let start = message.split(';').next().unwrap_or_default().trim();
     let text = if start.is_empty() { message.trim() } else { start };
@@ -74,9 +75,9 @@ fn safe_start(message: &str) -> String {
     text.chars().map(safe).take(LONGEST_IGNORED).collect()
 }
 
-/// The simple name of an `errorType`, the same whichever runtime wrote it: without Ruby's `Function<…>`, any `&`, a generic
-/// `<…>` at the end, the `$` and digits that compilers and bundlers add, everything up to the last `.`, `$`, `::` or `/`, and
-/// one `Error` or `Exception` at the end. A name that consists of such an ending stays.
+/// The simple name of an `errorType`, the same whichever runtime wrote it. It lacks Ruby's `Function<…>`, any `&`, a
+/// generic `<…>` at the end, the `$` and digits that compilers and bundlers add, everything up to the last `.`, `$`,
+/// `::` or `/`, and one `Error` or `Exception` at the end. A name that consists of such an ending stays.
 ///
 /// ```
 /// use comeback_engine::simple_name;
@@ -92,8 +93,9 @@ pub fn simple_name(error_type: &str) -> &str {
     shorter.filter(|name| !name.is_empty()).unwrap_or(class)
 }
 
-/// The names that globs are compared with: the whole `errorType`; the qualified name in it, without `Function<…>`, `&` and
-/// generics; that without its package; the class's name as written; and its [simple name](simple_name).
+/// The names that the globs of `NON_RETRYABLE_ERRORS` are compared with: the whole `errorType`; its qualified name,
+/// without `Function<…>`, `&` and generics; the qualified name without its package; the class's name as written; and
+/// its [simple name](simple_name).
 ///
 /// ```
 /// let names = comeback_engine::error_names("com.acme.Orders$RefusedException");
@@ -106,7 +108,7 @@ pub fn error_names(error_type: &str) -> [&str; 5] {
     [error_type, qualified, without_package, class_name(error_type), simple_name(error_type)]
 }
 
-/// The name without Ruby's `Function<…>`, any `&`, and a generic `<…>` at the end.
+/// An error type's qualified name, without Ruby's `Function<…>`, any `&`, and a generic `<…>` at the end.
 fn qualified_name(error_type: &str) -> &str {
     let inner = error_type.strip_prefix("Function<").and_then(|rest| rest.strip_suffix('>'));
     let name = inner.unwrap_or(error_type).trim_start_matches('&');
@@ -133,8 +135,8 @@ fn class_name(error_type: &str) -> &str {
     pairs.rev().position(|pair| pair == PATH).map_or(last, |after| &last[last.len() - after..])
 }
 
-/// The name without a `$` and digits at the end: bundlers number classes of the same name (`RetryAfter$1`), Java numbers
-/// anonymous ones, and Scala ends its objects with a `$`.
+/// A class name without a `$` and digits at the end: bundlers number classes of the same name (`RetryAfter$1`), Java
+/// numbers anonymous ones, and Scala ends its objects with a `$`.
 fn without_number(name: &str) -> &str {
     let mut name = name;
     while let Some(shorter) = name.trim_end_matches(|it: char| it.is_ascii_digit()).strip_suffix('$') {
@@ -205,7 +207,7 @@ mod tests {
         }
     }
 
-    /// The consumers read the same cases.
+    /// The SQS consumers in other languages are tested with the same cases.
     #[test]
     fn shared_cases_give_their_simple_names() {
         #[derive(serde::Deserialize)]

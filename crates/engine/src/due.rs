@@ -19,11 +19,11 @@ use crate::timing::{HOLD, RETENTION_MARGIN, longest_between_reads};
 /// The last retry is made this long before the end of `MAX_AGE`, or a tenth of `MAX_AGE` before if that is shorter, so
 /// that a late poll does not lose it.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
-/// Up to this share of a requested wait is added to it. An overloaded function asks for the same wait each time, and
-/// its events must not all come back at once.
+/// Up to this share of the wait that a `RetryAfter` asks for is added to it. An overloaded function asks for the same
+/// wait each time, and its events must not all come back at once.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
-/// A failed event, its message, and everything else that its next step depends on.
+/// A failed event, its message, and everything else that the decision depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'c, 'r> {
     pub(crate) event: &'c FailedEvent<'r>,
@@ -33,12 +33,12 @@ pub(crate) struct Case<'c, 'r> {
     pub(crate) now: Timestamp,
 }
 
-/// The due time of a retry.
+/// The due time of a retry, and what set it.
 pub(crate) struct Due {
     pub(crate) at: Timestamp,
-    /// The rule or request that set it.
+    /// The rule or request that set the due time.
     pub(crate) by: DueBy,
-    /// The retry request that moved it forward.
+    /// The retry request that moved the due time forward; `None` if none did.
     pub(crate) early: Option<Early>,
 }
 
@@ -46,30 +46,31 @@ pub(crate) struct Due {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DueBy {
-    /// The backoff of the policy.
+    /// The policy's backoff.
     Policy,
-    /// A `RetryAfter` of the function.
+    /// A `RetryAfter` error of the function.
     RetryAfter,
-    /// A pause that is over: the event comes back within the pause's spread.
+    /// A pause that is over: the held event comes back within the pause's spread.
     Pause,
     /// An operator, by a [`RetryNow`](crate::RetryNow).
     RetryNow,
 }
 
-/// A retry request that moved a retry forward.
+/// The effect of an operator's retry request that moved a retry forward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Early {
-    /// When the retry would be due without it.
+    /// When the retry would be due without the request.
     pub otherwise_due: Timestamp,
-    /// The moment of the request.
+    /// When the operator made the request.
     pub asked_at: Timestamp,
-    /// Who made it.
+    /// The operator who made the request, if the request names one.
     pub asked_by: Option<String>,
 }
 
 impl Case<'_, '_> {
-    /// Rules 5 to 7: the due time of the retry; `None` if no backoff fits before [the last moment](Self::last_moment). The
-    /// backoff starts at the first receive, so it is served once, however often the message comes early.
+    /// Applies rules 5 to 7. Returns the due time of the retry; `None` if no backoff fits before [the last
+    /// moment](Self::last_moment). The backoff starts at the first receive, so it is served once, however often the
+    /// message comes early.
     pub(crate) fn due(&self) -> Option<Due> {
         let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
@@ -87,13 +88,13 @@ impl Case<'_, '_> {
         Some(Due { at: due, by, early: None })
     }
 
-    /// When the backoff started.
+    /// When the message's backoff started: at its first receive.
     pub(crate) fn start(&self) -> Timestamp {
         if self.record.is_first_receive() { self.now } else { self.record.first_receive }
     }
 
-    /// The last part of rule 7: the earliest due time that an operator's request gives, if it is before `otherwise_due`; never
-    /// before `start`.
+    /// Applies the last part of rule 7. Returns the earliest due time that an operator's retry request gives, never
+    /// before `start`; `None` if no request makes it earlier than `otherwise_due`.
     fn early(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<(Timestamp, Early)> {
         let Self { event, record, policy, pauses, now, .. } = *self;
         if event.retry >= policy.settings().max_retries {
@@ -115,7 +116,7 @@ impl Case<'_, '_> {
         moments.filter(|(at, _)| *at < otherwise_due).min_by_key(|(at, _)| *at)
     }
 
-    /// The last part of rule 4: the operator's request that cancels the event.
+    /// Applies the last part of rule 4. Returns the operator's request that cancels the event, if there is one.
     pub(crate) fn cancelled_by(&self) -> Option<&Request> {
         let Self { event, record, pauses, now, .. } = *self;
         let mut requests = pauses.cancels().map(|Cancel { request }| request);
@@ -126,18 +127,19 @@ impl Case<'_, '_> {
         })
     }
 
-    /// Rule 6: when `MAX_AGE` ends, or when the message is dead-lettered before SQS deletes it, if that is sooner.
+    /// The moment at which `MAX_AGE` ends, or at which the message is dead-lettered before SQS deletes it, whichever is
+    /// sooner. Rule 6 leaves time for a last retry before it.
     pub(crate) fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.end_of_retention())
     }
 
-    /// The end of rule 4's 13 days and 12 hours.
+    /// The end of the 13 days and 12 hours for which rule 4 lets a message wait.
     fn end_of_retention(&self) -> Timestamp {
         self.record.sent.saturating_add(RETENTION_MARGIN)
     }
 
-    /// Rule 6: the wait from `start`, cut to leave time for a last retry before `end`; `None` if the cut leaves too
-    /// little of it.
+    /// Applies rule 6: cuts the wait from `start` to leave time for a last retry before `end`. Returns `None` if too
+    /// little of the wait remains.
     pub(crate) fn cut(&self, wait: Duration, start: Timestamp, end: Timestamp) -> Option<Duration> {
         let longest = self.longest(start, end);
         (wait <= longest || longest >= self.margin()).then(|| wait.min(longest))
@@ -151,7 +153,7 @@ impl Case<'_, '_> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// Rule 5: the delay from `start`.
+    /// The delay of the retry by rule 5, counted from `start`.
     fn delay(&self, start: Timestamp) -> Duration {
         match self.event.directive {
             Some(Directive::RetryAfter(moment)) => {
@@ -164,9 +166,9 @@ impl Case<'_, '_> {
         }
     }
 
-    /// The backoff, drawn under its ceiling. The generator is seeded by the message and the retry, so that each receive of the
-    /// message draws the same delay; for decorrelated jitter, by the event, because each draw depends on those of the event's
-    /// earlier messages.
+    /// Draws the backoff under its ceiling. The generator is seeded by the message and the retry, so that each receive
+    /// of the message draws the same delay. For decorrelated jitter, it is seeded by the event, because each draw
+    /// depends on the draws for the event's earlier messages.
     pub(crate) fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff().jitter() {
@@ -178,9 +180,9 @@ impl Case<'_, '_> {
         policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
 
-    /// `MAX_AGE` after the first failure. Its clock stops while the function is paused, and after each pause until the handler
-    /// has checked every held message again. An environment notices the end of a pause at its next read; just before that, it
-    /// may still hold a message for [`HOLD`].
+    /// The moment that is `MAX_AGE` after the first failure. The clock stops while the function is paused, and after
+    /// each pause until the handler has checked every held message again. An environment notices the end of a pause at
+    /// its next read; just before that, it may still hold a message for [`HOLD`].
     ///
     /// A pause that looks open to this environment may have ended since its last read, so the clock stops only for time that
     /// is certainly paused. A later check never computes an earlier end, so a wait that fits now still fits then.
@@ -205,8 +207,9 @@ impl Case<'_, '_> {
         end
     }
 
-    /// Rule 7: the due time `due`, moved by the pauses that are over. If it lies before the end of one, the event comes
-    /// back within the pause's spread after that end, or within the time until a last retry if that is shorter.
+    /// Applies the first part of rule 7 to the due time `due`. If it lies before the end of a pause that is over, the
+    /// event comes back within the pause's spread after that end, or within the time until a last retry if that is
+    /// shorter.
     fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
         let over = self.pauses.of_function(&self.event.function_arn).filter(|pause| pause.is_over(self.now));
         over.fold(due, |due, pause| match pause.until {
@@ -218,10 +221,10 @@ impl Case<'_, '_> {
         })
     }
 
-    /// The time from the end of a pause, `over`, until a last retry. It is computed as of the moment when every environment has
-    /// noticed that end, so that a later pause, which moves the end of `MAX_AGE`, does not move events that come back after this
-    /// one. Before that moment it is computed as of now: a pause whose planned end has passed may have ended earlier, since the
-    /// last read.
+    /// The time from the end of a pause, `over`, until a last retry. It is computed as of the moment when every
+    /// environment has noticed that end, so that a later pause, which extends `MAX_AGE`, does not move events that come
+    /// back after this one. Before that moment it is computed as of now: a pause whose planned end has passed may have
+    /// ended earlier, since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };

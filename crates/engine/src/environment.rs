@@ -1,4 +1,4 @@
-//! One running handler, and the path of a message through a batch: decide, perform, report the outcome.
+//! A running handler, and the way of a message through a batch: decide, perform, report the outcome.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -28,15 +28,16 @@ use crate::room::Room;
 use crate::time::Timestamp;
 use crate::waits::{Wait, guard};
 
-/// Remedy for a re-invocation that may have been accepted.
+/// Advice to the operator after a re-invocation that Lambda may have accepted.
 const UNANSWERED: &str = "it is repeated in one to two hours; look for an outage of Lambda or of the network";
-/// Remedy for moves that may have been accepted.
+/// Advice to the operator after moves that SQS may have accepted.
 const LOST_COPY: &str = "the copies may have been sent, so the originals return in one to two hours at the \
                          earliest; look for an outage of SQS or of the network";
 
-/// One running handler: its policies, its room for hidden messages, and the pauses it knows of.
+/// One running handler (a Lambda execution environment): its policies, its room for hidden messages, and the pauses
+/// that it has read.
 ///
-/// It serves one queue. If a batch comes from another one, its room is unknown again.
+/// It serves one queue. When a batch comes from another queue, the environment counts that queue's messages anew.
 #[derive(Clone, Debug)]
 pub struct Environment {
     policies: Arc<Policies>,
@@ -46,25 +47,25 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// An environment that has handled nothing yet, and reads no pauses: no function is ever paused.
+    /// Creates an environment that has handled nothing yet and reads no pauses: no function is ever paused.
     pub fn new(policies: impl Into<Arc<Policies>>) -> Self {
         let policies = policies.into();
         let room = Room::of(policies.stack());
         Self { policies, queue_arn: None, room, pauses: KnownPauses::none() }
     }
 
-    /// The same environment, reading the pauses from a parameter.
+    /// Makes the environment read the pauses from the SSM parameter that `PAUSES` names.
     #[must_use]
     pub fn reading_pauses(self) -> Self {
         Self { pauses: KnownPauses::of(self.policies.stack()), ..self }
     }
 
-    /// Its policies.
+    /// The policies that the environment applies.
     pub const fn policies(&self) -> &Arc<Policies> {
         &self.policies
     }
 
-    /// The last pauses it read; `None` until the first read.
+    /// The last pauses that the environment read; `None` until the first read.
     pub const fn pauses(&self) -> Option<&Pauses> {
         self.pauses.known()
     }
@@ -76,11 +77,11 @@ impl Environment {
     /// deferrals. If this handler crashes after its calls, none of them is repeated within the hour, except for a last retry
     /// before `MAX_AGE` ends.
     ///
-    /// The pauses are read first, if a read is due; events of a paused function are held.
+    /// The pauses are read first, if a read is due. Events of a paused function are held.
     ///
-    /// A message that has to wait is hidden while the environment has room for it. Otherwise it is moved: sent again with
-    /// a delay, and settled. Moves come last, and after them a count of the queue if there is little room. A new
-    /// environment also counts first, while it reads the pauses.
+    /// A message that has to wait is hidden while the environment has room for it. Otherwise it is moved: sent again
+    /// with a delay, and the original settled. Moves come last, then a count of the messages in flight if there is
+    /// little room. A new environment also counts first, while it reads the pauses.
     ///
     /// `past_deadline` is asked before each call. Once it returns true, no further call is started; the remaining messages are
     /// reported failed and come back. No record, and no failure of the account, can harm another record: each is decided
@@ -167,7 +168,8 @@ impl Environment {
         message
     }
 
-    /// Hides as many waiting messages as there is room for. The rest, which are the cheapest to move, are to be moved.
+    /// Hides as many waiting messages as there is room for, and marks the rest, which are the cheapest to move, to be
+    /// moved.
     async fn hide_within_room<A: Account>(
         &mut self,
         messages: &mut [Message<'_>],
@@ -178,8 +180,8 @@ impl Environment {
         self.hide(messages, now, account).await
     }
 
-    /// Hides the waiting messages, and guards those about to be re-invoked or moved, in one call. Returns the first failure to
-    /// guard a re-invocation.
+    /// Hides the waiting messages, and also those about to be re-invoked or moved, in one call. Returns the first
+    /// failure to hide a message before its re-invocation.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [Message<'_>],
@@ -209,7 +211,7 @@ impl Environment {
         unguarded.filter(|_| !(account.past_deadline)())
     }
 
-    /// The time to hide the message now, for its wait or as a guard. `None` if it is not to be hidden.
+    /// How long to hide the message now, for its wait or to guard its call. Returns `None` if it is not to be hidden.
     fn hiding(&self, message: &Message<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
@@ -221,8 +223,8 @@ impl Environment {
         }
     }
 
-    /// The time to guard a message: one to two hours from the latest end of this batch. Its call may be accepted without any
-    /// handler learning of it, and every accepted copy starts its own chain.
+    /// How long to hide a message before its call: one to two hours from the latest end of this batch. The call may be
+    /// accepted without any handler learning of it, and every accepted copy starts a chain of retries of its own.
     fn guard(&self, message: &Message<'_>, now: Timestamp) -> Duration {
         let record = message.record;
         let case = message.event.as_ref().map(|event| self.case(event, record, now));
@@ -291,7 +293,7 @@ impl Environment {
         message.next(Happened::NotInvoked { cause, failure, wait });
     }
 
-    /// Moves the messages that did not fit into the room. If a copy cannot be sent, its message is hidden after all.
+    /// Moves the messages that did not fit into the room. If a copy cannot be sent, its original is hidden after all.
     async fn move_others<A: Account>(
         &mut self,
         messages: &mut [Message<'_>],
@@ -332,7 +334,7 @@ impl Environment {
     }
 }
 
-/// Returns true if a pause could change the action. SQS's own 14 days are not extended by a pause.
+/// Returns true if a pause could change the action. A pause does not extend SQS's own 14 days.
 fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bool {
     match action {
         Action::Reinvoke { .. } => true,
@@ -343,8 +345,8 @@ fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bo
     }
 }
 
-/// The records without duplicates. SQS may deliver a message twice in one batch; only the later delivery is handled, because
-/// its receipt handle is the valid one.
+/// The records without duplicates. SQS may deliver a message twice in one batch. Only the later delivery is handled,
+/// because its receipt handle is the valid one.
 fn latest_copies(records: &[Record]) -> Vec<&Record> {
     let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
     let mut latest: Vec<&Record> = Vec::with_capacity(records.len());
@@ -359,7 +361,8 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// If not all waiting messages fit into the room, marks the cheapest to be moved. A message stays if it must not be moved.
+/// Marks the cheapest waiting messages to be moved if not all of them fit into the room. A message that must not be
+/// moved stays.
 fn choose_moves(messages: &mut [Message<'_>], room: u64) {
     let waiting = messages.iter().filter(|message| matches!(message.state, State::Wait { .. }));
     if waiting.count() as u64 <= room {
@@ -405,7 +408,7 @@ async fn read_pauses<A: Account>(
     Some(pauses.read(answer, now, &first.message_id))
 }
 
-/// Counts if the environment never has, because it has no room until then.
+/// Counts the messages in flight if the environment never has. It has no room until the first count.
 async fn first_count_of<A: Account>(
     room: &mut Room,
     now: Timestamp,
@@ -414,7 +417,7 @@ async fn first_count_of<A: Account>(
     if room.is_unknown() { count(room, now, account).await } else { None }
 }
 
-/// Counts the messages in flight, if little room is left.
+/// Counts the messages in flight if little room is left. Returns the failure if the count fails.
 async fn count<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_, A>) -> Option<CallFailure> {
     if !room.is_low(now) {
         return None;

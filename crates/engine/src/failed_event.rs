@@ -1,4 +1,4 @@
-//! A failed event, as its message shows it.
+//! A failed event, read from its message on the retry queue.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,19 +15,20 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// Lambda delivers a record within minutes. If a record was sent to the queue later than this after it was written, SQS had
-/// dead-lettered it, and an operator moved it back.
+/// The longest time between the writing of a record and its arrival on the queue; Lambda takes minutes. If a record was
+/// sent later, SQS had dead-lettered it, and an operator moved it back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Characters of a text from a queue or a service in the log: CloudWatch drops lines that are too long.
+/// Maximum number of characters of a text in the log: CloudWatch drops lines that are too long.
 const LONGEST_LOGGED: usize = 512;
 
-/// The part of a text that the log has. Operators know an event's key from there, so keys are the same if these parts are.
+/// The start of a text, as much of it as the log shows. Operators take an event's key from the log, so keys with the
+/// same start count as equal.
 pub fn logged(text: &str) -> &str {
     text.char_indices().nth(LONGEST_LOGGED).map_or(text, |(end, _)| &text[..end])
 }
 
-/// A failed event, as its message shows it: the number of its next retry, its first failure, and its payload.
+/// A failed event: its function, the number of its next retry, its first failure, its error and its payload.
 #[derive(Clone, Debug)]
 pub struct FailedEvent<'a> {
     /// The function to re-invoke, exactly as the record names it.
@@ -39,30 +40,30 @@ pub struct FailedEvent<'a> {
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
-    /// The request id of the invocation that failed, if the record names it.
+    /// The request id of the invocation that failed; `None` if the record does not name it.
     pub request_id: Option<String>,
-    /// When the last attempt failed, by its record, but not after the record was sent.
+    /// When the last attempt failed, according to its record, but not after the record was sent.
     pub failed_at: Timestamp,
-    /// The error of that attempt, if known.
+    /// The error of the last attempt; `None` if it is unknown.
     pub error: Option<InvocationError<'a>>,
-    /// The function's request in that error.
+    /// What the function asked for by that error; `None` for an ordinary error.
     pub directive: Option<Directive>,
-    /// True if the record says that the target does not exist.
+    /// True if the record says that the target function does not exist.
     pub not_found: bool,
     /// The original payload, without its envelope.
     pub payload: Cow<'a, RawValue>,
-    /// The error's type as text, decoded once.
+    /// The type of the error as decoded text.
     pub(crate) error_type: Option<Cow<'a, str>>,
-    /// Bytes of the payload as the message holds it, envelope included.
+    /// Size of the payload in the message, in bytes, including its envelope.
     pub(crate) received_payload_bytes: usize,
 }
 
 impl<'a> FailedEvent<'a> {
-    /// Reads a message: an invocation record, or an event redriven to this queue in either form.
+    /// Reads the event in a message: an invocation record, a redriven dead-letter, or a redriven record.
     ///
     /// # Errors
     ///
-    /// `malformed_record`, `malformed_envelope` or `payload_lost`, with the mistake.
+    /// Fails with `malformed_record`, `malformed_envelope` or `payload_lost`, and what is wrong.
     pub fn read(record: &'a Record) -> Result<Self, Reason> {
         match InvocationRecord::read(&record.body) {
             Ok(failure) => Self::failed(record, failure),
@@ -74,23 +75,23 @@ impl<'a> FailedEvent<'a> {
         }
     }
 
-    /// The event under its function's policy: with `DIRECTIVES` off, its directive is dropped.
+    /// Applies the policy of the event's function: if `DIRECTIVES` is off, the directive is dropped.
     pub fn under(self, policies: &Policies) -> Self {
         let obeys = policies.of(&self.function_arn).settings().directives;
         Self { directive: self.directive.filter(|_| obeys), ..self }
     }
 
-    /// Retries made so far.
+    /// The number of retries made so far.
     pub fn retries_made(&self) -> u64 {
         self.retry - 1
     }
 
-    /// The error's type, if it is a string.
+    /// The type of the event's error; `None` if it is unknown or not a string.
     pub fn error_type(&self) -> Option<&str> {
         self.error_type.as_deref()
     }
 
-    /// Its dead-letter, in place of the record it was read from.
+    /// The dead-letter of the event, in place of the record it was read from.
     pub(crate) fn dead_letter(&self, record: &Record, reason: &Reason, now: Timestamp) -> DeadLetter {
         let error = self.error.as_ref();
         let body = Body {
@@ -150,8 +151,8 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// The event of a dead-letter. Its payload has no envelope, unless someone wrote the message by hand; that one is opened, so
-    /// that the payload is not enveloped twice.
+    /// Reads the event in a dead-letter. Its payload has no envelope, unless someone wrote the message by hand. Such an
+    /// envelope is opened, so that the payload is not enveloped twice.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let anew = Self::anew(
             record,
@@ -163,7 +164,7 @@ impl<'a> FailedEvent<'a> {
         Ok(Self { origin_request_id, ..anew })
     }
 
-    /// A redriven event, which starts anew: its error and its retries no longer count.
+    /// A redriven event, which starts anew: its earlier error and retries no longer count.
     fn anew(
         record: &Record,
         function_arn: Cow<'a, str>,

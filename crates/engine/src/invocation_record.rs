@@ -11,34 +11,34 @@ use crate::time::Timestamp;
 
 /// Lambda's record of a failed asynchronous invocation, as it writes it to the failure destination.
 ///
-/// Lenient: only `requestContext.functionArn` and `requestPayload` are required. Anything else that is missing or has
-/// another shape is left unknown. Nothing is copied.
+/// Parsing is lenient: only `requestContext.functionArn` and `requestPayload` are required. Anything else that is
+/// missing or has an unexpected shape is `None`. The payload is not copied.
 #[derive(Clone, Debug)]
 pub struct InvocationRecord<'a> {
-    /// The function that failed, with its qualifier.
+    /// The ARN of the function that failed, with its qualifier.
     pub function_arn: Cow<'a, str>,
-    /// The id of the invocation that failed.
+    /// The id of the invocation that failed; `None` if it is missing.
     pub request_id: Option<String>,
-    /// When the record was written.
+    /// When Lambda wrote the record; `None` if that is missing or unreadable.
     pub timestamp: Option<Timestamp>,
-    /// The event, byte for byte; in its envelope if this was a retry.
+    /// The event that the function was invoked with, byte for byte; in its envelope if this was a retry.
     pub request_payload: &'a RawValue,
-    /// True if the target does not exist.
+    /// True if the record says that the target function does not exist.
     pub not_found: bool,
     /// The function's error; `None` if it was throttled or never ran.
     pub error: Option<InvocationError<'a>>,
 }
 
-/// The members of an error's `responsePayload`, unparsed.
+/// The error in a record's `responsePayload`, with its members unparsed.
 #[derive(Clone, Copy, Debug)]
 pub struct InvocationError<'a> {
-    /// `errorType`.
+    /// The member `errorType`.
     pub error_type: Option<&'a RawValue>,
-    /// `errorMessage`.
+    /// The member `errorMessage`.
     pub message: Option<&'a RawValue>,
 }
 
-/// A record, generic over the form of its three objects: parsed, or raw.
+/// The JSON of a record, generic over its three nested objects, so that each can be parsed or raw.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a, Context, Response, Payload> {
@@ -53,10 +53,10 @@ struct Wire<'a, Context, Response, Payload> {
     response_payload: Option<Payload>,
 }
 
-/// A record as Lambda writes it, read at once.
+/// A record that has the shape Lambda writes, parsed in one pass.
 type Plain<'a> =
     Wire<'a, Object<RequestContext<'a>>, Object<ResponseContext<'a>>, Object<ResponsePayload<'a>>>;
-/// Any other record: each part is read by itself.
+/// A record of any other shape: each nested object is parsed separately.
 type Odd<'a> = Wire<'a, &'a RawValue, &'a RawValue, &'a RawValue>;
 
 #[derive(Deserialize)]
@@ -87,7 +87,7 @@ struct ResponsePayload<'a> {
 }
 
 impl<'a> Odd<'a> {
-    /// Reads the parts. A malformed response of the function leaves only that response unknown.
+    /// Parses the nested objects. If `responsePayload` is malformed, only the error stays unknown.
     fn in_parts(self) -> Result<Plain<'a>, String> {
         let context =
             object(self.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;
@@ -102,10 +102,10 @@ impl<'a> Odd<'a> {
 }
 
 const ON_SUCCESS: &str = "condition is Success; make the retry queue the on-failure destination instead";
-/// The detail of a [`ReasonCode::PayloadLost`].
+/// Detail of a [`ReasonCode::PayloadLost`].
 const LOST: &str = "it has no requestPayload, so the event is lost; Lambda may omit one that is too large";
 
-/// The reason to dead-letter a body that could not be read.
+/// The reason to dead-letter a message whose body is not a readable record.
 fn why_unreadable(body: &str, error: String) -> Reason {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -141,8 +141,8 @@ impl<'a> InvocationRecord<'a> {
     ///
     /// # Errors
     ///
-    /// The body is not an invocation record; the reason says what is missing. Or it is the record of a success, from a queue
-    /// attached as on-success destination: a retry would repeat work that is done.
+    /// Fails if the body is not an invocation record; the reason says what is missing. Also fails if it is the record
+    /// of a success, from a queue attached as on-success destination: a retry would repeat work that is done.
     pub fn read(body: &'a str) -> Result<Self, Reason> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,
@@ -177,7 +177,7 @@ impl<'a> InvocationRecord<'a> {
 
 #[cfg(test)]
 mod tests {
-    //! A record reads the same at once and in parts.
+    //! A record gives the same result parsed in one pass and in parts.
 
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -201,7 +201,7 @@ mod tests {
     ];
     const VALUES: [&str; 9] =
         ["null", "404", "1E400", "true", r#""Success""#, r#""é\n""#, r#""\ud800""#, r#""""#, "{}"];
-    /// Arrays that a derived struct would accept in place of an object.
+    /// JSON arrays that a derived struct would accept in place of an object.
     const ARRAYS: [&str; 4] = ["[]", r#"["a"]"#, r#"["a","b"]"#, r#"["a","b","c"]"#];
 
     fn object_of(names: &'static [&'static str], value: BoxedStrategy<String>) -> BoxedStrategy<String> {
@@ -213,7 +213,7 @@ mod tests {
         select(&VALUES[..]).prop_map(Into::into).boxed()
     }
 
-    /// A record: often whole, and often with odd parts.
+    /// Any record: often complete, and often with parts of another shape.
     fn record() -> impl Strategy<Value = String> {
         let array = || select(&ARRAYS[..]).prop_map(Into::into);
         let inner = || prop_oneof![3 => object_of(&NAMES[5..], value()), 1 => value(), 2 => array()];
@@ -225,13 +225,13 @@ mod tests {
         })
     }
 
-    /// An object with the first members, and those of another object.
+    /// JSON of an object with the members `first`, followed by the members `rest`.
     fn whole(first: &str, rest: &str) -> String {
         let rest = &rest[1..];
         if rest == "}" { format!("{}}}", first.trim_end_matches(',')) } else { format!("{first}{rest}") }
     }
 
-    /// Everything that was read from a record, as text.
+    /// Everything that was parsed from a record, as text to compare.
     fn said(wire: Plain<'_>) -> String {
         let Object(RequestContext { function_arn, request_id, condition }) = wire.request_context;
         let status = wire.response_context.map(|Object(context)| context.status_code);

@@ -1,4 +1,4 @@
-//! Reads JSON that others wrote, part by part, so that one malformed part spoils no other.
+//! Lenient parsing of JSON that others wrote: one malformed member does not affect the others.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Reads an object. A derived struct would accept an array too. The error is logged, so it quotes nothing of the text.
+/// Parses a JSON object. A derived struct would accept an array too. The error is logged, so it does not quote the
+/// text.
 pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     match text.trim_ascii_start().chars().next() {
         Some('{') => serde_json::from_str(text).map_err(without_quotes),
@@ -17,7 +18,7 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String>
     }
 }
 
-/// An object within another: a derived struct would accept an array here too.
+/// A nested JSON object. Unlike a derived struct, it does not accept an array.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -38,7 +39,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// The error without the quoted value. For a wrong type, serde quotes the value, then names the expected type and the place.
+/// The error's text without the quoted value. For a wrong type, serde quotes the value, then names the expected type
+/// and the place.
 fn without_quotes(error: serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(", expected ") {
@@ -47,18 +49,19 @@ fn without_quotes(error: serde_json::Error) -> String {
     }
 }
 
-/// The text of a string that must not change, such as an id; `None` for any other value, and for a string that is not
-/// Unicode.
+/// The text of a JSON string that must stay exact, such as an id; `None` for any other value, and for a string that is
+/// not valid Unicode.
 pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// The text of a string that people read; `None` for any other value. It is copied only if it has an escape.
+/// The text of a JSON string that is only shown to people; `None` for any other value. It is copied only if it has an
+/// escape.
 pub(crate) fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
 }
 
-/// A string that people read, or that is compared with other texts: a lone surrogate becomes U+FFFD.
+/// A JSON string that is shown to people or compared with other texts: a lone surrogate becomes U+FFFD.
 ///
 /// ```
 /// let text: comeback_engine::LossyText = serde_json::from_str(r#""held by \ud83d""#)?;
@@ -92,7 +95,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
     }
 }
 
-/// The text, with the three bytes of each lone surrogate replaced by one U+FFFD.
+/// Decodes the bytes of a string, and replaces the three bytes of each lone surrogate by one U+FFFD.
 fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(bytes) {
         return text.into();
@@ -108,17 +111,17 @@ fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-/// An id, unchanged; `None` if it is empty or not a string.
+/// The text of a JSON string that is an id, unchanged; `None` if it is empty or not a string.
 pub(crate) fn id(raw: &RawValue) -> Option<String> {
     string(raw).filter(|id| !id.is_empty())
 }
 
-/// A text that people read; `None` if it is empty or not a string.
+/// The text of a JSON string that is shown to people; `None` if it is empty or not a string.
 pub(crate) fn non_empty_text(raw: &RawValue) -> Option<String> {
     lossy_text(raw).filter(|text| !text.is_empty()).map(Cow::into_owned)
 }
 
-/// Reads `null` as a value; `Option<&RawValue>` alone would read it as absent.
+/// Deserializes `null` as a present value; `Option<&RawValue>` alone would treat it as absent.
 pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(deserializer).map(Some)
 }

@@ -1,4 +1,4 @@
-//! The pauses that one environment of the handler knows of, and when it reads them.
+//! The pauses that one environment of the handler has read, and when it reads them again.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::seed::generator;
 use crate::time::Timestamp;
 use crate::timing::{BETWEEN_READS_AT_MOST, between_reads};
 
-/// A pause that is open for longer may have been forgotten: the handler logs it as a warning.
+/// A pause that has been open for longer than this may have been forgotten: the handler logs a warning.
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
-/// Remedy for an unreadable parameter.
+/// Advice to the operator if the parameter is unreadable.
 const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to pause nothing";
 
-/// The pauses that one environment of the handler knows of.
+/// The pauses that one environment of the handler has read, and when it reads them again.
 ///
 /// It reads them before its first batch, and then at the first batch after max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s), or
 /// up to a quarter more. A failed read changes nothing and is repeated by the next batch, because messages that an
@@ -25,16 +25,16 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 /// before. Until the first read succeeds, each batch reads, and no function is invoked.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// `None` without a parameter: nothing is ever paused.
+    /// The least time between two reads. `None` without `PAUSES`: then nothing is ever paused.
     between_reads: Option<Duration>,
     known: Option<Pauses>,
     next_read: Option<Timestamp>,
-    /// Failed reads since the last that worked.
+    /// The number of failed reads since the last successful one.
     failures: u32,
 }
 
 impl KnownPauses {
-    /// The pauses of an environment that has read nothing yet.
+    /// Starts with no pauses read, under the given policy.
     pub(crate) fn of(policy: &Policy) -> Self {
         Self {
             between_reads: Some(between_reads(policy.settings().maximum_concurrency)),
@@ -44,23 +44,23 @@ impl KnownPauses {
         }
     }
 
-    /// The pauses of a handler without the variable `PAUSES`: it never reads, and nothing is paused.
+    /// The pauses of a handler without the variable `PAUSES`: it never reads them, and nothing is paused.
     pub(crate) fn none() -> Self {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }
 
-    /// The pauses; `None` if no read has worked yet.
+    /// The pauses that were read last; `None` if no read has succeeded yet.
     pub(crate) const fn known(&self) -> Option<&Pauses> {
         self.known.as_ref()
     }
 
-    /// Returns true if a batch that starts now has to read.
+    /// Returns true if a batch that starts at `now` has to read the pauses.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }
 
-    /// Takes the answer to a read: the parameter's text, or `None` if the parameter does not exist. The message seeds the
-    /// time until the next.
+    /// Takes the result of a read: the parameter's text, or `None` if the parameter does not exist. The message's id
+    /// seeds the random time until the next read.
     pub(crate) fn read(
         &mut self,
         answer: Result<Option<String>, CallFailure>,
@@ -88,8 +88,8 @@ impl KnownPauses {
     }
 }
 
-/// The time until the next read after this number of failures: zero after the first, then 1/32 of the time between two
-/// reads, doubled by each further failure up to the full time.
+/// The time until the next read after this many failed reads in a row: zero after the first, then 1/32 of the time
+/// between two reads, doubled by each further failure up to the full time.
 fn wait_after(failures: u32, between_reads: Duration) -> Duration {
     match failures {
         0 => between_reads,
@@ -123,7 +123,7 @@ mod tests {
         Some(Pauses::default().with(pauses.to_vec()).write())
     }
 
-    /// Seconds from a read at `at(0)` until the next is due, in tenths.
+    /// The time from a read at `at(0)` until the next is due, in tenths of a second.
     fn next_read(known: &KnownPauses) -> u64 {
         let tenth = |tenth| Timestamp::from_millis(at(0).as_millis() + 100 * tenth);
         (0..10_000).find(|&tenths| known.is_due(tenth(tenths))).expect("it reads again")
