@@ -214,8 +214,8 @@ impl<'r> Case<'_, 'r> {
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
     }
 
-    /// Returns true if the event's function has been paused since before the retry was due, so that no handler has
-    /// re-invoked it. Only a handler that read the pause late could have.
+    /// Returns true if the function was paused so long before the retry was due that every handler had noticed the
+    /// pause by then, so that none has re-invoked the event.
     fn is_held_since_due(&self) -> bool {
         let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
         let Some(due) = self.due() else { return false };

@@ -1,4 +1,4 @@
-//! The state of each message by the lines of the handler's log: it waits, for a cause and until a time, or is settled.
+//! The state of each message according to the handler's log: it waits, for a cause and until a time, or is settled.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasher;
@@ -9,11 +9,11 @@ use crate::log_line::{LogLine, LoggedEvent, What};
 use crate::report::Cause;
 use crate::time::Timestamp;
 
-/// Maximum number of kinds of messages, beyond which messages are counted together: a function may write anything as an
-/// error's type.
+/// Maximum number of kinds of messages (function and error type) to tell apart. Messages of further kinds are counted
+/// together, because a function may write anything as an error's type.
 const MOST_KINDS: usize = 1_000;
 
-/// The messages in a log, from lines in any order. A line may come twice.
+/// The messages that a log tells of, folded from its lines in any order. A line may come twice.
 ///
 /// Each failure of an event comes as a message of its own. All lines about that message, and about its copies, name the same
 /// key, target, retry, first failure and failed invocation, and no other message's lines do. The message is settled if any of
@@ -27,8 +27,8 @@ const MOST_KINDS: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
-    /// By a hash of the fields that a message's lines share. Not a `HashMap`, which copies itself into ever larger tables: the
-    /// allocator does not give the old ones back before the program ends.
+    /// The waiting messages, by a hash of the fields that all lines about a message share. Not a `HashMap`, which
+    /// copies itself into ever larger tables: the allocator does not give the old ones back before the program ends.
     waiting: BTreeMap<u64, WaitingMessage>,
     settled: HashSet<u64, S>,
     kinds: Vec<MessageKind>,
@@ -36,97 +36,98 @@ pub struct LogFold<S> {
     keeps_handles: bool,
 }
 
-/// A message that waits.
+/// A message that waits on the retry queue, according to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingMessage {
-    /// The event's key.
+    /// The key of the message's event.
     pub key: Box<str>,
-    /// Its place in [`LogFold::kinds`].
+    /// Index of the message's function and error in [`LogFold::kinds`].
     pub kind: u32,
-    /// The number of the next retry.
+    /// The number of the event's next retry.
     pub retry: u64,
     /// When the event first failed.
     pub first_failure: Timestamp,
-    /// The end of its wait.
+    /// What the message waits for.
     pub waits_for: WaitsFor,
-    /// When the handler wrote the newest line about it.
+    /// When the handler wrote the newest line about the message.
     pub at: Timestamp,
-    /// The visibility timeout or delay on that line, in seconds.
+    /// The visibility timeout or delay in the newest line, in seconds.
     delay: u32,
-    /// The handle for recalling it; `None` if that line has none, or the fold keeps none.
+    /// The handle for recalling the message; `None` if the newest line has none, or the fold does not keep handles.
     pub handle: Option<Box<Handle>>,
 }
 
-/// The ids of a message that an operator needs to end its hiding.
+/// The two ids of a hidden message that an operator needs to make it visible again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// SQS's id.
+    /// SQS's id of the message.
     pub message_id: Box<str>,
-    /// The handle of its last receive.
+    /// The receipt handle of the message's last receive.
     pub receipt_handle: Box<str>,
 }
 
-/// The end of a message's wait.
+/// What a message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitsFor {
-    /// The due time of its retry.
+    /// Its retry to become due.
     Due {
-        /// The due time.
+        /// When the retry is due.
         due: Timestamp,
-        /// The rule or request that set it.
+        /// The rule or request that set the due time.
         by: DueBy,
     },
     /// The end of its function's pause.
     Resume,
-    /// The handler's next try of a failed call.
+    /// The handler's next try, after a failed call or a decision that was put off.
     NextTry {
-        /// The cause of the failure.
+        /// Why the handler kept the message.
         cause: Cause,
         /// When the handler tries again; `None` if the message could not be hidden.
         at: Option<Timestamp>,
     },
 }
 
-/// A function and an error. Both are `None` if there were too many kinds to tell apart.
+/// A group of messages with the same function and error. Both are `None` in the group for all further kinds, once there
+/// are too many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
-    /// The function's ARN.
+    /// The ARN of the function.
     pub target: Option<String>,
-    /// The error of its failed invocation.
+    /// The `errorType` of the failed invocation.
     pub error_type: Option<String>,
-    /// The text of an ignored `RetryAfter`, and why it was ignored; the last in sorted order if there are several.
+    /// The text of a `RetryAfter` that was ignored, and why; the last in sorted order if there are several.
     pub retry_after_ignored: Option<String>,
 }
 
-/// The state of one message, by the log.
+/// The state of one message, according to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageState<'f> {
-    /// It waits.
+    /// The message waits on the retry queue.
     Waiting(&'f WaitingMessage),
-    /// It was re-invoked or dead-lettered.
+    /// The event was re-invoked or dead-lettered.
     Settled,
 }
 
 impl<S: BuildHasher + Clone> LogFold<S> {
-    /// A fold of no lines. Strangers may choose the hashed texts, so the hasher should be unpredictable.
+    /// Creates a fold of no lines. Strangers may choose the hashed texts, so the hasher should be unpredictable.
     pub fn new(hasher: S) -> Self {
         let settled = HashSet::with_hasher(hasher.clone());
         let (waiting, kinds, kind_of) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         Self { hasher, waiting, settled, kinds, kind_of, keeps_handles: false }
     }
 
-    /// The same fold, keeping receipt handles. Each waiting message takes 500 bytes more.
+    /// Makes the fold keep receipt handles. Each waiting message then takes 500 bytes more.
     #[must_use]
     pub fn keeping_handles(self) -> Self {
         Self { keeps_handles: true, ..self }
     }
 
-    /// Returns true if it keeps receipt handles.
+    /// Returns true if the fold keeps receipt handles.
     pub fn keeps_handles(&self) -> bool {
         self.keeps_handles
     }
 
-    /// Adds a line. A line without an event changes nothing.
+    /// Adds a line of the log. A line without an event changes nothing.
     pub fn take(&mut self, line: &LogLine<'_>) {
         let Some(event) = &line.event else { return };
         let id = self.id(event);
@@ -174,7 +175,8 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.waiting.values()
     }
 
-    /// The functions and errors of messages that wait or have waited.
+    /// The functions and errors of all messages that wait or have waited. [`WaitingMessage::kind`] is an index into
+    /// them.
     pub fn kinds(&self) -> &[MessageKind] {
         &self.kinds
     }
@@ -184,7 +186,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.settled.len()
     }
 
-    /// The state of the message with this event; `None` if no line is about it.
+    /// The state of the message with this event; `None` if the log has no line about it.
     pub fn state_of(&self, event: &LoggedEvent<'_>) -> Option<MessageState<'_>> {
         let id = self.id(event);
         let waiting = self.waiting.get(&id).map(MessageState::Waiting);
@@ -222,14 +224,16 @@ impl Handle {
 }
 
 impl WaitingMessage {
-    /// When the handler checks the message again, unless it was moved.
+    /// When the message's visibility timeout or delay ends. Then the handler checks the message, unless it is a copy that
+    /// only moves on.
     pub fn next_check(&self) -> Timestamp {
         self.at.saturating_add(Duration::from_secs(self.delay.into()))
     }
 }
 
 impl WaitsFor {
-    /// The end of a message's wait by a line, and the line's delay in seconds; `None` if the line settles the message.
+    /// What a message waits for according to a line, and the line's delay in seconds; `None` if the line settles the
+    /// message.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

@@ -1,5 +1,5 @@
-//! A line of the handler's log about a message: its event, the time, and the outcome. The handler writes this type, and the
-//! readers of its log read it.
+//! A line of the handler's log about one message: its event, the time, and the outcome. The handler writes lines of
+//! this type, and the readers of its log parse them.
 
 use std::borrow::Cow;
 
@@ -15,39 +15,40 @@ use crate::record::TraceHeader;
 use crate::report::{BatchReport, Cause, End, Outcome, Why};
 use crate::time::Timestamp;
 
-/// Maximum length of a receipt handle; a longer one is left out. SQS's have about 400 characters.
+/// Maximum length of a receipt handle in the log; a longer one is left out. SQS's handles have about 400 characters.
 const LONGEST_HANDLE: usize = 1_024;
 
-/// The outcome of a message in one batch, as one line of JSON.
+/// A line of the handler's log, in JSON: the outcome of one message in one batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine<'a> {
-    /// When the handler wrote it, at the end of the batch.
+    /// When the handler wrote the line, at the end of the batch.
     pub timestamp: Timestamp,
-    /// The level, for the filter in Lambda's log settings.
+    /// The log level, by which Lambda's log settings filter.
     pub level: LogLevel,
-    /// The version of this format.
+    /// The version of the line's format.
     pub v: Version,
-    /// SQS's id. A copy of a moved message has its own.
+    /// SQS's id of the message. A copy of a moved message has its own.
     pub message_id: Cow<'a, str>,
-    /// Its event; `None` if the message was not parsed.
+    /// The event in the message; `None` if the message was not parsed.
     #[serde(flatten)]
     pub event: Option<LoggedEvent<'a>>,
-    /// The outcome.
+    /// The outcome of the message.
     #[serde(flatten)]
     pub what: What<'a>,
-    /// The id of its X-Ray trace.
+    /// The id of the X-Ray trace that the message belongs to; `None` if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
-    /// SQS's receipt handle, for an operator to end the message's hiding; see [`Outcome::receipt_handle`].
+    /// The message's receipt handle, with which an operator can end its hiding. `None` if it must not be used; see
+    /// [`Outcome::receipt_handle`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt_handle: Option<Cow<'a, str>>,
 }
 
-/// Version 1. A reader ignores members that it does not know.
+/// Version 1 of the log format. A reader ignores members that it does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version;
 
-/// Lambda's names of the levels.
+/// The level of a log line, in the words of Lambda's log settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LogLevel {
@@ -59,7 +60,7 @@ pub enum LogLevel {
     Error,
 }
 
-/// The event in a message, and its next retry: the same in all lines about the message and its copies.
+/// The event in a message, and its next retry. These fields are the same in all lines about the message and its copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedEvent<'a> {
     /// The event's `origin_request_id`: the same on every retry.
@@ -71,132 +72,133 @@ pub struct LoggedEvent<'a> {
     /// When the event first failed.
     #[serde(serialize_with = "to_the_second")]
     pub first_failure: Timestamp,
-    /// The invocation that failed before this retry, if its record names it.
+    /// The request id of the invocation that failed before this retry; `None` if its record does not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Cow<'a, str>>,
-    /// The type of its error, if known.
+    /// The `errorType` of the failed invocation; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<Cow<'a, str>>,
-    /// The entry of `POLICIES` that applies to the function; `None` if the policy is the stack's.
+    /// The entry of `POLICIES` that applies to the function; `None` if the stack's policy does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Cow<'a, str>>,
-    /// The time that a `RetryAfter` asked for.
+    /// The time that a `RetryAfter` error asked for; `None` if the error was another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Timestamp>,
-    /// The text of a `RetryAfter` that was ignored, and why.
+    /// The text of a `RetryAfter` that was ignored, and why; `None` if none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ignored: Option<Cow<'a, str>>,
 }
 
-/// Outcome of a message. Durations are whole seconds.
+/// The outcome of a message, with a variant for each step. Durations are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum What<'a> {
-    /// It waits until its retry is due.
+    /// The message waits until its retry is due.
     Defer {
         /// When the retry is due.
         due: Timestamp,
-        /// The rule or request that set that time.
+        /// The rule or request that set the due time.
         due_by: DueBy,
-        /// Its visibility timeout, or the delay of its copy.
+        /// The visibility timeout of the message, or the delay of its copy.
         delay: u64,
-        /// The retry request that moved the due time forward, if one did.
+        /// The retry request that moved the due time forward; `None` if none did.
         #[serde(flatten)]
         early: Option<LoggedEarly<'a>>,
-        /// The failure to hide it, after which it comes back sooner.
+        /// The failure to hide the message, after which it comes back sooner; `None` if it is hidden.
         #[serde(flatten)]
         failure: Option<LoggedFailure<'a>>,
     },
-    /// It waits because its function is paused.
+    /// The message waits because its function is paused.
     Hold {
         /// When the retry was due.
         due: Timestamp,
-        /// Its visibility timeout, or the delay of its copy.
+        /// The visibility timeout of the message, or the delay of its copy.
         delay: u64,
-        /// When the handler checks its copy, if it was moved.
+        /// When the handler checks the copy again, if the message was moved.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The failure to hide it, after which it comes back sooner.
+        /// The failure to hide the message, after which it comes back sooner; `None` if it is hidden.
         #[serde(flatten)]
         failure: Option<LoggedFailure<'a>>,
     },
-    /// Its target was invoked, which settles it.
+    /// The target function was re-invoked, which settles the message.
     Reinvoke {
         /// When the retry was due.
         due: Timestamp,
-        /// The new invocation, if Lambda named it.
+        /// The request id of the new invocation; `None` if Lambda's answer had none.
         #[serde(skip_serializing_if = "Option::is_none")]
         invoke_request_id: Option<Cow<'a, str>>,
-        /// The retry request that moved the due time forward, if one did.
+        /// The retry request that moved the due time forward; `None` if none did.
         #[serde(flatten)]
         early: Option<LoggedEarly<'a>>,
     },
-    /// It was dead-lettered, which settles it.
+    /// The event was dead-lettered, which settles the message.
     DeadLetter {
-        /// The reason for it.
+        /// The reason to dead-letter the event.
         reason: ReasonCode,
-        /// The reason in words.
+        /// The reason in words: the value that was found, and the limit that it exceeded.
         detail: Cow<'a, str>,
-        /// When the retry was due, if the target refused it.
+        /// When the retry was due, if the target refused it; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
     },
-    /// It is kept, and the handler tries again.
+    /// The message is kept, and the handler tries again.
     Keep {
-        /// The cause.
+        /// Why the message is kept.
         cause: Cause,
-        /// Its visibility timeout, or the delay of its copy; `None` if it could not be hidden.
+        /// The visibility timeout of the message, or the delay of its copy; `None` if the message could not be hidden.
         #[serde(skip_serializing_if = "Option::is_none")]
         delay: Option<u64>,
-        /// When the handler checks its copy, if it was moved.
+        /// When the handler checks the copy again, if the message was moved.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The reason to dead-letter it, if the dead-letter could not be sent. The dead-letter's own line has it in words.
+        /// The reason to dead-letter the event, if the dead-letter could not be sent. The line written once it is sent
+        /// has the reason in words.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<ReasonCode>,
-        /// The call that failed.
+        /// The failed call, if one is why the message is kept.
         #[serde(flatten)]
         failure: Option<LoggedFailure<'a>>,
     },
 }
 
-/// An operator's request that moved a retry forward.
+/// The effect of an operator's retry request that moved a retry forward.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedEarly<'a> {
-    /// When the retry would be due without it.
+    /// When the retry would be due without the request.
     pub otherwise_due: Timestamp,
-    /// When it was made.
+    /// When the operator made the request.
     pub asked_at: Timestamp,
-    /// Who made it.
+    /// The operator who made the request, if the request names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<Cow<'a, str>>,
 }
 
-/// A failed call, in words.
+/// A failed AWS call, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedFailure<'a> {
-    /// The service's message.
+    /// The error message of the AWS service.
     pub problem: Cow<'a, str>,
-    /// The operator's remedy, if one is known.
+    /// What the operator can do about it; `None` if that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Cow<'a, str>>,
 }
 
-/// The reason why a text is not read as a [`LogLine`].
+/// The reason why a text is not a [`LogLine`] that this version can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotALine {
-    /// The text is not a line about a message.
+    /// The text is not a log line about a message.
     Other,
-    /// The line's version is later than this reader knows.
+    /// The line has a later format version than this reader knows.
     Newer,
 }
 
 impl LogLine<'_> {
-    /// Reads a line of the handler's log.
+    /// Parses a line of the handler's log.
     ///
     /// # Errors
     ///
-    /// The text is not about a message, or has a later version.
+    /// Fails if the text is not a line about a message, or has a later format version.
     pub fn read(text: &str) -> Result<LogLine<'static>, NotALine> {
         #[derive(Deserialize)]
         struct AnyVersion {
@@ -208,14 +210,14 @@ impl LogLine<'_> {
         })
     }
 
-    /// The call that failed, if one did.
+    /// The failed call that the line tells of; `None` if no call failed.
     pub const fn failure(&self) -> Option<&LoggedFailure<'_>> {
         self.what.failure()
     }
 }
 
 impl<'a> LogLine<'a> {
-    /// The line for one message of a batch's report.
+    /// Makes the log line for the outcome of one message.
     pub fn of(outcome: &'a Outcome<'_>, timestamp: Timestamp) -> Self {
         let event = outcome.event.as_ref().map(|event| LoggedEvent::of(event, outcome.policy.as_deref()));
         let what = What::of(outcome);
@@ -234,7 +236,7 @@ impl<'a> LogLine<'a> {
 }
 
 impl BatchReport<'_> {
-    /// A line for each message, except for copies that were only moved once more.
+    /// Makes a log line for each message of the batch, except for copies that were only moved once more.
     pub fn log_lines(&self, timestamp: Timestamp) -> impl Iterator<Item = LogLine<'_>> {
         let outcomes = self.outcomes.iter().filter(|outcome| !outcome.only_moves_on());
         outcomes.map(move |outcome| LogLine::of(outcome, timestamp))
@@ -242,7 +244,7 @@ impl BatchReport<'_> {
 }
 
 impl<'a> LoggedEvent<'a> {
-    /// An event under its policy.
+    /// The log's fields for an event, and the entry of `POLICIES` that applies to it.
     pub fn of(event: &'a FailedEvent<'_>, policy: Option<&'a str>) -> Self {
         let (retry_after, retry_after_ignored) = match &event.directive {
             Some(Directive::RetryAfter(moment)) => (Some(*moment), None),
@@ -301,7 +303,7 @@ impl<'a> What<'a> {
         }
     }
 
-    /// Returns true if the message leaves the queue with its event, because it was re-invoked or dead-lettered.
+    /// Returns true if the message left the queue because its event was re-invoked or dead-lettered.
     pub const fn settles(&self) -> bool {
         match self {
             Self::Reinvoke { .. } | Self::DeadLetter { .. } => true,
@@ -309,7 +311,7 @@ impl<'a> What<'a> {
         }
     }
 
-    /// The call that failed, if one did.
+    /// The failed call that this outcome tells of; `None` if no call failed.
     pub const fn failure(&self) -> Option<&LoggedFailure<'a>> {
         match self {
             Self::Defer { failure, .. } | Self::Hold { failure, .. } | Self::Keep { failure, .. } => {
@@ -337,7 +339,7 @@ fn cut(text: &str) -> Cow<'_, str> {
     logged(text).into()
 }
 
-/// Returns true for a receipt handle that fits in a line: printable ASCII, and not too long.
+/// Returns true if the receipt handle may be logged: it is printable ASCII and not too long.
 fn is_plain(handle: &str) -> bool {
     handle.len() <= LONGEST_HANDLE && handle.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
@@ -357,7 +359,7 @@ impl<'de> Deserialize<'de> for Version {
     }
 }
 
-/// Writes the time without `.000`: a first failure is in whole seconds, so those four bytes say nothing.
+/// Writes a time without `.000`: a first failure is in whole seconds, so those four bytes say nothing.
 fn to_the_second<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     let text = moment.to_string();
     match text.strip_suffix(".000Z") {

@@ -1,4 +1,4 @@
-//! A message on its way through a batch: a state for each phase, and the table of transitions.
+//! A message on its way through a batch: its states, and the table of transitions.
 
 use std::mem::take;
 use std::time::Duration;
@@ -15,16 +15,17 @@ use crate::report::{Cause, End, Why};
 use crate::time::Timestamp;
 use crate::waits::Wait;
 
-/// A message on its way through a batch.
+/// A message on its way through a batch, with its current state.
 pub(crate) struct Message<'a> {
     pub(crate) record: &'a Record,
-    /// `None` if it could not be parsed.
+    /// The event in the message; `None` if it could not be parsed.
     pub(crate) event: Option<FailedEvent<'a>>,
     pub(crate) guard: Guard,
     pub(crate) state: State<'a>,
 }
 
-/// The result of hiding a message for one to two hours before its call.
+/// Whether a message was hidden for one to two hours before its call, so that a crash of the handler does not repeat
+/// the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,
@@ -32,36 +33,36 @@ pub(crate) enum Guard {
     Failed,
 }
 
-/// The next step for a message.
+/// The state of a message in a batch: the step that the handler takes next.
 #[derive(Default)]
 pub(crate) enum State<'a> {
-    /// Decide.
+    /// The handler has to decide on the message.
     #[default]
     Received,
-    /// Keep it, by hiding it: its backoff is not over, or its call failed.
+    /// The message is kept hidden, because its backoff is not over or its call failed.
     Wait { why: Why, wait: Wait },
-    /// Keep it, by sending a copy in its place, for want of room to hide it.
+    /// The message is kept as a copy that SQS delays, because there is no room to hide it.
     Move { why: Why, wait: Wait },
-    /// Call its target again.
+    /// The target has to be re-invoked.
     Invoke { due: Timestamp, early: Option<Early>, envelope: Envelope<'a> },
-    /// Dead-letter it.
+    /// The event has to be dead-lettered.
     DeadLetter { due: Option<Timestamp>, reason: Reason, dead_letter: DeadLetter },
-    /// Nothing.
+    /// Nothing is left to do.
     Done(End),
 }
 
-/// An event that may change a message's state.
+/// Something that happened to a message and may change its state.
 pub(crate) enum Happened {
-    /// It does not fit into the room for hidden messages.
+    /// The message does not fit into the room for hidden messages.
     NoRoom,
-    /// It was hidden: for its wait, or as a guard before its call.
+    /// SQS answered the call that hides the message, for its wait or to guard its call.
     Hidden(Answer),
     Moved,
-    /// Its copy was not accepted, or may be on its way. The message waits after all, for at least this time.
+    /// The copy was not accepted, or it is unknown whether it was. The message waits after all, at least this long.
     NotMoved {
         at_least: Duration,
     },
-    /// Its target was re-invoked, with the request id of the new invocation.
+    /// The target was re-invoked. The field is the request id of the new invocation.
     Reinvoked(Option<String>),
     NotInvoked {
         cause: Cause,
@@ -99,8 +100,8 @@ impl<'a> Message<'a> {
         self.state = State::Wait { why, wait };
     }
 
-    /// Keeps a message without a decision. It waits as after a failed call, so that 1,000 receives outlast SQS's 14 days.
-    /// Shortly before these end, `expiring` is the reason to dead-letter it instead.
+    /// Keeps a message without a decision. It waits as after a failed call, so that its 1,000 receives outlast SQS's 14
+    /// days. Shortly before these end, it is dead-lettered for the reason `expiring` instead.
     pub(crate) fn keep_unless(&mut self, expiring: Option<Reason>, why: Why, now: Timestamp) {
         match expiring {
             Some(reason) => self.dead_letter(reason, now),
@@ -124,7 +125,8 @@ impl<'a> Message<'a> {
         };
     }
 
-    /// The table of transitions. In all other cases the state stays, for example when a message is guarded before its call.
+    /// The table of transitions: changes the state by what happened. Where the table has no row, the state stays, for
+    /// example when a message is guarded before its call.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let (State::Move { .. } | State::Invoke { .. }, Happened::Hidden(answer)) =
             (&self.state, &happened)
@@ -163,7 +165,7 @@ impl<'a> Message<'a> {
         };
     }
 
-    /// The copy to send in the message's place, if it is to be moved.
+    /// The copy to send in the message's place; `None` if the message is not to be moved.
     pub(crate) fn copy(&self) -> Option<Move<'a>> {
         let State::Move { why, wait } = &self.state else { return None };
         Some(self.copy_for(why, wait))
@@ -174,8 +176,8 @@ impl<'a> Message<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// The cost of moving a waiting message, in bytes to be sent; `u64::MAX` if SQS would refuse its copy, or if its guard
-    /// failed. `None` if the message is not waiting.
+    /// The cost of moving a waiting message, in bytes to be sent. `u64::MAX` if it must not be moved, because SQS would
+    /// refuse its copy or its guard failed. `None` if the message is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { why, wait } = &self.state else { return None };
         let bytes = self.copy_for(why, wait).size();
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
     use crate::decide::expiring;
 
-    /// No known message makes `decide` panic, so the test panics in its place.
+    /// The test panics in place of `decide`, because no known message makes `decide` panic.
     #[test]
     fn a_message_whose_decision_panics_is_kept_until_sqs_would_delete_it() {
         let sent = Timestamp::from_secs(1);

@@ -1,6 +1,6 @@
-//! Pauses: an operator's request not to invoke a function for a while. All of them are in one document, the SSM parameter
-//! that `PAUSES` names; the commands edit and write it, and the handler reads it. The `requests` are in it too. This file has
-//! the document's format, and the order in which entries leave it when it is full.
+//! Pauses: requests of an operator not to invoke some functions for a while. All pauses are in one JSON document, the
+//! SSM parameter that `PAUSES` names; the commands write it, and the handler reads it. It also has the retry requests
+//! and cancels. This file defines the document's format, and which entries leave it first when it is full.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,20 +17,21 @@ use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
 
-/// All pauses, open ones and those that ended within the last 14 days, and all requests. Empty by default.
+/// The document of pauses: open ones, those that ended within the last 14 days, and all retry requests and cancels.
+/// Empty by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
     pub(crate) retries: Vec<Entry<RetryNow>>,
     pub(crate) cancels: Vec<Entry<Cancel>>,
-    /// Members of the document that only a later version knows, as JSON.
+    /// Members of the document that this version does not know, as JSON, kept for a later version.
     others: BTreeMap<String, String>,
 }
 
-/// Where and why the parameter's text is unreadable, without quoting it.
+/// Why the parameter's text is not a readable document of pauses. Never quotes the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GarbledPauses {
-    /// A later version of Comeback wrote it.
+    /// A later version of Comeback wrote the document, with this format version.
     #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
     /// The text is not a document of pauses.
@@ -38,36 +39,36 @@ pub enum GarbledPauses {
     Malformed(String),
 }
 
-/// A period in which functions are not invoked.
+/// A period in which some functions are not invoked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pause {
-    /// The functions.
+    /// The functions that are paused.
     pub target: PauseTarget,
-    /// The first moment, in whole seconds.
+    /// When the pause begins, in whole seconds.
     pub from: Timestamp,
-    /// The end, in whole seconds; `None` if the pause lasts until an operator ends it.
+    /// When the pause ends, in whole seconds; `None` if it lasts until an operator ends it.
     pub until: Option<Timestamp>,
-    /// Events due in the pause come back spread over this time after its end: whole seconds, at most
+    /// Events that become due in the pause come back spread over this time after its end: whole seconds, at most
     /// [`LONGEST_SPREAD`].
     pub spread: Duration,
-    /// Who opened it; kept only while it is open.
+    /// The operator who opened the pause; kept only while it is open.
     pub by: Option<String>,
-    /// The reason they gave; kept only while it is open.
+    /// The reason that the operator gave; kept only while the pause is open.
     pub why: Option<String>,
 }
 
-/// The longest spread of a pause, 14 days: SQS keeps no message for longer.
+/// Maximum spread of a pause, 14 days: SQS keeps no message for longer.
 pub const LONGEST_SPREAD: Duration = RETENTION;
 
-/// The longest planned pause, 14 days: SQS keeps no message for longer.
+/// Maximum planned length of a pause, 14 days: SQS keeps no message for longer.
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
-/// A document without pauses.
+/// An empty document of pauses.
 pub(crate) static NO_PAUSES: Pauses =
     Pauses { pauses: Vec::new(), retries: Vec::new(), cancels: Vec::new(), others: BTreeMap::new() };
 
 impl Pauses {
-    /// The same document with other pauses.
+    /// Returns the document with `pauses` in place of its own. Its requests stay.
     #[must_use]
     pub fn with(&self, pauses: impl IntoIterator<Item = Pause>) -> Self {
         let mut pauses: Vec<Pause> = pauses.into_iter().collect();
@@ -75,8 +76,8 @@ impl Pauses {
         Self { pauses, ..self.clone() }
     }
 
-    /// The same document with one more retry request. Its moment is rounded up to a second: rounded down, it would miss the
-    /// latest failed events.
+    /// Returns the document with one more retry request. The request's moment is rounded up to a whole second: rounded
+    /// down, it would miss the latest failed events.
     #[must_use]
     pub fn with_retry(&self, retry: &RetryNow) -> Self {
         let mut document = self.clone();
@@ -84,7 +85,7 @@ impl Pauses {
         document
     }
 
-    /// The same document with one more cancel. Its moment is rounded up like that of a retry request.
+    /// Returns the document with one more cancel. Its moment is rounded up, like that of a retry request.
     #[must_use]
     pub fn with_cancel(&self, cancel: &Cancel) -> Self {
         let mut document = self.clone();
@@ -92,7 +93,7 @@ impl Pauses {
         document
     }
 
-    /// The same document with some requests withdrawn.
+    /// Returns the document with some of its retry requests and cancels marked as withdrawn.
     #[must_use]
     pub fn withdrawn(
         &self,
@@ -105,17 +106,17 @@ impl Pauses {
         document
     }
 
-    /// All pauses, ordered by their beginning.
+    /// All pauses, in the order in which they begin.
     pub fn iter(&self) -> impl Iterator<Item = &Pause> {
         self.pauses.iter()
     }
 
-    /// The pauses of a function, ordered by their beginning.
+    /// The pauses that apply to a function, in the order in which they begin.
     pub fn of_function<'p>(&'p self, function_arn: &'p str) -> impl Iterator<Item = &'p Pause> {
         self.pauses.iter().filter(|pause| pause.target.covers(function_arn))
     }
 
-    /// The pauses that have been open for longer than this.
+    /// The pauses that have been open for longer than `longer_than`.
     pub(crate) fn open_for(&self, longer_than: Duration, now: Timestamp) -> impl Iterator<Item = &Pause> {
         self.pauses.iter().filter(move |pause| pause.is_active(now) && now.since(pause.from) > longer_than)
     }
@@ -132,7 +133,8 @@ impl Pauses {
         self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// The mistakes in unreadable entries of `retries` and `cancels` that have not ended. The handler ignores these entries.
+    /// What is wrong with each unreadable entry of `retries` and `cancels` that has not ended. The handler ignores
+    /// these entries.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         let retries = self.retries.iter().filter_map(move |entry| entry.problem(now));
         retries.chain(self.cancels.iter().filter_map(move |entry| entry.problem(now)))
@@ -148,7 +150,7 @@ fn withdraw<R: Requested>(entries: &mut [Entry<R>], is_it: impl Fn(&R) -> bool) 
 }
 
 impl Pause {
-    /// Returns true if the pause has begun and is not over.
+    /// Returns true if the pause has begun and has not ended.
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.from <= now && !self.is_over(now)
     }
@@ -158,13 +160,13 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// When a held message returns, unless the message has less time left: the pause's end + U(0, `spread`), seeded by the
-    /// message's first id and the retry. `None` while the pause has no end.
+    /// When a held message returns, unless too little of `MAX_AGE` is left: the pause's end + U(0, `spread`), seeded by
+    /// the message's first id and the retry. `None` while the pause has no end.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
 
-    /// The same pause, ended at `end`: events due in it come back over `spread`.
+    /// Returns the pause with its end set to `end`: events that become due in it come back over `spread`.
     #[must_use]
     pub fn ended(&self, end: Timestamp, spread: Duration) -> Self {
         let spread = Duration::from_secs(spread.as_secs());
@@ -172,7 +174,7 @@ impl Pause {
     }
 }
 
-/// A moment within the spread after the end of a pause.
+/// A random moment within the spread after the end of a pause, seeded by the message's first id and the retry.
 pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, retry: u64) -> Timestamp {
     let share: f64 = generator(&format!("{first_id} {retry}"), until.as_secs()).random();
     until.saturating_add(spread.mul_f64(share))
@@ -213,7 +215,7 @@ struct Written<'a> {
 struct Wire<'a> {
     target: String,
     from: u64,
-    /// `null` is written; only a member that is missing is refused.
+    /// An open pause has `null` here; a missing member is refused.
     #[serde(deserialize_with = "Option::deserialize")]
     until: Option<u64>,
     spread: u64,
@@ -224,12 +226,13 @@ struct Wire<'a> {
 }
 
 impl Pauses {
-    /// Reads the parameter's text.
+    /// Parses the parameter's text.
     ///
     /// # Errors
     ///
-    /// The text is not such a document, it has an unknown version, or a time, a target or a spread in it makes no sense. Then
-    /// none of its pauses counts. An unreadable request is not an error; only that request is ignored.
+    /// Fails if the text is not a document of pauses, has an unknown version, or has a time, a target or a spread that
+    /// makes no sense. Then none of its pauses applies. An unreadable request is not an error; only that request is
+    /// ignored.
     ///
     /// ```
     /// use comeback_engine::Pauses;
@@ -261,7 +264,7 @@ impl Pauses {
         Ok(Self { pauses: Vec::new(), retries, cancels, others }.with(pauses))
     }
 
-    /// The parameter's text, in as few bytes as JSON allows.
+    /// The document as the parameter's text, in as few bytes as JSON allows.
     pub fn write(&self) -> String {
         let raw = |text| {
             serde_json::from_str::<&RawValue>(text).expect("BUG: it was read as JSON, or written as JSON")
@@ -275,7 +278,7 @@ impl Pauses {
     }
 }
 
-/// The entries of a list of requests. Anything but a list or `null` counts as a single unreadable entry.
+/// Parses the entries of a list of requests. Anything but a list or `null` becomes a single unreadable entry.
 fn entries<R: Requested>(list: &RawValue) -> Vec<Entry<R>> {
     let entries: Option<Vec<&RawValue>> =
         serde_json::from_str(list.get()).unwrap_or_else(|_| Some(vec![list]));
@@ -321,27 +324,28 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Maximum bytes of a String parameter in SSM's standard tier. Source: "Managing parameter tiers", AWS Systems Manager User
-/// Guide.
+/// Maximum size in bytes of the parameter that holds the pauses: a String parameter in SSM's standard tier. Source:
+/// "Managing parameter tiers", AWS Systems Manager User Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
 
-/// The document is longer than [`LONGEST_PAUSES`], although nothing in it has ended.
+/// The document of pauses is longer than [`LONGEST_PAUSES`], although everything that may leave it has left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pauses and requests would take {bytes} bytes; the parameter holds 4096")]
 pub struct TooLarge {
-    /// Its size.
+    /// The document's size in bytes.
     pub bytes: usize,
 }
 
 impl Pauses {
-    /// The document as it is written at `now`, and the pauses that had to leave it. Entries without effect leave first: requests
-    /// that are over, pauses that ended over 14 days ago, and of other ended pauses, who opened them and why. If the document
-    /// is still too long, withdrawn requests leave, and then ended pauses, in the order of their ends: the time that they paused
-    /// counts towards `MAX_AGE` of their events again.
+    /// The document as it is to be written at `now`, and the pauses that had to leave it for want of space. Entries
+    /// without effect leave first: requests that have ended, pauses that ended over 14 days ago, and who opened the
+    /// other ended pauses and why. If the document is still too long, withdrawn requests leave, and then ended pauses,
+    /// those that ended first before others. The time of a pause that left counts towards `MAX_AGE` of its events
+    /// again.
     ///
     /// # Errors
     ///
-    /// The document is too long even without ended pauses.
+    /// Fails if the document is too long even without ended pauses.
     pub fn fitted(&self, now: Timestamp) -> Result<(Self, Vec<Pause>), TooLarge> {
         let (mut document, mut forgotten) = (self.tidied(now), Vec::new());
         loop {
@@ -367,7 +371,8 @@ impl Pauses {
         self.retries.len() + self.cancels.len() < before
     }
 
-    /// Drops everything without effect. Ended pauses of one target that overlap or adjoin become one.
+    /// Returns the document without entries that have no effect. Ended pauses of one target that overlap or adjoin
+    /// become one.
     fn tidied(&self, now: Timestamp) -> Self {
         let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= RETENTION);
         let mut tidied: Vec<Pause> = Vec::new();
@@ -390,13 +395,15 @@ impl Pause {
         Self { by: None, why: None, ..self }
     }
 
-    /// Returns true if both pauses are over, have one target, and leave no gap between them. The other begins later.
+    /// Returns true if both pauses have ended, have the same target, and leave no gap between them. The other one
+    /// begins later.
     fn adjoins(&self, other: &Self, now: Timestamp) -> bool {
         let both_over = self.is_over(now) && other.is_over(now);
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
     }
 
-    /// Merges the other pause into this one. Events due in either come back after the later end, over that pause's spread.
+    /// Merges the other pause into this one. Events that became due in either come back after the later end, over the
+    /// spread of the pause that ended later.
     fn absorb(&mut self, other: &Self) {
         if other.until >= self.until {
             (self.until, self.spread) = (other.until, other.spread);

@@ -1,4 +1,4 @@
-//! Policies of single functions: the variable `POLICIES`.
+//! Policies of individual functions: the variable `POLICIES`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,9 +8,10 @@ use crate::policy::{Policy, REPLACED_BY_BACKOFFS};
 use crate::setting::Setting;
 use crate::setting_error::{BadEntry, SettingError};
 
-/// The stack's policy, and those of single functions.
+/// The stack's policy, and the policies that `POLICIES` gives to individual functions.
 ///
-/// The first entry of `POLICIES` that matches a function sets its policy. Settings that the entry lacks are the stack's.
+/// The first entry of `POLICIES` that matches a function sets its policy. Settings that the entry does not set come
+/// from the stack's policy.
 ///
 /// ```
 /// use comeback_engine::Policies;
@@ -36,36 +37,37 @@ pub struct Policies {
 /// An entry of `POLICIES`: `PATTERN VARIABLE=VALUE …`.
 #[derive(Clone, Debug)]
 pub struct PolicyEntry {
-    /// The entry as it was written.
+    /// The entry's text as written.
     text: String,
     pattern: PolicyPattern,
-    /// The policy of a stack with these settings.
+    /// The policy that results from the entry: its settings, and the stack's for all others.
     policy: Policy,
 }
 
 impl PolicyEntry {
-    /// Its pattern of functions, as written.
+    /// The entry's function pattern, as written.
     pub fn pattern(&self) -> &str {
         pattern_of(&self.text)
     }
 
-    /// The variables that it sets, with their values.
+    /// The variables that the entry sets, with their values.
     pub fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
         self.text.split_whitespace().skip(1).filter_map(|setting| setting.split_once('='))
     }
 
-    /// The policy of a stack with these settings.
+    /// The policy that results from the entry: its settings, and the stack's for all others.
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Returns true if the entry applies to the function with this ARN, unless an earlier entry does.
+    /// Returns true if the entry's pattern matches the function with this ARN. An earlier entry may still take
+    /// precedence.
     pub fn is_about(&self, function_arn: &str) -> bool {
         self.pattern.matches(function_arn)
     }
 }
 
-/// The entry as it was written.
+/// Writes the entry's text as it was written.
 impl fmt::Display for PolicyEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -73,11 +75,11 @@ impl fmt::Display for PolicyEntry {
 }
 
 impl Policies {
-    /// Reads every variable of the policies through `lookup`.
+    /// Reads the stack's settings and `POLICIES` from variables, through `lookup`.
     ///
     /// # Errors
     ///
-    /// Every refused variable and entry. An entry is refused if a stack with its settings would be.
+    /// Returns every variable and entry that was refused. An entry is refused if a stack with its settings would be.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<SettingError>> {
         let stack = Policy::from_variables(&lookup);
         // A mistake in the stack's own variables is reported once, not again for each entry.
@@ -103,34 +105,34 @@ impl Policies {
         }
     }
 
-    /// The policy of functions that no entry matches, with the queue-wide settings.
+    /// The stack's policy: it applies to functions that no entry matches, and has the queue-wide settings.
     pub const fn stack(&self) -> &Policy {
         &self.stack
     }
 
-    /// The entries of `POLICIES`, in their order.
+    /// The entries of `POLICIES`, as ordered there.
     pub fn entries(&self) -> &[PolicyEntry] {
         &self.entries
     }
 
-    /// The policy of a function.
+    /// The policy that applies to a function.
     pub fn of(&self, function_arn: &str) -> &Policy {
         self.entry_of(function_arn).map_or(&self.stack, PolicyEntry::policy)
     }
 
-    /// The entry that applies to a function. `None` if its policy is the stack's.
+    /// The entry of `POLICIES` that applies to a function; `None` if the stack's policy does.
     pub fn entry_of(&self, function_arn: &str) -> Option<&PolicyEntry> {
         self.entries.iter().find(|entry| entry.is_about(function_arn))
     }
 
-    /// The same policies, in which bare names stand for functions in this queue's account and region.
+    /// Returns the same policies, in which bare function names match only in this queue's account and region.
     #[must_use]
     pub fn in_queue(mut self, queue: &QueueArn) -> Self {
         self.entries.iter_mut().for_each(|entry| entry.pattern.set_home(queue));
         self
     }
 
-    /// From now on, bare names stand for functions in this queue's account and region.
+    /// Changes the policies so that bare function names match only in this queue's account and region.
     pub(crate) fn enter_queue(policies: &mut Arc<Self>, queue: &QueueArn) {
         if !policies.entries.is_empty() {
             *policies = Arc::new(Self::clone(policies).in_queue(queue));
@@ -138,19 +140,19 @@ impl Policies {
     }
 }
 
-/// The stack's policy alone.
+/// The stack's policy, with no entries of `POLICIES`.
 impl From<Policy> for Policies {
     fn from(stack: Policy) -> Self {
         Self { stack, entries: Vec::new() }
     }
 }
 
-/// The entries of `POLICIES`, without empty ones and white space around them.
+/// Splits the text of `POLICIES` into entries, without empty ones and surrounding white space.
 fn entries_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-/// The pattern of an entry of `POLICIES`, as written.
+/// The function pattern at the start of an entry of `POLICIES`, as written.
 fn pattern_of(entry: &str) -> &str {
     entry.split_whitespace().next().unwrap_or_default()
 }

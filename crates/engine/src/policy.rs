@@ -11,10 +11,10 @@ use crate::setting::{Kind, Setting};
 use crate::setting_error::SettingError;
 use crate::settings::{BACKOFF_RANGE, Settings};
 
-/// The variables that `BACKOFFS` replaces.
+/// The variables that must not be set together with `BACKOFFS`, which replaces them.
 pub(crate) const REPLACED_BY_BACKOFFS: [&str; 2] = ["BASE_BACKOFF", "MAX_BACKOFF"];
 
-/// [`Settings`] that passed every check: the policy of all functions or of one.
+/// [`Settings`] that passed every check: the retry policy of all functions or of one.
 #[derive(Clone, Debug)]
 pub struct Policy {
     settings: Settings,
@@ -24,11 +24,11 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Checks every setting.
+    /// Creates a policy from settings, after checking every one of them.
     ///
     /// # Errors
     ///
-    /// Every refused setting, not only the first.
+    /// Returns every setting that was refused, not only the first.
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
@@ -67,40 +67,42 @@ impl Policy {
         &self.settings
     }
 
-    /// `MAX_AGE`: no retry later than this after the first failure.
+    /// The value of `MAX_AGE`: no retry is made later than this after the first failure.
     pub const fn max_age(&self) -> Duration {
         Duration::from_secs(self.settings.max_age)
     }
 
-    /// `BASE_BACKOFF` and `MAX_BACKOFF`, or `BACKOFFS`, and `JITTER`: waits of whole seconds.
+    /// The backoff that `BASE_BACKOFF` and `MAX_BACKOFF`, or `BACKOFFS`, and `JITTER` describe, in whole seconds.
     pub const fn backoff(&self) -> &Backoff {
         &self.backoff
     }
 
-    /// Returns true if `TARGET_FUNCTIONS` allows the function and it is not the handler.
+    /// Returns true if `TARGET_FUNCTIONS` allows the function and the function is not the handler itself.
     pub fn allows(&self, function_arn: &str) -> bool {
         self.entry_of(function_arn).is_some()
     }
 
-    /// The entry of `TARGET_FUNCTIONS` that allows the function, if one does and it is not the handler.
+    /// The entry of `TARGET_FUNCTIONS` that allows the function; `None` if no entry does, or the function is the
+    /// handler itself.
     pub fn entry_of(&self, function_arn: &str) -> Option<&FunctionPattern> {
         let is_handler = self.settings.handler.as_ref().is_some_and(|handler| handler.is(function_arn));
         self.target_functions.iter().find(|pattern| !is_handler && pattern.allows(function_arn))
     }
 
-    /// Returns true if `TARGET_FUNCTIONS` is empty: nothing is attached yet, so every message is kept.
+    /// Returns true if `TARGET_FUNCTIONS` is empty: no function is attached yet, so every message is kept.
     pub const fn keeps_everything(&self) -> bool {
         self.target_functions.is_empty()
     }
 
-    /// Returns true if an error of this type goes straight to the dead-letter queue, by one of its [names](error_names).
+    /// Returns true if one of the [names](error_names) of this error type matches `NON_RETRYABLE_ERRORS`, so that its
+    /// event is dead-lettered.
     pub(crate) fn is_non_retryable(&self, error_type: &str) -> bool {
         let names = error_names(error_type);
         self.non_retryable_errors.iter().any(|glob| names.iter().any(|name| glob.matches(name)))
     }
 }
 
-/// An exponential backoff from `base` to `cap` seconds, in whole seconds, as SQS counts.
+/// An exponential backoff from `base` to `cap` seconds, whose waits are whole seconds because SQS counts in seconds.
 pub(crate) fn in_seconds(base: u64, cap: u64, jitter: Jitter) -> Backoff {
     whole_seconds(Backoff::exponential(Duration::from_secs(base), Duration::from_secs(cap)), jitter)
 }
@@ -157,11 +159,11 @@ impl Settings {
 }
 
 impl Policy {
-    /// Reads every variable of the stack's policy through `lookup`; one that is not set has its default.
+    /// Reads the stack's policy from variables, through `lookup`. A variable that is not set has its default.
     ///
     /// # Errors
     ///
-    /// Every refused variable.
+    /// Returns every variable that was refused.
     ///
     /// ```
     /// use comeback_engine::Policy;

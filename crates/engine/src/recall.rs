@@ -1,15 +1,15 @@
-//! Recall: which waiting messages an operator's request brings back at once, and how.
+//! Recall: choosing the waiting messages that an operator's request brings back at once, and when each is due.
 //!
 //! Anyone who has a message's receipt handle can change how long SQS hides it. The handler logs the handle of a message
 //! that stays hidden. So an operator whose request makes a retry due sooner can hide the message anew until then, never
-//! for longer than before. Three rules keep that safe, because on a standard queue an old handle also changes the
+//! for longer than before. Three rules make this safe, because on a standard queue an old handle also changes the
 //! visibility timeout of a later receive:
 //!
-//! - Only the newest line about a message counts. Without a handle, the message is not recalled.
+//! - Only the newest log line about a message counts. If it has no handle, the message is not recalled.
 //! - A message that returns within a minute is left alone, because a handler may have received it, and hidden it before
 //!   a call.
-//! - A message is recalled only for the first entry of the document that covers its newest line. A handler that crashed
-//!   after its call wrote no newer line, and the message that it hid before that call must stay hidden.
+//! - A message is recalled only for the first entry of the pauses' document that covers its newest line. A handler that
+//!   crashed after its call wrote no newer line, and the message that it hid before that call must stay hidden.
 
 use std::time::Duration;
 
@@ -26,62 +26,63 @@ use crate::timing::longest_between_reads;
 /// A message that returns within this time anyway is not recalled.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// An entry of the pauses' document that recalls messages.
+/// An entry of the pauses' document for which waiting messages are recalled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recall<'p> {
-    /// A request to retry events now.
+    /// A request to retry waiting events now.
     Retry(&'p RetryNow),
-    /// A request to dead-letter waiting events, which need no due time: they return at once.
+    /// A request to dead-letter waiting events. They return at once, with no due time to wait for.
     Cancel(&'p Cancel),
-    /// A pause that is over: the events that it held return.
+    /// A pause that is over: the events that were held in it return.
     Resume(&'p Pause),
 }
 
-/// An entry that an operator writes to the pauses' document.
+/// An entry that an operator adds to the pauses' document and then recalls messages for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
-    /// A request to retry events now.
+    /// A request to retry waiting events now.
     Retry(RetryNow),
     /// A request to dead-letter waiting events.
     Cancel(Cancel),
-    /// The end of a pause of these functions.
+    /// The end of a pause: the paused functions, and the moment at which the pause ended.
     Resume(PauseTarget, Timestamp),
 }
 
 /// The reason why a message is not recalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotRecalled {
-    /// The entry does not cover it.
+    /// The entry does not apply to the message's event.
     NotCovered,
-    /// Its function asked for the wait.
+    /// The function asked for the wait with a `RetryAfter`, and the request does not name the event's key.
     RetryAfter,
-    /// Its next retry is the last that `MAX_RETRIES` allows.
+    /// The event's next retry is the last that `MAX_RETRIES` allows.
     LastRetry,
-    /// Its function is paused.
+    /// The event's function is paused.
     Paused,
-    /// It returns within the spread of a pause that is over.
+    /// The event was held in a pause, and returns when that ends or within its spread.
     Returning,
-    /// Lambda may have accepted its last call, which must not be repeated within the hour.
+    /// Lambda may have accepted the event's last re-invocation, which must not be repeated within the hour.
     Unanswered,
-    /// It was recalled before, or could have been.
+    /// An earlier entry recalled the message, or could have.
     Before,
-    /// It returns soon anyway: within two minutes, or as soon as its retry is due.
+    /// The message returns soon anyway: within two minutes, or as soon as its retry is due.
     Soon,
-    /// It was sent again with a delay, so it has no handle yet. It returns within 15 minutes.
+    /// The message was moved (sent again with a delay), so it has no handle yet. It returns within 15 minutes.
     Moved,
 }
 
-/// The settings and the pauses in force.
+/// The current policies and pauses, by which messages are chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'p> {
-    /// The policies.
+    /// The policies of the handler.
     pub policies: &'p Policies,
-    /// The document, including the entry that recalls messages.
+    /// The pauses' document, including the entry that recalls messages.
     pub pauses: &'p Pauses,
 }
 
 impl Rules<'_> {
-    /// The entries that recall messages, in the document's order.
+    /// The entries of the document for which messages are recalled. Of entries with the same moment, the first here
+    /// takes precedence.
     fn entries(&self, now: Timestamp) -> impl Iterator<Item = Recall<'_>> {
         let over = self.pauses.iter().filter(move |pause| pause.is_over(now));
         let requests =
@@ -89,7 +90,7 @@ impl Rules<'_> {
         requests.chain(over.map(Recall::Resume))
     }
 
-    /// The longest time until a handler notices an entry.
+    /// The longest time until a handler reads an entry that was written to the document.
     fn noticed(&self) -> Duration {
         longest_between_reads(self.policies.stack().settings().maximum_concurrency)
     }
@@ -100,7 +101,7 @@ impl Rules<'_> {
 }
 
 impl Written {
-    /// The moment from which the handler obeys it.
+    /// The moment from which handlers apply the entry.
     pub const fn at(&self) -> Timestamp {
         match self {
             Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => request.at,
@@ -108,7 +109,7 @@ impl Written {
         }
     }
 
-    /// The request; `None` for the end of a pause.
+    /// The entry's request; `None` for the end of a pause.
     pub const fn request(&self) -> Option<&Request> {
         match self {
             Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => Some(request),
@@ -116,7 +117,7 @@ impl Written {
         }
     }
 
-    /// The document with this request. A pause ends by [`Pauses::with`].
+    /// Returns the document with this request added. The end of a pause is not added here, but by [`Pauses::with`].
     #[must_use]
     pub fn added_to(&self, pauses: &Pauses) -> Pauses {
         match self {
@@ -126,7 +127,7 @@ impl Written {
         }
     }
 
-    /// Finds it in a document; `None` if another operator has removed or withdrawn it.
+    /// Finds this entry in a document; `None` if another operator has removed or withdrawn it.
     pub fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
         match self {
             Self::Retry(retry) => pauses.retries().find(|it| *it == retry).map(Recall::Retry),
@@ -140,7 +141,7 @@ impl Written {
 }
 
 impl Recall<'_> {
-    /// The moment from which the handler obeys it.
+    /// The moment from which handlers apply the entry.
     pub fn at(self) -> Timestamp {
         match self {
             Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => request.at,
@@ -148,11 +149,11 @@ impl Recall<'_> {
         }
     }
 
-    /// The due time of a message's retry once the message is recalled. Until then, it is hidden anew.
+    /// When the retry of a message is due once the message is recalled. The message is hidden anew until then.
     ///
     /// # Errors
     ///
-    /// The reason why the message is left alone.
+    /// Fails with the reason why the message is not recalled.
     pub fn due(
         self,
         message: &WaitingMessage,
@@ -184,8 +185,8 @@ impl Recall<'_> {
         if due < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Checks that it covers the message, and that the handler that wrote the newest line may not have known of it. The
-    /// answer does not change with time.
+    /// Checks that the entry applies to the message, and that the handler that wrote the newest line may not have read
+    /// the entry. The result does not change with time.
     fn covers(
         self,
         message: &WaitingMessage,
@@ -212,14 +213,14 @@ impl Recall<'_> {
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Returns true if it leaves the events of a paused function alone. A cancel does not, because a cancelled event
-    /// needs no call.
+    /// Returns true if the entry does not recall events of a paused function. A cancel does, because a cancelled event
+    /// is not re-invoked.
     const fn waits_for_pauses(self) -> bool {
         !matches!(self, Self::Cancel(_))
     }
 
-    /// The moment at which this entry makes the retry of a message due. For the copy of a moved message, the handler
-    /// draws another moment, and hides the copy for the remaining time.
+    /// When this entry makes the retry of a message due. For the copy of a moved message, the handler draws another
+    /// moment, and hides the copy for the remaining time.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Cancel(_) => self.at(),
@@ -233,7 +234,7 @@ impl Recall<'_> {
     }
 }
 
-/// Returns the reason why a request to retry does not make a retry due sooner, if there is one.
+/// Fails with the reason if a retry request cannot make this message's retry due sooner.
 fn may_be_sooner(
     message: &WaitingMessage,
     target: &str,
@@ -249,7 +250,7 @@ fn may_be_sooner(
     }
 }
 
-/// The reason why the newest line about a message has no handle.
+/// The reason why the newest log line about a message has no handle.
 fn without_handle(message: &WaitingMessage) -> NotRecalled {
     match message.waits_for {
         WaitsFor::NextTry { cause: Cause::Unanswered, .. } => NotRecalled::Unanswered,

@@ -1,4 +1,4 @@
-//! A message of the dead-letter queue read back, whoever put it there, and the body that starts its event anew.
+//! Reads a message of the dead-letter queue, whoever put it there, and writes the body that redrives its event.
 
 use std::borrow::Cow;
 
@@ -12,48 +12,51 @@ use crate::json::{id, non_empty_text, object, present};
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// The kinds of messages in the dead-letter queue.
+/// The kinds of messages that may be on the dead-letter queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadLetterKind {
-    /// The dead-letter of an event that was parsed.
+    /// A dead-letter whose event was parsed.
     Event,
-    /// A received body verbatim, with its reason: it could not be parsed, or was too large to wrap.
+    /// A received body that the handler dead-lettered verbatim, because it could not be parsed or was too large to
+    /// wrap.
     Verbatim,
-    /// An invocation record without a reason: SQS's own redrive took it from the retry queue.
+    /// An invocation record without a reason: SQS's own redrive policy took it from the retry queue.
     Record,
-    /// Not a dead-letter of Comeback.
+    /// Anything that is not a dead-letter of Comeback.
     Unknown,
 }
 
-/// A message of the dead-letter queue. Missing or unreadable members are `None`.
+/// A message of the dead-letter queue, parsed. Missing or unreadable members are `None`.
 #[derive(Clone, Debug)]
 pub struct ReceivedDeadLetter<'a> {
     record: &'a Record,
-    /// Its kind.
+    /// What kind of message it is.
     pub kind: DeadLetterKind,
-    /// The reason for the dead-letter. `None` for a [`DeadLetterKind::Record`], because SQS gives no reason.
+    /// The reason for which the event was dead-lettered. `None` for a [`DeadLetterKind::Record`], because SQS gives no
+    /// reason.
     pub reason: Option<ReasonCode>,
-    /// The reason in words: the value that was found, and the limit that it broke.
+    /// The reason in words: the value that was found, and the limit that it exceeded.
     pub detail: Option<String>,
-    /// The event's function, with its qualifier.
+    /// The ARN of the event's function, with its qualifier.
     pub function_arn: Option<Cow<'a, str>>,
-    /// The number of retries made.
+    /// The number of retries that were made.
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was dead-lettered, but not after the message was sent; the time of sending if the message does not say.
+    /// When the event was dead-lettered, but not after the message was sent. If the message does not say, when it was
+    /// sent.
     pub dead_lettered_at: Timestamp,
-    /// The event's key: its `origin_request_id`, or the message's first id.
+    /// The event's key: its `origin_request_id`, or SQS's id of the message as first sent.
     pub key: Option<String>,
-    /// The last error's type.
+    /// The `errorType` of the last failure.
     pub error_type: Option<String>,
-    /// The last error's message.
+    /// The `errorMessage` of the last failure.
     pub error_message: Option<String>,
-    /// The event, byte for byte.
+    /// The event's payload, byte for byte.
     pub payload: Option<Cow<'a, RawValue>>,
 }
 
-/// The members that a redrive does not need.
+/// The members of a dead-letter's body that a redrive does not need.
 #[derive(Default, Deserialize)]
 struct History<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -75,7 +78,8 @@ struct LastError<'a> {
 }
 
 impl<'a> ReceivedDeadLetter<'a> {
-    /// Reads a message of the dead-letter queue: its body, and its message attributes by name.
+    /// Reads a message of the dead-letter queue from its body and from its message attributes, which `attribute`
+    /// returns by name.
     pub fn read(record: &'a Record, attribute: impl Fn(&str) -> Option<&'a str>) -> Self {
         let reason = attribute("Reason").and_then(ReasonCode::named);
         let unread = Self {
@@ -100,8 +104,9 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Reads a body that has the form of a dead-letter. The handler wrote it, unless its attributes show that it is a body
-    /// dead-lettered verbatim: then they have a `Detail`, or a reason other than the body's. A verbatim body may claim anything.
+    /// Reads a body that has the form of a dead-letter. The handler wrote it, unless the message's attributes show that
+    /// it was received in this form and dead-lettered verbatim: then they have a `Detail`, or a reason other than the
+    /// body's. A verbatim body may claim anything.
     fn with_body(self, dead_letter: Redriven<'a>) -> Self {
         let is_received =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
@@ -113,12 +118,13 @@ impl<'a> ReceivedDeadLetter<'a> {
         Self { kind: DeadLetterKind::Verbatim, reason, detail, dead_lettered_at, ..event }
     }
 
-    /// The body that starts the event anew on the retry queue, for its own function or for another one. It has the event's
-    /// payload and key, but not its error. The message needs no attributes.
+    /// The body of a message for the retry queue that starts the event anew, for its own function or for
+    /// `function_arn`. It has the event's payload and key, but not its error. The message needs no attributes.
     ///
     /// # Errors
     ///
-    /// The handler could not read an event from it, and would dead-letter it again for this reason.
+    /// Fails with the reason for which the handler would dead-letter the body again, because it could not read an event
+    /// from it.
     pub fn redriven(&self, function_arn: Option<&str>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {
@@ -135,7 +141,7 @@ impl<'a> ReceivedDeadLetter<'a> {
         }))
     }
 
-    /// Reads an invocation record, which the handler or SQS dead-lettered as it was received.
+    /// Reads an invocation record, which the handler or SQS put on the dead-letter queue as it was received.
     fn with_record(self, failure: InvocationRecord<'a>) -> Self {
         let (payload, metadata) = match comeback_envelope::open(failure.request_payload) {
             Ok(event) => (event.payload, Some(event.metadata)),

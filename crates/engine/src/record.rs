@@ -1,4 +1,4 @@
-//! A message of the retry queue, with the data in its attributes: the original of a moved message, and the trace.
+//! A message of the retry queue, and the data in its attributes: the original of a moved message, and the X-Ray trace.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,57 +8,58 @@ use serde::{Deserialize, Serialize};
 use crate::json::object;
 use crate::time::Timestamp;
 
-/// A message of the retry queue, as the event source mapping delivers it: SQS's attributes are typed, the body is still JSON
-/// text. [`restore`](Self::restore) turns a moved message back into its original.
+/// A message of the retry queue, as the event source mapping delivers it. SQS's attributes are parsed, the body is
+/// still JSON text. [`restore`](Self::restore) applies the data of the original to a moved message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// SQS's id; the same on every receive.
+    /// SQS's id of the message; the same on every receive.
     pub message_id: String,
-    /// This receive's handle; a later receive makes it stale.
+    /// The handle of this receive; a later receive makes it stale.
     pub receipt_handle: String,
-    /// The invocation record, as JSON text.
+    /// The invocation record of the failed event, as JSON text.
     pub body: String,
     /// `ApproximateReceiveCount`: 1 on the first receive, and not exact. For a moved message, it includes the receives of
     /// its original and of earlier copies.
     pub receive_count: u32,
-    /// `SentTimestamp`.
+    /// When the message was sent: SQS's `SentTimestamp`.
     pub sent: Timestamp,
     /// `ApproximateFirstReceiveTimestamp`; for a moved message, that of its original.
     pub first_receive: Timestamp,
     /// The original of a moved message; `None` if the message was never moved.
     pub moved: Option<Moved>,
-    /// `AWSTraceHeader`, which joins the message to a trace of X-Ray.
+    /// SQS's `AWSTraceHeader`, which makes the message part of an X-Ray trace; `None` if the message has none.
     pub trace_header: Option<String>,
-    /// The message attributes of its sender. The handler's own, `Comeback`, is in `moved`.
+    /// The message attributes that the sender added. The handler's own, `Comeback`, is in `moved`.
     pub attributes: Vec<Attribute>,
 }
 
-/// A message attribute.
+/// A message attribute of SQS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    /// Its name.
+    /// The attribute's name.
     pub name: Cow<'static, str>,
-    /// `String`, `Number` or `Binary`, perhaps with a label: `Number.int`.
+    /// The attribute's type: `String`, `Number` or `Binary`, perhaps with a label such as `Number.int`.
     pub data_type: Cow<'static, str>,
-    /// The value, which is never empty. In Base64 if it is binary.
+    /// The attribute's value, never empty. A binary value is in Base64.
     pub value: String,
 }
 
-/// Maximum number of a message's attributes. Source: "Amazon SQS message metadata", SQS Developer Guide.
+/// Maximum number of attributes of a message. Source: "Amazon SQS message metadata", SQS Developer Guide.
 const MOST_ATTRIBUTES: usize = 10;
 
 impl Attribute {
-    /// Returns true if the value is Base64, as in the event of a mapping.
+    /// Returns true if the value is Base64 of a binary value, as event source mappings deliver it.
     pub fn is_binary(&self) -> bool {
         base_type(&self.data_type) == "Binary"
     }
 
-    /// The bytes that SQS counts. For a binary value this is a third too many, because the value is Base64.
+    /// The attribute's size as SQS counts it, in bytes. For a binary value the result is a third too large, because the
+    /// value is Base64.
     pub(crate) fn size(&self) -> usize {
         self.name.len() + self.data_type.len() + self.value.len()
     }
 
-    /// `ours`, followed by the sender's attributes, up to the ten that SQS accepts. If a name is in both, ours wins.
+    /// Joins `ours` and the sender's attributes, up to the ten that SQS accepts. If a name is in both, ours is kept.
     pub(crate) fn beside(mut ours: Vec<Self>, senders: &[Self]) -> Vec<Self> {
         let is_free = |it: &&Self| ours.iter().all(|our| our.name != it.name);
         let kept: Vec<Self> = senders.iter().filter(is_free).cloned().collect();
@@ -68,18 +69,18 @@ impl Attribute {
     }
 }
 
-/// The type without its label.
+/// An attribute's type without its label.
 pub(crate) fn base_type(data_type: &str) -> &str {
     data_type.split('.').next().unwrap_or_default()
 }
 
 impl Record {
-    /// Turns a moved message back into its original, by its attribute `Comeback`: the due time stays the same, and the receive
-    /// is never the first. SQS's own times bound those in the attribute.
+    /// Applies the attribute `Comeback` to a moved message, so that it counts as its original: the due time stays the
+    /// same, and the receive is never the first. Times in the attribute are limited by SQS's own.
     ///
     /// # Errors
     ///
-    /// The attribute cannot be read. The message stays as it was.
+    /// Fails if the attribute cannot be read. The message stays as it was.
     pub fn restore(&mut self, attribute: &str) -> Result<(), GarbledAttribute> {
         let moved = Moved::read(attribute, self.sent)?;
         self.first_receive = moved.first_receive;
@@ -88,53 +89,56 @@ impl Record {
         Ok(())
     }
 
-    /// Returns true on the message's first receive: its event has just failed.
+    /// Returns true on the message's first receive, when its event has just failed.
     pub fn is_first_receive(&self) -> bool {
         self.receive_count <= 1
     }
 
-    /// The id of the message as first sent: the original's, if it was moved. It seeds the draw of the backoff.
+    /// SQS's id of the message as first sent: the original's, if the message was moved. It seeds the draw of the
+    /// backoff.
     pub(crate) fn first_id(&self) -> &str {
         self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
     }
 
-    /// When the message was first sent: the original, if it was moved.
+    /// When the message was first sent: the original, if the message was moved.
     pub(crate) fn first_sent(&self) -> Timestamp {
         self.moved.as_ref().map_or(self.sent, |moved| moved.sent)
     }
 }
 
-/// The name of the message attribute that describes the original of a moved message, a String.
+/// Name of the message attribute in which a moved message carries the data of its original.
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters of a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// The latest end of a wait that a message carries, counted from its sending: two hours, the longest wait after an unanswered
-/// `Invoke`.
+/// Maximum time from the sending of a copy to the end of the wait that it carries: two hours, the longest wait after an
+/// unanswered `Invoke`.
 pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
 
-/// The original of a moved message.
+/// Data about the message that a moved message replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// Its SQS id.
+    /// SQS's id of the original.
     pub message_id: String,
-    /// Its `SentTimestamp`; not after this message's own.
+    /// The original's `SentTimestamp`; never after the copy's.
     pub sent: Timestamp,
-    /// Its `ApproximateFirstReceiveTimestamp`; not before its `SentTimestamp`, and not after this message's.
+    /// The original's `ApproximateFirstReceiveTimestamp`; never before its `SentTimestamp`, nor after the copy's first
+    /// receive.
     pub first_receive: Timestamp,
-    /// Its receives, and those of later copies whose wait was over; 1 at least.
+    /// The number of receives of the original, and of those copies whose wait was over; at least 1.
     pub receives: u32,
-    /// The number of moves since; 1 at least.
+    /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
-    /// The earliest moment for a call, because an earlier call failed or the function is paused.
+    /// The earliest moment at which the handler may re-invoke the event, because an earlier call failed or the function
+    /// is paused; `None` if nothing but the backoff has to end.
     pub not_before: Option<Timestamp>,
 }
 
-/// An attribute `Comeback` that cannot be read. The message counts as a new one.
+/// The message attribute `Comeback` cannot be read. The message counts as a new one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the attribute Comeback is unreadable: {0}")]
 pub struct GarbledAttribute(pub(crate) String);
 
-/// The attribute's JSON. Times are in milliseconds since the epoch, as SQS writes them.
+/// The JSON value of the attribute `Comeback`. Times are in milliseconds since the epoch, as SQS writes them.
 #[derive(Deserialize, Serialize)]
 struct Wire<'a> {
     #[serde(borrow)]
@@ -148,7 +152,7 @@ struct Wire<'a> {
 }
 
 impl Moved {
-    /// Reads the attribute of a message that SQS received at `sent`.
+    /// Parses the attribute `Comeback` of a message that SQS received at `sent`.
     pub(crate) fn read(attribute: &str, sent: Timestamp) -> Result<Self, GarbledAttribute> {
         let wire: Wire<'_> = object(attribute).map_err(GarbledAttribute)?;
         let is_id = (1..=LONGEST_ID).contains(&wire.message_id.len())
@@ -171,8 +175,9 @@ impl Moved {
         })
     }
 
-    /// The attribute of this message's next copy. Receives of a copy that only `waits_on` do not count, so that the whole wait
-    /// counts as one receive, like that of a hidden message.
+    /// The value of the attribute `Comeback` of this message's next copy. If the message itself is a copy that only
+    /// `waits_on`, its receive does not count, so that the whole wait counts as one receive, like that of a hidden
+    /// message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,
@@ -190,16 +195,16 @@ impl Moved {
     }
 }
 
-/// Maximum length of a trace header that is passed on; Lambda's own have some 150 bytes.
+/// Maximum length of a trace header that is passed on; Lambda's own headers have about 150 bytes.
 const LONGEST_TRACE: usize = 512;
 
-/// An `AWSTraceHeader` in X-Ray's form: `Root=1-8 hex digits-24 hex digits`, then nothing or a `;` and more. It is queue
-/// content, so a header in any other form is not passed on.
+/// An `AWSTraceHeader` in X-Ray's form: `Root=1-8 hex digits-24 hex digits`, then nothing or a `;` and more. Anyone may
+/// have written the header, so one in any other form is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHeader<'a>(&'a str);
 
 impl<'a> TraceHeader<'a> {
-    /// The message's header; `None` if it has none, or one in another form.
+    /// The trace header of a message; `None` if it has none, or one in another form.
     pub fn of(record: &'a Record) -> Option<Self> {
         Self::read(record.trace_header.as_deref()?)
     }
@@ -220,12 +225,12 @@ impl<'a> TraceHeader<'a> {
         (has_form && text.len() <= LONGEST_TRACE).then_some(header)
     }
 
-    /// The whole header.
+    /// The text of the header.
     pub const fn text(self) -> &'a str {
         self.0
     }
 
-    /// The id of its trace, such as `1-5759e988-bd862e3fe1be46a994272793`.
+    /// The id of the X-Ray trace, such as `1-5759e988-bd862e3fe1be46a994272793`.
     pub fn root(self) -> &'a str {
         let root = self.0.split(';').next().unwrap_or_default();
         root.strip_prefix("Root=").unwrap_or_default()

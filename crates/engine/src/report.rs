@@ -1,4 +1,4 @@
-//! The outcome of a batch, message by message. The response and every log line are made from it.
+//! The outcome of a batch, message by message. The handler's response and its log lines are made from it.
 
 use std::time::Duration;
 
@@ -13,59 +13,62 @@ use crate::pauses::Pause;
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// A message hidden for no longer than this is not recalled, because it returns soon anyway.
+/// Maximum time a message may be hidden without having to be recallable: it returns soon anyway.
 pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 
 /// The outcome of a batch, one [`Outcome`] for each message.
 #[derive(Clone, Debug)]
 pub struct BatchReport<'a> {
-    /// The batch.
+    /// The batch that was handled.
     pub batch: &'a BatchEvent,
-    /// The reason to keep the whole batch untouched; `None` if it was handled.
+    /// Why the whole batch is kept untouched; `None` if it was handled.
     pub kept_whole: Option<MissingMessageId>,
-    /// In the order of the batch; for a message delivered twice in it, the later copy.
+    /// The outcomes, in the order of the batch. Of a message that was delivered twice in it, only the later delivery
+    /// has one.
     pub outcomes: Vec<Outcome<'a>>,
-    /// Result of the batch's moves.
+    /// How many messages were moved (sent again with a delay), and how many could not be.
     pub moves: Moves,
-    /// The failure to hide messages before they were re-invoked. If this handler crashes, their calls are repeated after the
-    /// queue's own visibility timeout.
+    /// The failure to hide messages before they were re-invoked; `None` if it succeeded. If this handler crashes, the
+    /// calls are repeated after the queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
-    /// The failure to count the messages in flight. Until the next count, no more messages can be hidden.
+    /// The failure to count the messages in flight; `None` if no count failed. Until the next count, no more messages
+    /// can be hidden.
     pub count_failure: Option<CallFailure>,
-    /// The result of reading the pauses, if they were read.
+    /// The result of reading the pauses; `None` if this batch did not read them.
     pub pauses: Option<PausesRead>,
 }
 
-/// The result of reading the pauses.
+/// The result of reading the pauses from SSM.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PausesRead {
-    /// The read succeeded.
+    /// The handler read the pauses.
     Known {
-        /// The pauses that have been open for over 24 hours, and may have been forgotten.
+        /// Pauses that have been open for over 24 hours, and may have been forgotten.
         long: Vec<Pause>,
-        /// The mistakes in entries of `retries` and `cancels`, which are ignored.
+        /// What is wrong with unreadable entries of `retries` and `cancels`, which are ignored.
         unreadable_requests: Vec<String>,
     },
-    /// The read failed. The pauses of the last read still apply.
+    /// The read failed. The pauses that were read before still apply.
     AsBefore(CallFailure),
-    /// The read failed, like every one before it in this environment. Any function may be paused, so none is invoked, and
-    /// no event is too old.
+    /// The read failed, like every read before it in this environment. Any function may be paused, so none is invoked,
+    /// and no event is dead-lettered for its age.
     Unknown(CallFailure),
 }
 
-/// Result of a batch's moves.
+/// The numbers of messages that a batch moved (sent again with a delay) and could not move.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
-    /// Sent again, each with a delay.
+    /// The number of messages that were sent again.
     pub made: usize,
-    /// Hidden instead, because they could not be sent.
+    /// The number of messages that could not be sent again and were hidden instead.
     pub failed: usize,
-    /// The failure of the first of those.
+    /// The first failure to send a message again; `None` if there was none.
     pub problem: Option<CallFailure>,
 }
 
 impl<'a> BatchReport<'a> {
-    /// The report of a batch before it is handled. If a message has no id, the batch is kept whole.
+    /// Creates the report of a batch that has not been handled yet. If a message has no id, the report keeps the whole
+    /// batch.
     pub fn new(batch: &'a BatchEvent) -> Self {
         Self {
             batch,
@@ -78,7 +81,8 @@ impl<'a> BatchReport<'a> {
         }
     }
 
-    /// The ids for `batchItemFailures`: every message that SQS must keep. An empty id makes Lambda keep the whole batch.
+    /// The message ids for `batchItemFailures`: every message that SQS must keep. An empty id makes Lambda keep the
+    /// whole batch.
     pub fn batch_item_failures(&self) -> impl Iterator<Item = &'a str> {
         let untouched = if self.kept_whole.is_some() { self.batch.records.as_slice() } else { &[] };
         let untouched = untouched.iter().map(|record| record.message_id.as_str());
@@ -88,102 +92,106 @@ impl<'a> BatchReport<'a> {
     }
 }
 
-/// Outcome of a message in a batch, with everything that its log line needs.
+/// The outcome of a message in a batch, with everything that its log line needs.
 #[derive(Clone, Debug)]
 pub struct Outcome<'a> {
-    /// The message.
+    /// The message as received.
     pub record: &'a Record,
-    /// Its event; `None` if the message could not be parsed or needed no decision.
+    /// The event in the message; `None` if the message could not be parsed or needed no decision.
     pub event: Option<FailedEvent<'a>>,
-    /// Pattern of the entry of `POLICIES` that applies to its function. `None` if the policy is the stack's.
+    /// The pattern of the entry of `POLICIES` that applies to the event's function. `None` if the stack's policy does.
     pub policy: Option<String>,
-    /// Where it is when the batch ends.
+    /// Where the message is when the batch ends.
     pub end: End,
 }
 
 /// Where a message is when its batch ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// On the retry queue, hidden.
+    /// The message is on the retry queue, hidden.
     Hidden {
-        /// The reason for the wait.
+        /// Why the message waits.
         why: Why,
-        /// Its visibility timeout.
+        /// The visibility timeout that was set.
         timeout: Duration,
-        /// True if its hiding guards a call that may have been accepted: until the hiding ends, no copy of the event may be made.
+        /// True if the message is hidden because a call may have been accepted: until the hiding ends, no copy of the
+        /// event may be made.
         is_guard: bool,
-        /// The failure to hide it. It comes back after the queue's own visibility timeout, or when its guard ends.
+        /// The failure to hide the message; `None` if it is hidden. The message comes back after the queue's own
+        /// visibility timeout, or at the end of an earlier guard.
         failure: Option<CallFailure>,
     },
-    /// Replaced on the retry queue by a copy with a delay.
+    /// The message was replaced on the retry queue by a copy with a delay.
     Moved {
-        /// The reason for the wait.
+        /// Why the message waits.
         why: Why,
-        /// The copy's delay.
+        /// The `DelaySeconds` of the copy.
         delay: Duration,
-        /// When the handler checks the copy again, perhaps after several moves; `None` if the copy waits only for its backoff.
+        /// When the handler may decide on the copy, perhaps after several moves; `None` if the copy waits only for its
+        /// backoff.
         not_before: Option<Timestamp>,
     },
-    /// Settled: its target was re-invoked.
+    /// The message is settled: its target was re-invoked.
     Reinvoked {
         /// When the retry was due.
         due: Timestamp,
-        /// The retry request that moved the retry forward, if one did.
+        /// The retry request that moved the due time forward; `None` if none did.
         early: Option<Early>,
-        /// The request id of the new invocation, if Lambda named it.
+        /// The request id of the new invocation; `None` if Lambda's answer had none.
         request_id: Option<String>,
     },
-    /// Settled: it is on the dead-letter queue.
+    /// The message is settled: it is on the dead-letter queue.
     DeadLettered {
-        /// When the retry was due, if the target refused it.
+        /// When the retry was due, if the target refused it; otherwise `None`.
         due: Option<Timestamp>,
-        /// The reason for it.
+        /// The reason to dead-letter the event.
         reason: Reason,
     },
 }
 
-/// The reason why a message waits.
+/// Why a message stays on the retry queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Its retry is not due yet.
     Deferred {
-        /// When it is due.
+        /// When the retry is due.
         due: Timestamp,
-        /// The rule or request that set that time.
+        /// The rule or request that set the due time.
         due_by: DueBy,
-        /// The retry request that moved it forward, if one did.
+        /// The retry request that moved the due time forward; `None` if none did.
         early: Option<Early>,
     },
-    /// Its function is paused.
+    /// The event's function is paused.
     Held {
         /// When the retry was due.
         due: Timestamp,
     },
-    /// No decision was made: no function may be re-invoked yet, an earlier wait is not over, or its function may be paused.
+    /// No decision was made: no function may be re-invoked yet, an earlier wait is not over, or the function may be
+    /// paused.
     Kept(Cause),
-    /// Its re-invocation failed.
+    /// The re-invocation failed.
     NotInvoked {
-        /// The kind of failure.
+        /// How the re-invocation failed.
         cause: Cause,
         /// When the retry was due.
         due: Timestamp,
-        /// The failed call.
+        /// The failed call to Lambda.
         failure: CallFailure,
     },
-    /// Its dead-letter could not be sent.
+    /// The event's dead-letter could not be sent.
     NotDeadLettered {
-        /// When the retry was due, if the target refused it.
+        /// When the retry was due, if the target refused it; otherwise `None`.
         due: Option<Timestamp>,
         /// The reason to dead-letter the event.
         reason: Reason,
-        /// The failed call.
+        /// The failed call to SQS.
         failure: CallFailure,
     },
-    /// Deciding failed, because of a bug.
+    /// The decision on the message failed because of a bug.
     Undecided(CallFailure),
 }
 
-/// The cause for keeping a message that is neither deferred nor held.
+/// The cause in the log for keeping a message that is neither deferred nor held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -193,17 +201,17 @@ pub enum Cause {
     NotSent,
     /// The re-invocation was sent and not answered: Lambda may have accepted it.
     Unanswered,
-    /// The dead-letter could not be sent.
+    /// The event's dead-letter could not be sent.
     DeadLetterNotSent,
-    /// The pauses could not be read, so its function may be paused.
+    /// The pauses could not be read, so the event's function may be paused.
     PausesUnknown,
-    /// The allow-list is empty.
+    /// `TARGET_FUNCTIONS` is empty, so no function may be re-invoked yet.
     Unattached,
-    /// It is a copy whose wait is not over.
+    /// The message is a copy whose wait is not over.
     WaitGoesOn,
-    /// Deciding failed, because of a bug.
+    /// The decision failed because of a bug.
     Undecided,
-    /// A cause that this version does not know.
+    /// A cause that this version of the log's reader does not know.
     #[serde(other)]
     Other,
 }
@@ -214,13 +222,13 @@ impl Outcome<'_> {
         &self.record.message_id
     }
 
-    /// The retry that comes next, or was made; `None` if the message could not be parsed.
+    /// The number of the retry that comes next, or was made; `None` if the message could not be parsed.
     pub fn retry(&self) -> Option<u64> {
         self.event.as_ref().map(|event| event.retry)
     }
 
-    /// The step that was taken, or tried: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None` only if deciding
-    /// itself failed.
+    /// The step that the handler took, or tried: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None` only if
+    /// the decision itself failed.
     pub const fn step(&self) -> Option<&'static str> {
         match &self.end {
             End::Hidden { why, .. } | End::Moved { why, .. } => why.step(),
@@ -229,7 +237,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Returns true if the message was re-invoked, dead-lettered or moved. Any other is reported failed, so that SQS keeps it.
+    /// Returns true if the message was re-invoked, dead-lettered or moved. Any other message is reported as failed, so
+    /// that SQS keeps it.
     pub const fn settled(&self) -> bool {
         match self.end {
             End::Reinvoked { .. } | End::DeadLettered { .. } | End::Moved { .. } => true,
@@ -237,7 +246,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The reason for its wait; `None` if it was re-invoked or dead-lettered.
+    /// Why the message waits; `None` if it was re-invoked or dead-lettered.
     pub const fn why(&self) -> Option<&Why> {
         match &self.end {
             End::Hidden { why, .. } | End::Moved { why, .. } => Some(why),
@@ -245,18 +254,18 @@ impl Outcome<'_> {
         }
     }
 
-    /// The first call that failed.
+    /// The first call for this message that failed; `None` if no call failed.
     pub fn problem(&self) -> Option<&CallFailure> {
         let not_hidden = if let End::Hidden { failure, .. } = &self.end { failure.as_ref() } else { None };
         self.why().and_then(Why::failure).or(not_hidden)
     }
 
-    /// Returns true for a copy that was only moved once more. The log line of its first move shows the due time.
+    /// Returns true for a copy that was only moved once more. The log line for its first move has the due time.
     pub fn only_moves_on(&self) -> bool {
         self.delay().is_some() && self.record.moved.is_some() && self.problem().is_none()
     }
 
-    /// When the retry is due.
+    /// When the retry is due, or was when it was made; `None` if that is unknown.
     pub const fn due(&self) -> Option<Timestamp> {
         match &self.end {
             End::Hidden { why, .. } | End::Moved { why, .. } => why.due(),
@@ -265,7 +274,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The reason to dead-letter the event, even if its dead-letter could not be sent.
+    /// The reason to dead-letter the event, even if the dead-letter could not be sent; `None` for any other outcome.
     pub const fn reason(&self) -> Option<&Reason> {
         match &self.end {
             End::DeadLettered { reason, .. }
@@ -283,21 +292,21 @@ impl Outcome<'_> {
         }
     }
 
-    /// The receipt handle that lets an operator end the hiding early. `None` if the message does not stay hidden, returns soon
-    /// anyway, or must not return early.
+    /// The receipt handle with which an operator can end the hiding early. `None` if the message does not stay hidden,
+    /// returns soon anyway, or must not return early.
     pub fn receipt_handle(&self) -> Option<&str> {
         let End::Hidden { why, timeout, is_guard: false, failure: None } = &self.end else { return None };
         (*timeout > NOT_RECALLED && why.may_be_recalled()).then_some(&self.record.receipt_handle)
     }
 
-    /// The delay of the copy that replaces it; `None` if it was not moved.
+    /// The delay of the copy that replaces the message; `None` if the message was not moved.
     pub const fn delay(&self) -> Option<Duration> {
         if let End::Moved { delay, .. } = self.end { Some(delay) } else { None }
     }
 }
 
 impl End {
-    /// Returns true if its log line names the event. The line of a message that waits regardless of its event does not.
+    /// Returns true if the log line names the event. The line of a message that waits regardless of its event does not.
     pub(crate) const fn names_its_event(&self) -> bool {
         let (Self::Hidden { why, .. } | Self::Moved { why, .. }) = self else { return true };
         !matches!(why, Why::Kept(Cause::WaitGoesOn | Cause::Unattached))
@@ -315,7 +324,7 @@ impl Why {
         }
     }
 
-    /// The failed call, if it is the reason for the wait.
+    /// The failed call, if it is why the message waits; otherwise `None`.
     pub const fn failure(&self) -> Option<&CallFailure> {
         match self {
             Self::NotInvoked { failure, .. }
@@ -325,7 +334,7 @@ impl Why {
         }
     }
 
-    /// Returns true if an operator may end the wait early.
+    /// Returns true if an operator may end this wait early.
     const fn may_be_recalled(&self) -> bool {
         match self.cause() {
             None

@@ -1,4 +1,4 @@
-//! The requests of operators, entries of the pauses' document: to retry waiting events now, or to cancel them.
+//! Operators' requests in the pauses' document: to retry waiting events now, or to cancel them.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,59 +15,62 @@ use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
 
-/// The longest `within` of a [`RetryNow`].
+/// Maximum of [`RetryNow::within`].
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
-/// The longest time from a request's moment to its end: the longest `within`, plus the longest time until the handler
-/// has checked every message.
+/// Maximum time from a request's moment to its end: the longest `within`, plus the longest time until the handler has
+/// checked every message.
 pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
-/// The most `keys` of a request. With more, a few requests would fill the parameter.
+/// Maximum number of `keys` in a request. With more, a few requests would fill the parameter.
 pub const MOST_KEYS: usize = 20;
 
-/// The common part of all requests: the events, the author and the moment.
+/// The members that all requests have: which events they are for, who made them, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The functions.
+    /// The functions whose events the request is for.
     pub target: PauseTarget,
-    /// The moment, in whole seconds. Events that failed before it are reached.
+    /// The moment of the request, in whole seconds. It is for events that failed before this moment.
     pub at: Timestamp,
-    /// The milliseconds of the second in which it was made. They distinguish it from an equal request of that second.
+    /// The milliseconds of the second in which the request was made. They distinguish it from an equal request of the
+    /// same second.
     pub millis: u64,
-    /// `errorType` globs: only events that failed with one of these. Empty for all errors.
+    /// Globs of `errorType`: the request is only for events that failed with such an error. Empty for all errors.
     pub errors: Vec<String>,
-    /// Only the events with one of these keys (`origin_request_id`, as far as the log has it), [`MOST_KEYS`] at most. Empty for
-    /// all events.
+    /// The request is only for events with one of these keys (`origin_request_id`, as far as the log shows it), at most
+    /// [`MOST_KEYS`]. Empty for all events.
     pub keys: Vec<String>,
-    /// Who made it.
+    /// The operator who made the request; `None` if it does not say.
     pub by: Option<String>,
-    /// The reason they gave.
+    /// The reason that the operator gave, if any.
     pub why: Option<String>,
-    /// Its end, in whole seconds: then it leaves the parameter. An entry without one stays for [`LONGEST_REQUEST`].
+    /// When the request ends and leaves the parameter, in whole seconds. `None` for a request that stays for
+    /// [`LONGEST_REQUEST`].
     pub until: Option<Timestamp>,
-    /// True once an operator has withdrawn it: handlers ignore it. It stays until its end all the same, because no message that
-    /// it recalled may be recalled again.
+    /// True once an operator has withdrawn the request: handlers ignore it. It stays in the document until its end,
+    /// because no message that it recalled may be recalled again.
     pub withdrawn: bool,
 }
 
-/// A request to retry the events of functions that failed before a moment: an entry of `retries`.
+/// A request to retry now the events of some functions that failed before a moment: an entry of `retries` in the
+/// document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryNow {
-    /// The events, the author and the moment. A request that names keys also ends the waits that a `RetryAfter` asked
+    /// The request's events, author and moment. A request that names keys also ends waits that a `RetryAfter` asked
     /// for.
     pub request: Request,
-    /// Events become due within this time after the moment: whole seconds, at most [`LONGEST_WITHIN`].
+    /// The retries become due within this time after the request's moment: whole seconds, at most [`LONGEST_WITHIN`].
     pub within: Duration,
 }
 
-/// A request to dead-letter waiting events: an entry of `cancels`.
+/// A request to dead-letter waiting events: an entry of `cancels` in the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cancel {
-    /// The events, the author and the moment. A request that names keys also reaches failures of these events after its
-    /// moment.
+    /// The request's events, author and moment. A request that names keys also applies to failures of these events
+    /// after its moment.
     pub request: Request,
 }
 
 impl Request {
-    /// The time by which the handler has checked every message that the request could reach, even if a receive is
+    /// The time by which the handler has checked every message that the request may apply to, even if a receive is
     /// throttled and the target then refuses the call. `within` is the time over which the request spreads its retries.
     /// `hidden` is the longest time that the handler keeps a message hidden once it has noticed the request.
     pub fn end(&self, within: Duration, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
@@ -76,30 +79,30 @@ impl Request {
         self.at.saturating_add((read + called).min(LONGEST_REQUEST))
     }
 
-    /// The same request, with its [end](Self::end).
+    /// Returns the request with its [end](Self::end) set.
     #[must_use]
     pub fn with_end(self, within: Duration, hidden: Duration, maximum_concurrency: u64) -> Self {
         let end = self.end(within, hidden, maximum_concurrency);
         Self { until: Some(end.rounded_up_to_secs()), ..self }
     }
 
-    /// When it ends.
+    /// When the request ends: its `until`, or [`LONGEST_REQUEST`] after its moment.
     pub fn last_moment(&self) -> Timestamp {
         let latest = self.at.saturating_add(LONGEST_REQUEST);
         self.until.map_or(latest, |until| until.min(latest))
     }
 
-    /// Returns true if handlers obey it at `now`.
+    /// Returns true if handlers apply the request at `now`.
     pub fn is_in_force(&self, now: Timestamp) -> bool {
         !self.withdrawn && (self.at..=self.last_moment()).contains(&now)
     }
 
-    /// Returns true if it names single events.
+    /// Returns true if the request names individual events by their keys.
     pub fn names_keys(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Returns true if it is for events of this function with this error and this key.
+    /// Returns true if the request is for events of this function with this error and this key.
     pub fn covers(&self, function_arn: &str, error_type: Option<&str>, key: &str) -> bool {
         let names_event = self.keys.is_empty() || self.keys.iter().any(|named| logged(named) == logged(key));
         names_event && self.target.covers(function_arn) && self.names_error(error_type)
@@ -113,7 +116,7 @@ impl Request {
 }
 
 impl RetryNow {
-    /// The moment at which a retry of a message is due by it: `at` + U(0, `within`), seeded by the message's first id and the
+    /// When the request makes a message's retry due: `at` + U(0, `within`), seeded by the message's first id and the
     /// retry.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
         let at = self.request.at;
@@ -122,19 +125,20 @@ impl RetryNow {
     }
 }
 
-/// An entry of the document, as its text. It keeps members that only a later version knows.
+/// A request as an entry of the document, kept as text, with the members that only a later version knows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry<R> {
     pub(crate) text: String,
     pub(crate) request: Result<R, String>,
-    /// When it leaves the document. An unreadable entry, perhaps from a later version, stays as long as the longest request.
-    /// `None` if even its `at` is unreadable.
+    /// When the entry leaves the document. An unreadable entry, perhaps from a later version, stays as long as the
+    /// longest request. `None` if even its `at` is unreadable.
     pub(crate) end: Option<Timestamp>,
 }
 
-/// A kind of request. The document has a list of each.
+/// A kind of request, either [`RetryNow`] or [`Cancel`]. The document has a list of each.
 pub(crate) trait Requested: Sized {
-    /// `within` is in seconds.
+    /// Makes a request from its common part and its member `within`, in seconds. Fails if `within` is missing or not
+    /// valid.
     fn read(request: Request, within: Option<u64>) -> Result<Self, String>;
     fn parts(&self) -> (&Request, Option<u64>);
 }
@@ -163,7 +167,7 @@ impl Requested for Cancel {
     }
 }
 
-/// The part of an entry that every version reads.
+/// The member of an entry that every version can read: its moment.
 #[derive(Deserialize)]
 struct When {
     at: u64,
@@ -208,7 +212,8 @@ impl<R: Requested> Entry<R> {
         Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// The entry of a request. Its moment is rounded up to a second: rounded down, it would miss the latest failures.
+    /// Makes the entry for a request. The request's moment is rounded up to a whole second: rounded down, it would miss
+    /// the latest failures.
     pub(crate) fn of(requested: &R) -> Self {
         let (request, within) = requested.parts();
         let wire = Wire {
@@ -226,7 +231,7 @@ impl<R: Requested> Entry<R> {
         Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"))
     }
 
-    /// The same entry, withdrawn. It keeps members that only a later version knows.
+    /// Returns the entry marked as withdrawn. It keeps members that only a later version knows.
     pub(crate) fn withdrawn(&self) -> Self {
         let text = self.text.trim_end();
         let members = text.strip_suffix('}').unwrap_or(text);
@@ -237,12 +242,12 @@ impl<R: Requested> Entry<R> {
         !self.request.as_ref().is_ok_and(|requested| requested.parts().0.withdrawn)
     }
 
-    /// Returns true once no handler needs it any more.
+    /// Returns true once no handler needs the entry any more.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.end.is_none_or(|end| end < now)
     }
 
-    /// The mistake in it; `None` if it is readable or has ended.
+    /// What is wrong with the entry; `None` if it is readable or has ended.
     pub(crate) fn problem(&self, now: Timestamp) -> Option<&str> {
         let in_force = self.end.is_none_or(|end| now <= end);
         self.request.as_ref().err().filter(|_| in_force).map(String::as_str)

@@ -1,4 +1,4 @@
-//! The number of messages that one environment of the handler may still hide.
+//! The room of an environment: the number of messages that it may still hide.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::policy::Policy;
 use crate::setting::HideUpTo;
 use crate::time::Timestamp;
 
-/// Time between two counts of an environment. SQS's own count of messages in flight may be this old.
+/// Minimum time between two counts of an environment. SQS's own count of messages in flight may be this old.
 /// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
-/// With less room than this, which a batch of ten may need, it is time to count.
+/// An environment counts again if it has room for fewer messages than this, the size of a batch.
 const LOW: u64 = 10;
 
 /// The number of messages of one retry queue that one environment of the handler may still hide.
@@ -43,18 +43,18 @@ pub struct Room {
 }
 
 impl Room {
-    /// The room of an environment that has not counted yet.
+    /// The room of an environment that has not counted yet: none.
     pub(crate) const fn of(policy: &Policy) -> Self {
         let pollers = policy.settings().maximum_concurrency;
         Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }
     }
 
-    /// The room of the same environment for another queue, which it has not counted.
+    /// Returns the room of the same environment for another queue, whose messages it has not counted.
     pub(crate) fn unknown(&self) -> Self {
         Self { left: 0, counted: None, ..self.clone() }
     }
 
-    /// The number of messages that may be hidden now.
+    /// The number of messages that the environment may hide now.
     pub(crate) const fn left(&self) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => u64::MAX,
@@ -62,7 +62,7 @@ impl Room {
         }
     }
 
-    /// Takes the room for messages that stay in flight.
+    /// Uses up room for this number of messages that stay in flight.
     pub(crate) fn take(&mut self, messages: u64) {
         self.left = self.left.saturating_sub(messages);
     }
@@ -72,19 +72,20 @@ impl Room {
         self.counted.is_none() && self.share_of(0) > 0
     }
 
-    /// Returns true if there is little room and a batch that starts `now` may count.
+    /// Returns true if little room is left and a batch that starts at `now` may count.
     pub(crate) fn is_low(&self, now: Timestamp) -> bool {
         let may_count = self.counted.is_none_or(|at| now.since(at) >= BETWEEN_COUNTS);
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Sets the room by the answer to a count. A failed count was made `now` and found no room.
+    /// Sets the room according to a count. A failed count was made at `now`, and leaves no room.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));
     }
 
-    /// The room of one environment when this many messages are in flight; 0 if a count would change nothing.
+    /// The room that an environment gets when this many messages are in flight; 0 if every message may be hidden
+    /// anyway.
     const fn share_of(&self, in_flight: u64) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => 0,
@@ -157,9 +158,9 @@ mod tests {
     }
 
     proptest! {
-        /// The bound in the docs of [`Room`], in the worst case. Counts are a minute old, each environment hides as many messages
-        /// as it may as soon as it may, a batch is always in progress, and no message ever comes back. Now and then a new
-        /// environment replaces one.
+        /// Checks the bound in the docs of [`Room`] in the worst case. Counts are a minute old, each environment hides
+        /// as many messages as it may as soon as it may, a batch is always in progress, and no message ever comes back.
+        /// Now and then a new environment replaces one.
         #[test]
         fn messages_in_flight_are_bounded(
             most in 1..2_000u64,

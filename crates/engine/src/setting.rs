@@ -1,4 +1,4 @@
-//! An entry of the table of settings, and the types and readers made from the table.
+//! The types that describe a setting, and the macro that makes the settings' structs and readers from their table.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -9,65 +9,65 @@ use comeback_envelope::Style;
 use crate::setting_error::SettingError;
 use crate::time::seconds;
 
-/// A variable of the retry handler.
+/// A variable of the retry handler, as the table of settings describes it.
 #[derive(Debug)]
 pub struct Setting {
-    /// The variable.
+    /// The variable's name.
     pub name: &'static str,
-    /// Its meaning, without a full stop.
+    /// What the variable sets, as a phrase without a full stop.
     pub meaning: &'static str,
-    /// The values that it takes.
+    /// The values that the variable accepts.
     pub kind: Kind,
     /// The value if the variable is not set.
     pub default: Unset,
-    /// The events or the deployment that the setting applies to.
+    /// Which events the setting applies to, or whether it belongs to the deployment.
     pub scope: Scope,
 }
 
-/// The events or the deployment that a [`Setting`] applies to.
+/// What a [`Setting`] applies to: a function's events, all events, or the deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The retries of a function's events: an entry of `POLICIES` may set it too.
+    /// The setting applies to the retries of a function's events: an entry of `POLICIES` may set it too.
     Function,
-    /// The retries of all events of the queue.
+    /// The setting applies to all events of the queue.
     Stack,
-    /// The handler's place in an AWS account. Simulations have their own.
+    /// The setting tells the handler its place in an AWS account. Simulations have their own.
     Deployment,
 }
 
-/// The default of a [`Setting`].
+/// The value of a [`Setting`] whose variable is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unset {
-    /// This value.
+    /// The variable has this value by default.
     Is(&'static str),
-    /// No value; described in words.
+    /// No value can express the default; this phrase describes it.
     Means(&'static str),
 }
 
-/// The values that a [`Setting`] takes.
+/// The values that a [`Setting`] accepts.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whole seconds, or a duration such as `24h`.
     Seconds {
-        /// In seconds.
+        /// The accepted range, in seconds.
         range: RangeInclusive<u64>,
-        /// The range's end, in words.
+        /// The end of the range, in words.
         most: &'static str,
     },
-    /// Like `Seconds`, and at most the value of another setting.
+    /// Like `Seconds`, with the value of another setting as maximum.
     SecondsUpTo {
-        /// In seconds.
+        /// The accepted range, in seconds.
         range: RangeInclusive<u64>,
-        /// The other setting.
+        /// The name of the setting whose value is the maximum.
         most: &'static str,
     },
     /// A comma-separated list of `Seconds`, none shorter than the one before.
     SecondsList {
-        /// In seconds, for each entry.
+        /// The accepted range of each entry, in seconds.
         range: RangeInclusive<u64>,
-        /// The range's end, in words.
+        /// The end of the range, in words.
         most: &'static str,
-        /// Maximum number of entries.
+        /// Maximum number of entries in the list.
         entries: usize,
     },
     /// A whole number.
@@ -78,18 +78,18 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Comma-separated globs.
     Globs,
-    /// Comma-separated patterns of function ARNs.
+    /// Comma-separated function ARNs, whose names may contain `*`.
     Functions,
-    /// Entries of `POLICIES`.
+    /// Entries as `POLICIES` has them: `PATTERN VARIABLE=VALUE …`.
     Policies,
-    /// The URL of a queue.
+    /// The URL of an SQS queue.
     Queue,
     /// The name of an SSM parameter.
     Parameter,
 }
 
 impl Kind {
-    /// The range, if it has one: `60 s to 1209600 s (14 days)`.
+    /// The accepted range as text, such as `60 s to 1209600 s (14 days)`; the form of the values if the kind has no range.
     pub fn range(&self) -> String {
         match self {
             Self::Seconds { range, most } | Self::SecondsList { range, most, .. } => {
@@ -107,7 +107,7 @@ impl Kind {
         }
     }
 
-    /// The form of its text.
+    /// Describes the form of the values, for an error.
     fn form(&self) -> String {
         match self {
             Self::Seconds { .. } | Self::SecondsUpTo { .. } => {
@@ -127,7 +127,7 @@ impl Kind {
     }
 }
 
-/// `full, equal, decorrelated or none`
+/// Joins words as alternatives, such as `full, equal, decorrelated or none`.
 pub(crate) fn alternatives(words: &[&str]) -> String {
     match words.split_last() {
         Some((last, [])) => (*last).to_owned(),
@@ -137,16 +137,16 @@ pub(crate) fn alternatives(words: &[&str]) -> String {
 }
 
 impl Setting {
-    /// The error for text that is not a value of the setting.
+    /// The error for a text that the setting does not accept.
     pub fn unreadable(&self, value: &str) -> SettingError {
         SettingError::Unreadable { name: self.name, value: value.to_owned(), form: self.kind.form() }
     }
 
-    /// The word that a [`Kind::Choice`] is set to, or its default.
+    /// The word that the variable of a [`Kind::Choice`] is set to, or the default.
     ///
     /// # Errors
     ///
-    /// Another word.
+    /// Fails if the variable is set to another word.
     pub fn chosen(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<&'static str, SettingError> {
         match (&self.kind, self.default, lookup(self.name)) {
             (_, Unset::Is(word), None) => Ok(word),
@@ -166,7 +166,8 @@ impl Setting {
         value.expect("BUG: a default that its kind refuses")
     }
 
-    /// The variable's value. If it cannot be read, an error is noted and the default used, so that the others are still checked.
+    /// Reads the variable's value. If it cannot be read, adds an error and returns the default, so that the other
+    /// variables are still checked.
     pub(crate) fn read<T: Value>(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -185,17 +186,17 @@ impl Setting {
     }
 }
 
-/// The value of a setting.
+/// A type that the value of a setting can have.
 pub(crate) trait Value: Sized {
-    /// Reads it from trimmed text.
+    /// Parses the value from trimmed text; `None` if the text is not of this kind.
     fn read(text: &str, kind: &Kind) -> Option<Self>;
 
-    /// The default of settings that have none in text.
+    /// The default value of a setting whose table entry gives none as text.
     fn nothing() -> Option<Self> {
         None
     }
 
-    /// The value as text, if it is outside the range of its kind.
+    /// The value as text if it is outside the range of its kind; otherwise `None`.
     fn outside(&self, _: &Kind) -> Option<String> {
         None
     }
@@ -216,7 +217,7 @@ impl Value for u64 {
     }
 }
 
-/// A list of seconds. It is checked as a whole.
+/// A comma-separated list of durations in seconds. Its range is checked for the list as a whole.
 impl Value for Vec<u64> {
     fn read(text: &str, _: &Kind) -> Option<Self> {
         text.split(',').map(|entry| seconds(entry.trim()).ok()).collect()
@@ -227,7 +228,7 @@ impl Value for Vec<u64> {
     }
 }
 
-/// A comma-separated list, without empty entries and white space around entries.
+/// A comma-separated list of words. Empty entries, and white space around entries, are dropped.
 impl Value for Vec<String> {
     fn read(text: &str, _: &Kind) -> Option<Self> {
         Some(text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(Into::into).collect())
@@ -250,7 +251,7 @@ impl Value for Style {
     }
 }
 
-/// `on` or `off`.
+/// A switch, written `on` or `off`.
 impl Value for bool {
     fn read(text: &str, _: &Kind) -> Option<Self> {
         match text {
@@ -261,12 +262,12 @@ impl Value for bool {
     }
 }
 
-/// `HIDE_UP_TO`: the number of messages that may be hidden at once. Others wait as delayed messages.
+/// The values of `HIDE_UP_TO`: the number of messages that may be hidden at once. Others wait as delayed messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HideUpTo {
     /// Every message is hidden, however many there are.
     Always,
-    /// About this many; with 0, every message is sent again.
+    /// About this many messages are hidden; with 0, every message is sent again with a delay.
     UpTo(u64),
 }
 
@@ -294,7 +295,7 @@ impl fmt::Display for HideUpTo {
     }
 }
 
-/// Makes the table, [`Settings`](crate::Settings) with a field for each entry that has one, and their reader.
+/// Makes from the table of settings: the table itself, the struct [`Settings`](crate::Settings), and its reader.
 macro_rules! settings {
     ($($name:literal $(=> $field:ident: $type:ty)? {
         meaning: $meaning:literal,
@@ -307,7 +308,7 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Settings {
             $($(#[doc = concat!("`", $name, "`: ", $meaning, ".")] pub $field: $type,)?)*
-            /// The handler itself, if it runs as a Lambda.
+            /// The handler's own name and region; `None` if it does not run as a Lambda function.
             pub handler: Option<HandlerFunction>,
         }
 
@@ -318,7 +319,7 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// The settings by `lookup`, and an error for each that cannot be read.
+            /// Reads the settings from variables, through `lookup`. Returns an error for each that cannot be read.
             pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> (Self, Vec<SettingError>) {
                 let mut errors = Vec::new();
                 let settings = Self {
@@ -328,7 +329,7 @@ macro_rules! settings {
                 (settings, errors)
             }
 
-            /// An error for each setting outside its own range.
+            /// Returns an error for each setting that is outside its own range.
             pub(crate) fn out_of_range(&self) -> impl Iterator<Item = SettingError> {
                 [$($(Setting::named($name).out_of_range(&self.$field),)?)*].into_iter().flatten()
             }

@@ -1,66 +1,66 @@
-//! Reasons to refuse a setting.
+//! The reasons for which a setting is refused.
 
 use crate::arn::BadPattern;
 
-/// The reason to refuse a setting. Values are never clamped.
+/// Why a setting is refused. A value outside its range is never clamped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
-    /// Text that is not a value of the variable.
+    /// The text is not of the form that the variable requires.
     #[error("{name} is {value:?}; it must be {form}")]
     Unreadable {
-        /// The variable.
+        /// The variable's name.
         name: &'static str,
-        /// Its text.
+        /// The variable's text.
         value: String,
-        /// The form of its values.
+        /// The form that the variable's values must have.
         form: String,
     },
-    /// A value outside the range of the setting.
+    /// The value is outside the setting's range.
     #[error("{name} is {value}; it must be {range}")]
     OutOfRange {
-        /// The variable.
+        /// The variable's name.
         name: &'static str,
-        /// Its value, with a unit.
+        /// The value, with a unit.
         value: String,
-        /// The range, with a unit.
+        /// The accepted range, with a unit.
         range: String,
     },
-    /// Zero, or over `MAX_BACKOFF`.
+    /// `BASE_BACKOFF` is zero, or larger than `MAX_BACKOFF`.
     #[error("BASE_BACKOFF is {base} s; it must be 1 s to MAX_BACKOFF ({max} s){}", way_out(*base, *max))]
     BaseBackoff {
-        /// `BASE_BACKOFF`.
+        /// The value of `BASE_BACKOFF`, in seconds.
         base: u64,
-        /// `MAX_BACKOFF`.
+        /// The value of `MAX_BACKOFF`, in seconds.
         max: u64,
     },
     /// `BACKOFFS` has too many entries.
     #[error("BACKOFFS has {given} ceilings; the maximum is {entries}")]
     ManyBackoffs {
-        /// Its length.
+        /// The number of entries in the list.
         given: usize,
         /// Maximum number of entries.
         entries: usize,
     },
-    /// A ceiling outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).
+    /// An entry of `BACKOFFS` is outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).
     #[error("BACKOFFS has a ceiling of {ceiling} s; each must be {range}")]
     Ceiling {
-        /// The ceiling.
+        /// The entry, in seconds.
         ceiling: u64,
-        /// The range.
+        /// The accepted range.
         range: String,
     },
-    /// A ceiling of `BACKOFFS` is shorter than the one before.
+    /// An entry of `BACKOFFS` is shorter than the one before.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
-        /// The longer ceiling.
+        /// The longer entry, in seconds.
         from: u64,
-        /// The shorter ceiling after it.
+        /// The shorter entry after it, in seconds.
         to: u64,
     },
-    /// Decorrelated jitter has no ceilings.
+    /// `JITTER` is `decorrelated` together with `BACKOFFS`, but decorrelated jitter has no ceilings.
     #[error("JITTER is decorrelated; with BACKOFFS it must be full, equal or none")]
     DecorrelatedBackoffs,
-    /// `BASE_BACKOFF` or `MAX_BACKOFF` is set with `BACKOFFS`.
+    /// `BASE_BACKOFF` or `MAX_BACKOFF` is set together with `BACKOFFS`.
     #[error("{0} is set together with BACKOFFS, which replaces it; set only one of the two")]
     BesideBackoffs(&'static str),
     /// `TARGET_FUNCTIONS` is not set. An empty value would mean that no function is attached yet.
@@ -69,23 +69,23 @@ pub enum SettingError {
          arrives"
     )]
     NoTargetFunctions,
-    /// An entry that is not a pattern.
+    /// An entry of `TARGET_FUNCTIONS` is not a function pattern.
     #[error("TARGET_FUNCTIONS entry {entry:?} {problem}")]
     TargetFunction {
-        /// The entry.
+        /// The refused entry.
         entry: String,
-        /// The mistake in it.
+        /// What is wrong with the entry.
         problem: BadPattern,
     },
-    /// An entry that names the handler.
+    /// An entry of `TARGET_FUNCTIONS` names the handler itself.
     #[error("TARGET_FUNCTIONS entry {0:?} is the retry handler itself, which cannot be its own target")]
     HandlerAsTarget(String),
-    /// An entry of `POLICIES`.
+    /// An entry of `POLICIES` is refused.
     #[error("POLICIES entry {entry:?} {problem}")]
     PolicyEntry {
-        /// The entry.
+        /// The refused entry.
         entry: String,
-        /// The mistake in it.
+        /// What is wrong with the entry.
         problem: BadEntry,
     },
 }
@@ -94,30 +94,30 @@ fn way_out(base: u64, max: u64) -> &'static str {
     if base > max { ": lower it, or raise MAX_BACKOFF" } else { "" }
 }
 
-/// The reason to refuse an entry of `POLICIES`.
+/// Why an entry of `POLICIES` is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadEntry {
-    /// Its first word is not a pattern.
+    /// The entry's first word is not a function pattern.
     #[error("{0}")]
     Pattern(BadPattern),
-    /// The entry sets nothing.
+    /// The entry sets no variable.
     #[error("sets nothing; it must be a function's name or ARN, then VARIABLE=VALUE, separated by spaces")]
     Nothing,
-    /// A word without `=`.
+    /// The entry has a word without `=`.
     #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
     NotASetting(String),
-    /// A variable that an entry cannot set.
+    /// The entry sets a variable that no entry can set, because it is queue-wide or unknown.
     #[error("sets {name:?}; it may set {names}")]
     NotOfAFunction {
-        /// The variable.
+        /// The variable's name.
         name: String,
-        /// Variables that it can set.
+        /// The names of the variables that an entry can set.
         names: String,
     },
-    /// A variable is set twice.
+    /// The entry sets a variable twice.
     #[error("sets {0} twice")]
     Twice(String),
-    /// The resulting policy is refused.
+    /// The policy that results from the entry is refused.
     #[error("is refused: {0}")]
     Refused(Box<SettingError>),
 }

@@ -1,5 +1,5 @@
-//! The retry handler's variables, each declared once: the readers, the errors, the command's flags and the rows of
-//! docs/settings.md are made from this table.
+//! The retry handler's variables, each declared once in one table. The readers, the errors, the command's flags and the
+//! rows of docs/settings.md are made from it.
 
 use std::ops::RangeInclusive;
 
@@ -11,19 +11,19 @@ use crate::setting::{HideUpTo, Kind, Scope, Setting, Unset, settings};
 use crate::setting_error::SettingError;
 use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 
-/// `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.
+/// Range of `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=RETENTION.as_secs();
-/// `MAX_RETRIES`: a bound on what one chain may cost.
+/// Range of `MAX_RETRIES`. Its end limits the cost of one chain of retries.
 pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
-/// `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive and refuses 43,200 s in practice,
-/// hence 30 s less.
+/// Range of `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. It ends 30 s before SQS's 12 hours, because SQS counts them
+/// from the receive and refuses 43,200 s in practice.
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=LONGEST_VISIBILITY.as_secs() - VISIBILITY_MARGIN.as_secs();
-/// `BACKOFF_RANGE`'s end in words.
+/// The end of `BACKOFF_RANGE`, in words.
 const LONGEST_BACKOFF: &str = "12 hours less 30 s";
-/// `HIDE_UP_TO`, if it is a number: twice the maximum, and a batch for each of 1,000 pollers, make SQS's 120,000 messages
-/// in flight.
+/// Range of `HIDE_UP_TO`, if it is a number. Twice the maximum, and a batch for each of 1,000 pollers, make SQS's limit
+/// of 120,000 messages in flight.
 pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
-/// `MAXIMUM_CONCURRENCY`: Lambda's own range of an event source mapping's `MaximumConcurrency`.
+/// Range of `MAXIMUM_CONCURRENCY`: Lambda's own for an event source mapping's `MaximumConcurrency`.
 pub const MAXIMUM_CONCURRENCY_RANGE: RangeInclusive<u64> = 2..=1_000;
 
 settings! {
@@ -139,12 +139,12 @@ impl Setting {
     ///
     /// # Panics
     ///
-    /// If no setting has this name.
+    /// Panics if no setting has this name.
     pub fn named(name: &str) -> &'static Self {
         SETTINGS.iter().find(|setting| setting.name == name).expect("BUG: no such setting")
     }
 
-    /// Settings that an entry of `POLICIES` may set. The others are queue-wide.
+    /// The settings that an entry of `POLICIES` may set. All others are queue-wide.
     pub fn of_functions() -> impl Iterator<Item = &'static Self> {
         SETTINGS.iter().filter(|setting| setting.scope == Scope::Function)
     }

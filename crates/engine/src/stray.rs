@@ -1,5 +1,5 @@
-//! Names for messages that are not failure records. Each name says what to change, so that an operator need not recognize
-//! the body.
+//! Recognizes messages that are not failure records. The description of each says what to change, so that an operator
+//! need not recognize the body.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::record::Record;
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// The message's kind in words, and what to change; `None` if the kind is unknown.
+/// What kind of message this is, and what to change, in words; `None` if the kind is unknown.
 pub(crate) fn named(record: &Record) -> Option<String> {
     let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.
@@ -32,8 +32,8 @@ pub(crate) fn named(record: &Record) -> Option<String> {
         .or_else(|| target_event(&members))
 }
 
-/// The failure record of an event source mapping, which describes the batch that it dropped. Sources: the pages on failure
-/// destinations of Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
+/// Recognizes the failure record of an event source mapping, which describes the batch that it dropped. Sources: the
+/// pages on failure destinations of Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
 fn mapping(members: &Members<'_>) -> Option<String> {
     let (member, batch) = members.iter().find(|(name, _)| name.ends_with("BatchInfo"))?;
     members.get("requestContext")?;
@@ -89,14 +89,14 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
     ))
 }
 
-/// The reason why a wrapped text is not a failure record; `None` if it is one.
+/// The reason why the text inside a wrapper is not a failure record; `None` if it is one.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
     // Not `named`, which would recurse: the wrapped text may be wrapped again, any number of times.
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }
 
-/// Source: "Walkthrough: configuring a bucket for notifications", S3 User Guide.
+/// Recognizes the test message of S3. Source: "Walkthrough: configuring a bucket for notifications", S3 User Guide.
 fn s3_test(members: &Members<'_>) -> Option<String> {
     let is_test = &*member(members, "Event")? == "s3:TestEvent";
     is_test.then(|| {
@@ -104,7 +104,7 @@ fn s3_test(members: &Members<'_>) -> Option<String> {
     })
 }
 
-/// An event for a target function, without the record of its failure.
+/// Recognizes an event for a target function that was sent without the record of its failure.
 fn target_event(members: &Members<'_>) -> Option<String> {
     #[derive(Deserialize)]
     struct Source<'a> {
@@ -127,7 +127,8 @@ fn member<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     lossy_text(members.get(name)?)
 }
 
-/// A member that is a short, printable ARN: the detail is logged, and anyone may have written the message.
+/// The value of the member `name` if it is a short, printable ARN. It must be, because it is logged, and anyone may
+/// have written the message.
 fn arn<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     let is_one = |arn: &Cow<'_, str>| {
         arn.starts_with("arn:") && arn.len() <= 256 && arn.bytes().all(|byte| byte.is_ascii_graphic())

@@ -1,4 +1,4 @@
-//! Moments, and durations as text.
+//! Moments in time, and parsing of durations.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,10 @@ use chrono::DateTime;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// 9999-12-31T23:59:59Z, in seconds since the epoch. A later time is a mistake, such as a time in milliseconds.
+/// 9999-12-31T23:59:59Z, in seconds since the epoch. A later time is a mistake, such as milliseconds read as seconds.
 pub(crate) const LATEST: u64 = 253_402_300_799;
 
-/// A moment, in milliseconds since the epoch, like SQS's own attributes.
+/// A moment in time, in milliseconds since the epoch, like SQS's own attributes.
 ///
 /// Arithmetic saturates: timestamps come from queue content, which must not overflow anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,7 +51,7 @@ impl Timestamp {
         self.0 / 1_000
     }
 
-    /// This moment, or the next whole second.
+    /// This moment, rounded up to a whole second.
     #[must_use]
     pub const fn rounded_up_to_secs(self) -> Self {
         Self::from_secs(self.0.div_ceil(1_000))
@@ -63,13 +63,13 @@ impl Timestamp {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// The moment `duration` before this one, but not before the epoch.
+    /// The moment `duration` before this one, or the epoch if that is later.
     #[must_use]
     pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// Time since `earlier`; zero if this moment is not after it.
+    /// The time from `earlier` to this moment; zero if this moment is not after it.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -84,7 +84,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// RFC 3339 text, whose years have four digits. A later moment is a mistake, written as `null`.
+/// Written as RFC 3339 text, whose years have four digits. A moment after the year 9999 is a mistake, written as
+/// `null`.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }
@@ -99,11 +100,11 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Whole seconds: `86400`, or with units `24h`, `14d`, `1h 30m`.
+/// Parses a duration as whole seconds: `86400`, or with units `24h`, `14d`, `1h 30m`.
 ///
 /// # Errors
 ///
-/// A text that says what a duration must be.
+/// Fails with a text that says how a duration must be written.
 pub fn seconds(text: &str) -> Result<u64, String> {
     duration(text)
         .filter(|duration| duration.subsec_nanos() == 0)
@@ -111,8 +112,8 @@ pub fn seconds(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 90s, 24h or 14d".into())
 }
 
-/// A duration: plain seconds, or with units, from `200ms` to weeks; `None` for anything else. Months and years are
-/// refused: `15M` is 15 months to the parser, and 15 minutes to whoever wrote it.
+/// Parses a duration: plain seconds, or with units, from `200ms` to weeks. Returns `None` for anything else. Months and
+/// years are refused: `15M` is 15 months to the parser, and 15 minutes to whoever wrote it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -133,7 +134,7 @@ pub fn duration(text: &str) -> Option<Duration> {
     }
 }
 
-/// The duration in seconds, rounded up so that no wait ends early.
+/// The duration in whole seconds, rounded up so that no wait ends early.
 pub(crate) const fn ceil_secs(duration: Duration) -> u64 {
     duration.as_secs() + (duration.subsec_nanos() > 0) as u64
 }

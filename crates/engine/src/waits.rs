@@ -1,4 +1,4 @@
-//! The wait after a failed action, and how a moved message's wait divides into hops.
+//! The waits after failed actions, and how the wait of a moved message is divided into hops (one delay each).
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -15,33 +15,36 @@ use crate::seed::generator;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::LONGEST_AFTER_FAILURE;
 
-/// The wait after an unanswered `Invoke`, in seconds. If Lambda accepted it and it fails, it becomes a chain of its own, and
-/// so does every repeat. With an hour between repeats, a blackout of up to an hour can double an event only once.
+/// Range of the wait after an unanswered `Invoke`, in seconds. If Lambda accepted that call and the event fails again,
+/// the event becomes a chain of its own, and so does every repeat. With an hour between repeats, an outage of up to an
+/// hour can double an event only once.
 const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
-/// The longest `DelaySeconds`. Source: SQS quotas, "Message delay".
+/// Maximum `DelaySeconds` of a message. Source: SQS quotas, "Message delay".
 const LONGEST_HOP: u64 = 900;
 
-/// The wait of a message that is kept.
+/// The wait of a message that is kept on the retry queue.
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
-    /// As much of the wait as SQS can hide the message for: whole seconds, 1 to 43,170.
+    /// The visibility timeout to set: as much of the wait as SQS allows, in whole seconds, 1 to 43,170.
     pub(crate) visibility_timeout: Duration,
-    /// The whole wait, from now.
+    /// The whole wait, counted from now.
     pub(crate) left: Duration,
-    /// The end of a wait that the message itself does not show; a copy has to carry it.
+    /// The end of the wait, if the message's own data does not show it, so that a copy has to carry it.
     pub(crate) not_before: Option<Timestamp>,
-    /// See [`End::Hidden`](crate::End::Hidden).
+    /// The same as in [`End::Hidden`](crate::End::Hidden): true if the message is hidden because a call may have been
+    /// accepted.
     pub(crate) is_guard: bool,
 }
 
 impl Wait {
-    /// A wait of whole seconds from now, which the message itself does not show.
+    /// A wait of whole seconds from now that the message's own data does not show.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
     }
 
-    /// The rest of a wait that a moved message carries: a call for its original failed, or its function is paused.
+    /// The rest of the wait that a moved message carries, because a call for its original failed or its function is
+    /// paused. `None` if nothing is left.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
@@ -50,39 +53,39 @@ impl Wait {
         (!left.is_zero()).then_some(wait)
     }
 
-    /// The wait after a failed call, or until a message can be decided.
+    /// The wait after a failed call, or while the handler cannot decide on the message.
     pub(crate) fn after_failure(record: &Record, now: Timestamp) -> Self {
         Self::from(now, after_failure(record))
     }
 
-    /// The wait after a re-invocation that may have been accepted. It begins when the handler stopped waiting for the answer, a
-    /// moment that the engine does not see.
+    /// The wait after a re-invocation that may have been accepted. It begins when the handler stopped waiting for the
+    /// answer, a moment that the engine does not know.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         let hiding = after_unanswered(case);
         let wait = Self::from(case.now, hiding + INVOKE_TIMEOUT);
         Self { visibility_timeout: hiding, is_guard: true, ..wait }
     }
 
-    /// The number of moves that the wait takes; 1 at least.
+    /// The number of moves needed to serve the wait; at least 1.
     pub(crate) fn hops(&self) -> u64 {
         ceil_secs(self.left).div_ceil(LONGEST_HOP).max(1)
     }
 
-    /// The delay of the first move, so that all are about as long: ⌈left / ⌈left / 900⌉⌉ seconds, 1 to 900.
+    /// The delay of the first move, so that all moves are about as long: ⌈left / ⌈left / 900⌉⌉ seconds, 1 to 900.
     pub(crate) fn hop(&self) -> Duration {
         Duration::from_secs(ceil_secs(self.left).div_ceil(self.hops()).max(1))
     }
 }
 
-/// The wait after a failed call: full jitter under min(3,600 s, 2^receive count).
+/// Draws the wait after a failed call: full jitter under min(3,600 s, 2^receive count).
 fn after_failure(record: &Record) -> Duration {
     let backoff = in_seconds(1, LONGEST_AFTER_FAILURE.as_secs(), Jitter::Full);
     let retry = u64::from(record.receive_count) + 1;
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// One to two hours, cut by rule 6 so that a last try is left. With too little time for one, the message is dead-lettered
-/// when it comes back.
+/// Draws the wait after an unanswered call: one to two hours, cut by rule 6 so that a last retry is possible. With too
+/// little time for one, the message is dead-lettered when it comes back.
 fn after_unanswered(case: &Case<'_, '_>) -> Duration {
     let drawn = Duration::from_secs(generator_of(case.record).random_range(AFTER_UNANSWERED));
     // `now` is when the batch came; the message is hidden again once this invoke and those before it have ended.
@@ -91,9 +94,10 @@ fn after_unanswered(case: &Case<'_, '_>) -> Duration {
     Duration::from_secs(wait.as_secs().max(1))
 }
 
-/// The visibility timeout that guards a call. The call may be accepted without any handler learning of it, so the message is
-/// hidden for one to two hours from the last moment at which this handler can make the call, cut by rule 6 if its event
-/// could be parsed. The guard always outlasts the handler, or the message would come back while its call is under way.
+/// The visibility timeout that guards a call. The call may be accepted without any handler learning of it, so the
+/// message is hidden for one to two hours from the last moment at which this handler can make the call, cut by rule 6
+/// if its event could be parsed. The guard always outlasts the handler; otherwise the message would come back while its
+/// call is under way.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case
@@ -101,7 +105,7 @@ pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
-/// A generator with a new seed on each receive.
+/// A random generator with a new seed on each receive of the message.
 fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
     generator(record.first_id(), u64::from(record.receive_count))
 }
