@@ -1,4 +1,4 @@
-//! The cost of a delay, compared with backon's. The bench prints ratios; it has no threshold to pass.
+//! The cost of computing a delay, compared with backon's. The bench prints ratios; it has no threshold to pass.
 //!
 //! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'`
 //! (dependencies are otherwise built for size, which would hold backon back).
@@ -18,7 +18,7 @@ use criterion::measurement::{Measurement, WallTime};
 
 const BASE: Duration = Duration::from_millis(50);
 const CAP: Duration = Duration::from_secs(60);
-/// Delays taken from each iterator: the cap is reached at the 12th.
+/// Delays taken from each iterator. The ceiling reaches the cap at the 12th.
 const DELAYS: u64 = 20;
 
 /// The shortest time per delay seen, in nanoseconds, by bench name.
@@ -45,7 +45,7 @@ fn main() {
     print_ratios(&shortest.borrow());
 }
 
-/// Measures building an iterator and taking its delays, per delay.
+/// Measures the time per delay, in nanoseconds, of building an iterator and taking [`DELAYS`] from it.
 fn measure<I: Iterator<Item = Duration>>(
     criterion: &mut Criterion,
     shortest: &Shortest,

@@ -11,11 +11,11 @@ use crate::error::BackoffError;
 use crate::growth::Growth;
 use crate::jitter::Jitter;
 
-/// The waits before retries: a growth, a cap, a jitter, a tick and a number of retries.
+/// The waits before retries: how their ceilings grow, a cap, a jitter, a tick and a number of retries.
 ///
-/// Every `Backoff` is valid: constructors and options refuse settings that would give a wait of zero, a rounded wait or
-/// one over the cap. By default a growing backoff has [full jitter](Jitter::Full), a list has none, and only a list
-/// limits the number of retries.
+/// Every `Backoff` is valid: constructors and options refuse settings that would give a wait of zero, a wait over the
+/// cap, or one that has to be rounded. By default, a growing backoff has [full jitter](Jitter::Full), a list has none,
+/// and only a list limits the number of retries.
 ///
 /// `&Backoff` is an `IntoIterator` of [`Delays`] and, with feature `backon`, a `backon::BackoffBuilder`. Each iterator
 /// has its own random numbers.
@@ -42,7 +42,8 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// In nanoseconds. The growth and the cap are in ticks, and the longest wait fits in 64 bits of nanoseconds.
+    /// The tick in nanoseconds. The growth and the cap are in ticks, and the longest wait fits in 64 bits of
+    /// nanoseconds.
     tick: u64,
     retries: Option<u64>,
 }
@@ -59,7 +60,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// A `base` of zero, a `cap` below it, or a duration of 2⁶⁴ nanoseconds (584 years) or more.
+    /// Fails for a `base` of zero, a `cap` below it, or a duration of 2⁶⁴ nanoseconds (584 years) or more.
     pub fn exponential(base: Duration, cap: Duration) -> Result<Self, BackoffError> {
         Self::growing("base", base, cap, |base| Growth::Doubling { base })
     }
@@ -69,7 +70,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Those of [`exponential`](Self::exponential), and a `factor` that is not a finite number of at least 1.
+    /// Fails as [`exponential`](Self::exponential) does, and for a `factor` that is not a finite number of at least 1.
     pub fn exponential_by(factor: f64, base: Duration, cap: Duration) -> Result<Self, BackoffError> {
         // This refuses NaN, too.
         if !(factor.is_finite() && factor >= 1.0) {
@@ -78,11 +79,11 @@ impl Backoff {
         Self::growing("base", base, cap, |base| Growth::Powers { base, factor })
     }
 
-    /// Ceilings that are all `delay`. For waits of exactly `delay`, set [`Jitter::None`].
+    /// All ceilings are `delay`. For waits of exactly `delay`, set [`Jitter::None`].
     ///
     /// # Errors
     ///
-    /// A `delay` of zero, or of 2⁶⁴ nanoseconds (584 years) or more.
+    /// Fails for a `delay` of zero, or of 2⁶⁴ nanoseconds (584 years) or more.
     pub fn constant(delay: Duration) -> Result<Self, BackoffError> {
         Self::growing("delay", delay, delay, |step| Growth::Polynomial { step, power: 0 })
     }
@@ -91,7 +92,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// A `step` of zero, a `cap` below it, or a duration of 2⁶⁴ nanoseconds (584 years) or more.
+    /// Fails for a `step` of zero, a `cap` below it, or a duration of 2⁶⁴ nanoseconds (584 years) or more.
     pub fn linear(step: Duration, cap: Duration) -> Result<Self, BackoffError> {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 1 })
     }
@@ -100,17 +101,17 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Those of [`linear`](Self::linear).
+    /// Fails as [`linear`](Self::linear) does.
     pub fn squared(step: Duration, cap: Duration) -> Result<Self, BackoffError> {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 2 })
     }
 
-    /// These waits and no more, without jitter by default; with jitter, they are ceilings. An empty list allows no
-    /// retry.
+    /// A fixed list of waits, one for each retry, without jitter by default. If a jitter is set, they are ceilings. An
+    /// empty list allows no retry.
     ///
     /// # Errors
     ///
-    /// A delay of zero, or of 2⁶⁴ nanoseconds (584 years) or more.
+    /// Fails for a delay of zero, or of 2⁶⁴ nanoseconds (584 years) or more.
     pub fn list(delays: impl IntoIterator<Item = Duration>) -> Result<Self, BackoffError> {
         let nth = |(n, delay)| nanos(format_args!("delay {n}"), delay);
         let delays = (1..).zip(delays).map(nth).collect::<Result<alloc::vec::Vec<u64>, _>>()?;
@@ -122,7 +123,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// [`Jitter::Decorrelated`] without [`Backoff::exponential`].
+    /// Fails for [`Jitter::Decorrelated`], unless the backoff is from [`Backoff::exponential`].
     pub fn with_jitter(self, jitter: Jitter) -> Result<Self, BackoffError> {
         if jitter == Jitter::Decorrelated && !matches!(self.growth, Growth::Doubling { .. }) {
             return refused(
@@ -134,8 +135,8 @@ impl Backoff {
 
     /// Makes each wait a whole number of ticks, for a queue or scheduler that counts in whole seconds, such as SQS.
     ///
-    /// By default a tick is the longest of a millisecond, a microsecond and a nanosecond that divides every given
-    /// duration.
+    /// By default a tick is the longest of a millisecond, a microsecond and a nanosecond that divides every duration
+    /// the backoff was made from.
     ///
     /// ```
     /// use comeback_backoff::Backoff;
@@ -151,7 +152,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// A tick of zero, or one that does not divide every given duration.
+    /// Fails for a tick of zero, or one that does not divide every duration the backoff was made from.
     pub fn with_tick(self, tick: Duration) -> Result<Self, BackoffError> {
         self.in_ticks(nanos("tick", tick)?).map_err(|remainder| {
             let value = Duration::from_nanos(remainder);
@@ -159,40 +160,42 @@ impl Backoff {
         })
     }
 
-    /// Limits the number of retries; there is one more call. 0 allows no retry, and a list still ends where it ends.
+    /// Limits the number of retries: `retries` is one less than the number of calls, and 0 allows no retry. A list
+    /// still ends where it ends.
     #[must_use]
     pub fn with_retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
     }
 
-    /// The ceiling of the first wait: the base, the step or the first delay.
+    /// The ceiling of the first wait: an exponential backoff's base, a linear one's step, or a list's first delay.
     pub fn base(&self) -> Duration {
         self.ceiling(1)
     }
 
-    /// The longest possible wait.
+    /// The longest wait that the backoff can give.
     pub fn cap(&self) -> Duration {
         self.time(self.cap)
     }
 
-    /// The distribution of waits under their ceilings.
+    /// How the waits are distributed under their ceilings.
     pub const fn jitter(&self) -> Jitter {
         self.jitter
     }
 
-    /// The longest wait before retry `n` (1 for the first; 0 counts as 1), regardless of the number of retries. Past
-    /// the end of a list, the last wait. Decorrelated waits have no ceiling but the cap.
+    /// The longest possible wait before retry `n` (1 for the first; 0 counts as 1), regardless of the number of
+    /// retries. Past the end of a list, it is the list's last wait. With decorrelated jitter it is always the cap.
     pub fn ceiling(&self, n: u64) -> Duration {
         self.time(self.growth.ceiling(self.cap, n))
     }
 
-    /// The number of retries, from [`with_retries`](Self::with_retries) or the length of a list. `None` if unlimited.
+    /// The number of retries, from [`with_retries`](Self::with_retries) or the length of a list. `None` if it is
+    /// unlimited.
     pub fn retries(&self) -> Option<u64> {
         self.retries.into_iter().chain(self.growth.len()).min()
     }
 
-    /// The wait before retry `n` alone (1 for the first; 0 counts as 1): at least a tick and at most the cap. `None`
-    /// past the last [retry](Self::retries). For queues that count the retries themselves.
+    /// The wait before retry `n` (1 for the first; 0 counts as 1), at least a tick and at most the cap. `None` past the
+    /// last [retry](Self::retries). For queues that count the retries themselves.
     ///
     /// A generator in the same state gives the same wait. Decorrelated jitter takes `n` draws, the first `n - 1` to
     /// reach its state; seed its generator by the event, not by the retry. It starts a new chain after every 65,536
@@ -226,14 +229,14 @@ impl Backoff {
         self.chained(retry + 1, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// The waits of one operation, seeded by the operating system each time, so that no two operations or processes
-    /// wait in step. (If the operating system has no randomness, the seed is fixed.)
+    /// The waits of one operation, seeded by the operating system, so that no two operations or processes retry in
+    /// step. (If the operating system has no randomness, the seed is fixed.)
     #[cfg(feature = "entropy")]
     pub fn delays(&self) -> Delays {
         self.seeded(getrandom::u64().unwrap_or(0))
     }
 
-    /// The waits of one operation, determined by `seed`, for tests and simulations. Operations that share a seed wait
+    /// The waits of one operation, determined by `seed`, for tests and simulations. Operations with the same seed wait
     /// in step.
     pub fn seeded(&self, seed: u64) -> Delays {
         self.with_rng(Xoshiro256PlusPlus::seed_from_u64(seed))
@@ -257,14 +260,15 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
     }
 
-    /// Builds a backoff from lengths in nanoseconds, with the longest tick that divides them.
+    /// Makes a backoff from lengths in nanoseconds. Its tick is the longest of a millisecond, a microsecond and a
+    /// nanosecond that divides them all.
     fn in_coarsest_ticks(growth: Growth, cap: u64, jitter: Jitter) -> Self {
         let fine = Self { growth, cap, jitter, tick: 1, retries: None };
         let coarse = fine.in_ticks(1_000_000).or_else(|_| fine.in_ticks(1_000));
         coarse.unwrap_or(fine)
     }
 
-    /// The same waits in ticks of this many nanoseconds. The error is a length that is not a whole number of ticks.
+    /// The same backoff with a tick of this many nanoseconds. Fails with a length that is not a whole number of ticks.
     fn in_ticks(&self, tick: u64) -> Result<Self, u64> {
         let ticks = |length: u64| {
             let nanos = length * self.tick;
@@ -277,13 +281,13 @@ impl Backoff {
         Duration::from_nanos(ticks * self.tick)
     }
 
-    /// The last wait of a decorrelated chain of this many draws.
+    /// The last wait of a chain of this many decorrelated draws.
     fn chained(&self, draws: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
         let base = self.growth.ceiling(self.cap, 1);
         self.time((0..draws).fold(base, |previous, _| self.draw(1, previous, rng)))
     }
 
-    /// One wait, in ticks. This function draws every wait of this crate.
+    /// Draws one wait, in ticks. Every wait of this crate is drawn here.
     fn draw(&self, n: u64, previous: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
         let ceiling = self.growth.ceiling(self.cap, n);
         match self.jitter {
@@ -298,7 +302,7 @@ impl Backoff {
     }
 }
 
-/// Doubling from 1 s to 60 s, three retries, full jitter.
+/// Waits that double from 1 s to 60 s, three retries, full jitter.
 impl Default for Backoff {
     fn default() -> Self {
         let backoff = Self::exponential(Duration::from_secs(1), Duration::from_secs(60));
@@ -345,12 +349,13 @@ impl backon::BackoffBuilder for Backoff {
     }
 }
 
-/// The waits of one operation, from a [`Backoff`]. Each is at least a tick and at most the cap.
+/// The waits of one operation, an iterator made by a [`Backoff`]. Each wait is at least a tick and at most the cap.
 ///
 /// **A clone repeats its original**: from the moment of cloning, both give the same waits. For two operations that
 /// must not wait in step, call [`Backoff::delays`] twice.
 ///
-/// It fits wherever an `IntoIterator<Item = Duration>` is required, as in tokio-retry, and is a `backon::Backoff`.
+/// Any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's, accepts it. It is also a
+/// `backon::Backoff`.
 #[derive(Clone, Debug)]
 pub struct Delays<R = Xoshiro256PlusPlus> {
     backoff: Backoff,
@@ -360,7 +365,7 @@ pub struct Delays<R = Xoshiro256PlusPlus> {
 }
 
 impl<R> Delays<R> {
-    /// The number of waits left; `None` if unlimited.
+    /// The number of waits that are left; `None` if it is unlimited.
     fn left(&self) -> Option<u64> {
         self.backoff.retries().map(|retries| retries.saturating_sub(self.made))
     }

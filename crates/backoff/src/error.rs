@@ -1,10 +1,10 @@
-//! The errors of a refused setting, and of an operation given up on a ladder.
+//! Errors: a refused setting, and giving up on a ladder.
 
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::time::Duration;
 
-/// A refused setting. The message names the setting, its value and what it must be. Nothing is clamped or rounded
+/// A setting was refused. The message names the setting, its value and what it must be. No value is clamped or rounded
 /// instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffError(String);
@@ -23,14 +23,14 @@ impl fmt::Display for BackoffError {
 
 impl core::error::Error for BackoffError {}
 
-/// An operation that was given up at a rung of a [`ladder!`](crate::ladder). The message tells the number of calls and
-/// the time waited; the last call's error is the source.
+/// An operation was given up after climbing a [`ladder!`](crate::ladder) to some rung. The message has the number of
+/// calls and the time waited; the last call's error is the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryError<E> {
-    /// The last call's error.
+    /// The error of the last call.
     pub error: E,
-    /// Calls made, including the first.
+    /// The number of calls made, including the first.
     pub attempts: u64,
     /// Total time waited between calls.
     pub waited: Duration,

@@ -1,22 +1,22 @@
-//! Growth of the ceilings: by a factor, or through a list.
+//! How the ceilings of the waits grow: by a factor, by a power of the retry's number, or through a list.
 
 use alloc::sync::Arc;
 
-/// The growth of ceilings from one retry to the next. Lengths are in ticks of the caller's choice.
+/// How ceilings grow from one retry to the next. All lengths are in ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Growth {
-    /// base · 2ⁿ⁻¹.
+    /// The ceiling is base · 2ⁿ⁻¹.
     Doubling { base: u64 },
-    /// base · factorⁿ⁻¹, to the nearest tick; the factor is at least 1.
+    /// The ceiling is base · factorⁿ⁻¹, to the nearest tick; the factor is at least 1.
     Powers { base: u64, factor: f64 },
-    /// step · nᵖ: constant for p = 0, linear for 1, squared for 2.
+    /// The ceiling is step · nᵖ: constant for p = 0, linear for 1, squared for 2.
     Polynomial { step: u64, power: u32 },
-    /// The nth wait of a list; past its end, the last.
+    /// The ceiling is the nth wait of a list; past its end, the last.
     List(Arc<[u64]>),
 }
 
 impl Growth {
-    /// The ceiling before retry `n`, at most `cap`. Total for every `n`; 0 counts as 1.
+    /// The ceiling before retry `n`, at most `cap`. It is defined for every `n`; 0 counts as 1.
     pub(crate) fn ceiling(&self, cap: u64, n: u64) -> u64 {
         let n = n.max(1);
         // A saturated product is over every cap, so the result is still right.
@@ -34,7 +34,7 @@ impl Growth {
         })
     }
 
-    /// The number of retries; `None` if the growth does not limit it.
+    /// The number of retries that a list allows; `None` for any other growth.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::List(ceilings) => Some(ceilings.len() as u64),
@@ -42,7 +42,7 @@ impl Growth {
         }
     }
 
-    /// The same growth with each of its lengths replaced.
+    /// The same growth with each of its lengths replaced by the result of `length`.
     pub(crate) fn map<E>(&self, length: impl Fn(u64) -> Result<u64, E>) -> Result<Self, E> {
         Ok(match self {
             Self::Doubling { base } => Self::Doubling { base: length(*base)? },

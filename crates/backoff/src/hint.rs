@@ -1,4 +1,4 @@
-//! An error's own request for a wait, such as `Retry-After`.
+//! A wait that an error asks for, such as `Retry-After`.
 
 use core::time::Duration;
 
@@ -6,16 +6,16 @@ use rand::{Rng, RngExt};
 
 /// The wait that an error asks for, such as a server's `Retry-After`. For [`Retry::hint`](crate::Retry::hint).
 ///
-/// The operation is never called before the hint's end: the hint is awaited in full, or the operation is given up.
+/// An operation is never called before the hint's end: the retry waits for all of it, or gives the operation up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// `None` gives the operation up.
+    /// The wait in full; `None` to give the operation up.
     wait: Option<Duration>,
     may_shorten: bool,
 }
 
 impl Hint {
-    /// A wait that is served in full, however long it is.
+    /// A hint that is waited for in full, however long it is.
     pub const fn new(wait: Duration) -> Self {
         Self { wait: Some(wait), may_shorten: false }
     }
@@ -35,7 +35,7 @@ impl Hint {
     ///
     /// # Errors
     ///
-    /// Any other text.
+    /// Fails for any text that [`requested_wait`](crate::requested_wait) does not understand.
     #[cfg(feature = "retry-after")]
     pub fn retry_after(header: &str, now: std::time::SystemTime) -> Result<Self, crate::UnreadableWait> {
         crate::requested_wait(header, now).map(Self::new)
@@ -47,8 +47,8 @@ impl Hint {
         Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }
     }
 
-    /// Lets the hint shorten a wait: it is awaited in place of the delay even if the delay is longer, so that a server
-    /// that announces when it is ready is not kept waiting. A hint of zero then calls again at once.
+    /// Lets the hint shorten a wait: it then replaces the delay even if the delay is longer, so that a server that
+    /// announces when it is ready is not kept waiting. A hint of zero then calls again at once.
     ///
     /// ```
     /// use comeback_backoff::Hint;
@@ -82,8 +82,8 @@ impl Hint {
         Self { wait: self.wait.map(longer), ..self }
     }
 
-    /// The wait in place of `delay`, the wait that would be due without the hint. It is the longer of the two, unless
-    /// the hint [may shorten](Self::may_shorten) it. `None` to give up.
+    /// The wait with this hint, where `delay` is the wait without it. It is the longer of the two, unless the hint [may
+    /// shorten](Self::may_shorten) the delay. Returns `None` if the operation has to be given up.
     ///
     /// For your own loop; [`retry`](crate::retry()) calls it.
     pub fn over(self, delay: Duration) -> Option<Duration> {

@@ -1,11 +1,11 @@
-//! The distribution of a wait under its ceiling.
+//! Jitter: how a wait is distributed under its ceiling.
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::error::BackoffError;
 
-/// The distribution of a wait under its ceiling c, in ticks.
+/// How a wait is distributed under its ceiling c, in ticks.
 ///
 /// The cap is applied to c first, and no draw is 0, which would be no backoff.
 ///
@@ -40,10 +40,10 @@ pub enum Jitter {
 }
 
 impl Jitter {
-    /// Every jitter, in the order of the table above.
+    /// Every jitter, in the order in which the table above lists them.
     pub const ALL: [Self; 4] = [Self::Full, Self::Equal, Self::Decorrelated, Self::None];
 
-    /// `full`, `equal`, `decorrelated` or `none`.
+    /// The jitter's name: `full`, `equal`, `decorrelated` or `none`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -57,7 +57,7 @@ impl Jitter {
 impl FromStr for Jitter {
     type Err = BackoffError;
 
-    /// Reads a [`name`](Self::name), in lower case.
+    /// Parses a [`name`](Self::name), which must be in lower case.
     fn from_str(name: &str) -> Result<Self, BackoffError> {
         let named = Self::ALL.into_iter().find(|jitter| jitter.name() == name);
         named.ok_or_else(|| BackoffError::new("must be full, equal, decorrelated or none"))

@@ -1,4 +1,4 @@
-//! `ladder!`: waits as a type, checked at compile time.
+//! The macro `ladder!`: waits as a type, checked at compile time.
 
 /// Declares a type of waits in whole `ms`, `s`, `m` or `h`. It compiles only if each wait is longer than the one
 /// before.
@@ -78,7 +78,7 @@ macro_rules! ladder {
                 Self::MILLIS.iter().copied().map(::core::time::Duration::from_millis)
             }
 
-            /// The rungs as a list of waits, without jitter.
+            /// The rungs' waits as a `Backoff` made from a list, without jitter.
             $vis fn backoff() -> $crate::Backoff {
                 $crate::Backoff::list(Self::ceilings()).expect("the compiler has checked the rungs")
             }
@@ -86,7 +86,7 @@ macro_rules! ladder {
 
         #[allow(dead_code)]
         impl<const RUNG: usize> $name<RUNG> {
-            /// Gives up. `error` is the last call's error.
+            /// Gives the operation up at this rung. `error` is the error of the last call.
             $vis fn give_up<E>(self, error: E) -> $crate::RetryError<E> {
                 $crate::__ladder::give_up(RUNG, self.0, error)
             }
@@ -99,13 +99,14 @@ macro_rules! ladder {
     (@climb $vis:vis $name:ident $at:expr; $rung:tt $(, $above:tt)*) => {
         #[allow(dead_code)]
         impl $name<{ $at }> {
-            /// Returns the wait to serve before the next call, and the next rung. Consumes this one.
+            /// Returns the wait to serve before the next call, and the next rung. Consumes this rung.
             $vis fn climb(self) -> (::core::time::Duration, $name<{ $at + 1 }>) {
                 let wait = ::core::time::Duration::from_millis($name::<0>::MILLIS[$at]);
                 (wait, $name(self.0 + wait))
             }
 
-            /// Like `climb`, with a wait drawn uniformly from 1 ms to the rung's. Only the ceilings rise.
+            /// Like `climb`, with a wait drawn uniformly from 1 ms to the rung's wait. Only the rungs' waits are sure
+            /// to rise.
             $vis fn climb_jittered(
                 self,
                 rng: &mut (impl $crate::__ladder::Rng + ?Sized),
@@ -119,7 +120,7 @@ macro_rules! ladder {
     (@climb $vis:vis $name:ident $at:expr;) => {};
 }
 
-/// Functions for the macro's expansion.
+/// Functions that the expansion of `ladder!` calls.
 pub mod private {
     use core::time::Duration;
 
@@ -128,17 +129,18 @@ pub mod private {
 
     use crate::RetryError;
 
-    /// The error after giving up at this rung.
+    /// The error after giving up at the rung reached after `rungs` waits, `waited` in total.
     pub fn give_up<E>(rungs: usize, waited: Duration, error: E) -> RetryError<E> {
         RetryError { error, attempts: rungs as u64 + 1, waited }
     }
 
-    /// A draw from {1 … millis}.
+    /// Draws a wait uniformly from {1 … millis}, in milliseconds.
     pub fn jittered(millis: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
         Duration::from_millis(rng.random_range(1..=millis))
     }
 
-    /// Panics unless the rungs rise from 1 ms on. As in all of these functions, the compiler points at the caller.
+    /// Panics unless the first rung is at least 1 ms and each is longer than the one before. As in all functions of
+    /// this module, the compiler points at the caller.
     #[track_caller]
     pub const fn check(rungs: &[u64]) {
         require(rungs[0] > 0, "a rung must wait at least 1 ms");
@@ -150,7 +152,7 @@ pub mod private {
         let _ = total(rungs);
     }
 
-    /// The sum of the rungs.
+    /// The sum of the rungs, which are in milliseconds.
     #[track_caller]
     pub const fn total(rungs: &[u64]) -> Duration {
         let (mut total, mut next) = (0, 0);
@@ -161,7 +163,7 @@ pub mod private {
         Duration::from_millis(total)
     }
 
-    /// Reads a rung as `ladder!` spells it: `100ms`, `1_500ms`, `1s`, `2m`, `1h`.
+    /// Parses a rung as it is written in `ladder!`, such as `100ms`, `1_500ms`, `1s`, `2m` or `1h`, into milliseconds.
     #[track_caller]
     pub const fn millis(rung: &str) -> u64 {
         let bytes = rung.as_bytes();
@@ -193,7 +195,7 @@ pub mod private {
         }
     }
 
-    /// An assertion that the compiler reports at the caller, not inside the standard library.
+    /// An assertion that the compiler reports at its caller, not inside the standard library.
     #[track_caller]
     const fn require(holds: bool, what: &'static str) {
         assert!(holds, "{}", what);

@@ -1,22 +1,22 @@
-//! The grammar of a requested wait, in a `Retry-After` header or the message of a `RetryAfter` error.
+//! Parses the wait that a `Retry-After` header or the message of a `RetryAfter` error asks for.
 
 use alloc::format;
 use core::fmt;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The longest text of a wait, in bytes; the longest date has half as many.
+/// Maximum length of a text that is parsed, in bytes. The longest date has half as many.
 const LONGEST_TEXT: usize = 64;
 
 const NANOS_A_SECOND: u128 = 1_000_000_000;
-/// 14 days, as long as SQS keeps a message. A bare number up to here is seconds.
+/// The largest bare number that is read as seconds: 14 days, as long as SQS keeps a message.
 const LONGEST_NUMBER: u128 = 1_209_600;
-/// A bare number from here on is an epoch time in seconds. (The clock passed it in 2001.)
+/// The smallest bare number that is read as an epoch time in seconds. (The clock passed it in 2001.)
 const EPOCH_SECONDS: u128 = 1_000_000_000;
-/// A bare number from here on is an epoch time in milliseconds.
+/// The smallest bare number that is read as an epoch time in milliseconds.
 const EPOCH_MILLIS: u128 = 1_000_000_000_000;
 
-/// Units of a duration, in nanoseconds, from the longest.
+/// The units of a duration in nanoseconds, the longest first.
 const UNITS: [(&str, u128); 5] = [
     ("d", 86_400_000_000_000),
     ("h", 3_600_000_000_000),
@@ -24,27 +24,27 @@ const UNITS: [(&str, u128); 5] = [
     ("s", 1_000_000_000),
     ("ms", 1_000_000),
 ];
-/// Units before the `T` of an ISO 8601 duration.
+/// The units before the `T` of an ISO 8601 duration, in nanoseconds.
 const ISO_DAYS: [(&str, u128); 2] = [("W", 604_800_000_000_000), ("D", 86_400_000_000_000)];
-/// Units after the `T`.
+/// The units after the `T` of an ISO 8601 duration, in nanoseconds.
 const ISO_TIME: [(&str, u128); 3] = [("H", 3_600_000_000_000), ("M", 60_000_000_000), ("S", 1_000_000_000)];
 
-/// The reason why a text is not a wait.
+/// Why a text does not ask for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnreadableWait {
-    /// It does not begin with a duration or a date.
+    /// The text does not begin with a duration or a date.
     NotAWait,
-    /// A bare number over 14 days in seconds, but less than the first epoch time.
+    /// The text is a bare number that is too large for seconds (over 14 days) and too small for an epoch time.
     AmbiguousNumber,
-    /// A bare number that is an epoch time over 14 days away: it may mean something else.
+    /// The text is an epoch time over 14 days away, so it may mean something else.
     DistantNumber,
-    /// Years and months have no fixed length, and `15M` may mean minutes.
+    /// The text has years or months, which have no fixed length, and `15M` may mean minutes.
     YearsOrMonths,
 }
 
 impl UnreadableWait {
-    /// The reason, without quoting the text.
+    /// The reason in words, without quoting the text.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotAWait => "it does not begin with a duration or a date",
@@ -63,8 +63,8 @@ impl fmt::Display for UnreadableWait {
 
 impl core::error::Error for UnreadableWait {}
 
-/// Reads the wait that a text asks for, counted from `now`. A time in the past is a wait of zero. The text ends at a
-/// `;`, or with the string.
+/// Parses the wait that a text asks for, counted from `now`. A time in the past is a wait of zero. Only the part before
+/// a `;` is read.
 ///
 /// | form | examples |
 /// |---|---|
@@ -87,7 +87,7 @@ impl core::error::Error for UnreadableWait {}
 ///
 /// # Errors
 ///
-/// Any other text, or a number that may mean something else.
+/// Fails for any other text, and for a number that may mean something else.
 pub fn requested_wait(text: &str, now: SystemTime) -> Result<Duration, UnreadableWait> {
     let text = text.split(';').next().unwrap_or_default().trim_ascii();
     if text.len() > LONGEST_TEXT {
@@ -108,7 +108,7 @@ pub fn requested_wait(text: &str, now: SystemTime) -> Result<Duration, Unreadabl
     }
 }
 
-/// Reads a bare number as seconds, or as a time since the epoch.
+/// Interprets a bare number as seconds or as an epoch time. Returns the wait from `now`.
 fn bare_number(number: Decimal, now: Duration) -> Result<Duration, UnreadableWait> {
     let seconds = number.times(NANOS_A_SECOND);
     if seconds <= LONGEST_NUMBER * NANOS_A_SECOND {
@@ -125,7 +125,7 @@ fn bare_number(number: Decimal, now: Duration) -> Result<Duration, UnreadableWai
     Ok(duration(wait))
 }
 
-/// Reads the part after the `P`.
+/// Parses the part of an ISO 8601 duration after the `P`, into nanoseconds.
 fn iso_duration(text: &str) -> Result<u128, UnreadableWait> {
     let Some((days, time)) = text.split_once('T') else { return sum(text, &ISO_DAYS) };
     let time = sum(time, &ISO_TIME)?;
@@ -136,7 +136,8 @@ fn iso_duration(text: &str) -> Result<u128, UnreadableWait> {
     }
 }
 
-/// The sum of numbers with units, each at most once and in the order of `units`. Only the last may have a fraction.
+/// Adds up numbers with units, each unit at most once and in the order of `units`. Only the last number may have a
+/// fraction.
 fn sum(text: &str, units: &[(&str, u128)]) -> Result<u128, UnreadableWait> {
     let (mut rest, mut left, mut sum) = (text, units, 0_u128);
     loop {
@@ -162,18 +163,18 @@ fn sum(text: &str, units: &[(&str, u128)]) -> Result<u128, UnreadableWait> {
     }
 }
 
-/// An unsigned decimal number.
+/// An unsigned decimal number with a fraction.
 #[derive(Clone, Copy)]
 struct Decimal {
-    /// Saturates if it is too large.
+    /// The whole part; the largest value if it does not fit.
     whole: u128,
-    /// Billionths, rounded up.
+    /// The fraction in billionths, rounded up.
     billionths: u128,
     has_fraction: bool,
 }
 
 impl Decimal {
-    /// The number at the start of a text, and the rest. A `.` or `,` needs digits on both sides.
+    /// Splits a text into the number at its start and the rest. A `.` or `,` needs digits on both sides.
     fn read(text: &str) -> Option<(Self, &str)> {
         let (whole, rest) = digits(text)?;
         let (fraction, rest) = match rest.strip_prefix(['.', ',']) {
@@ -188,19 +189,19 @@ impl Decimal {
         Some((number, rest))
     }
 
-    /// The number times `unit`, rounded up.
+    /// Multiplies the number by `unit`, and rounds up.
     const fn times(self, unit: u128) -> u128 {
         self.whole * unit + (self.billionths * unit).div_ceil(NANOS_A_SECOND)
     }
 }
 
-/// The digits at the start of a text, and the rest.
+/// Splits a text into the digits at its start and the rest; `None` if there are no digits.
 fn digits(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
-/// The digits after a decimal separator, rounded up.
+/// Converts the digits after a decimal separator into billionths, rounded up.
 fn billionths(digits: &str) -> u128 {
     let (kept, cut) = digits.split_at(digits.len().min(9));
     let kept =
@@ -208,7 +209,7 @@ fn billionths(digits: &str) -> u128 {
     kept + u128::from(cut.bytes().any(|digit| digit != b'0'))
 }
 
-/// Reads a time such as `2026-09-14T16:46:54.145+02:00`, as a duration since the epoch.
+/// Parses a time such as `2026-09-14T16:46:54.145+02:00`, into a duration since the epoch.
 fn rfc3339(text: &str) -> Option<Duration> {
     let (date, rest) = (text.get(..10)?, text.get(10..)?.strip_prefix(['T', 't', ' '])?);
     let (minutes, rest) = (rest.get(..5)?, rest.get(5..)?);
@@ -225,7 +226,7 @@ fn rfc3339(text: &str) -> Option<Duration> {
     Some(at_offset(moment, offset)?.saturating_add(duration(billionths(fraction))))
 }
 
-/// Reads an HTTP date, as a duration since the epoch.
+/// Parses an HTTP date, into a duration since the epoch.
 fn http_date(text: &str) -> Option<Duration> {
     let (date, zone) = text.rsplit_once(' ')?;
     let offset = if matches!(zone, "GMT" | "UTC") { Some(0) } else { numeric_offset(zone) };
@@ -236,7 +237,7 @@ fn http_date(text: &str) -> Option<Duration> {
     at_offset(with_zone.ok().or_else(asctime)?, offset)
 }
 
-/// The offset of `+0200`, `+02:00` or `+02`, in seconds east of UTC.
+/// Parses an offset such as `+0200`, `+02:00` or `+02`, into seconds east of UTC.
 fn numeric_offset(zone: &str) -> Option<i64> {
     let sign = match zone.as_bytes().first()? {
         b'+' => 1,
@@ -252,14 +253,15 @@ fn numeric_offset(zone: &str) -> Option<i64> {
     Some(sign * (number(hours, 23)? * 3_600 + number(minutes, 59)? * 60))
 }
 
-/// The time that a clock `offset` seconds east of UTC shows, as a duration since the epoch; zero if it is before.
+/// Converts the time that a clock `offset` seconds east of UTC shows into a duration since the epoch; zero if it lies
+/// before.
 fn at_offset(shown: SystemTime, offset: i64) -> Option<Duration> {
     let shown = shown.duration_since(UNIX_EPOCH).ok()?;
     let shift = Duration::from_secs(offset.unsigned_abs());
     Some(if offset > 0 { shown.saturating_sub(shift) } else { shown + shift })
 }
 
-/// Nanoseconds as a duration; saturates.
+/// Converts nanoseconds into a duration; the longest one if they do not fit.
 fn duration(nanos: u128) -> Duration {
     match u64::try_from(nanos / NANOS_A_SECOND) {
         Ok(seconds) => Duration::new(seconds, (nanos % NANOS_A_SECOND) as u32),

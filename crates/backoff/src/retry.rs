@@ -1,4 +1,4 @@
-//! Calls an operation again until it succeeds or its delays end.
+//! The retry loop: calls an operation again until it succeeds or its delays end.
 
 use core::marker::PhantomData;
 use core::pin::Pin;
@@ -76,7 +76,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// Like [`retry`], for an operation that blocks its thread. [`sleep_blocking`](Retry::sleep_blocking) runs it.
+/// Like [`retry`], for an operation that blocks the current thread. [`sleep_blocking`](Retry::sleep_blocking) runs it.
 pub fn retry_blocking<Op, T, E, D>(operation: Op, delays: D) -> Retry<'static, Op, T, E, D::IntoIter>
 where
     Op: FnMut() -> Result<T, E>,
@@ -85,7 +85,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// The item of the delays. Only [`Duration`] implements it.
+/// The type of the delays that a retry takes. Only [`Duration`] implements this trait.
 #[diagnostic::on_unimplemented(
     message = "a delay is a `Duration`, not `{Self}`",
     label = "these delays yield `{Self}`",
@@ -103,7 +103,7 @@ impl Delay for Duration {
     }
 }
 
-/// Never implemented: a [`Retry`] can be awaited only once it can wait.
+/// A trait that no type implements: a [`Retry`] can be awaited only after one of its `sleep` functions was called.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this retry does not know how to wait yet",
@@ -112,7 +112,8 @@ impl Delay for Duration {
 )]
 pub trait KnowsHowToWait: sealed::Sealed {}
 
-/// A retry without a `sleep`. The compiler shows the text above only for a type other than the awaited one.
+/// The output of a retry without a `sleep`. The compiler shows the message of `KnowsHowToWait` only if it is missing for
+/// a type other than the awaited one.
 #[doc(hidden)]
 pub struct Unfinished<Op>(PhantomData<Op>);
 
@@ -142,35 +143,36 @@ pub struct Retry<
     when_ok: WhenOk,
     hint: Hinting,
     notify: Notify,
-    /// The limit for the end of each wait, by `elapsed`.
+    /// The time after which no wait may end, as `elapsed` measures it.
     limit: Duration,
     elapsed: Elapsed,
-    /// The limit of all waits together.
+    /// Maximum sum of all waits.
     longest_total: Duration,
     so_far: Tally,
     tally: Option<&'t mut Tally>,
     result: PhantomData<fn(&T, &E)>,
 }
 
-/// A call that failed, or returned a value that [`when_ok`](Retry::when_ok) retries. For [`notify`](Retry::notify).
+/// A failed call, or one whose value [`when_ok`](Retry::when_ok) retries, as [`Retry::notify`] reports it.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt<'r, T, E> {
-    /// The call's result.
+    /// What the call returned.
     pub result: Result<&'r T, &'r E>,
     /// The call's number: 1 for the first.
     pub number: u64,
-    /// The wait before the next call. `None` if this was the last one.
+    /// The wait before the next call. `None` if this call was the last.
     pub wait: Option<Duration>,
-    /// Calls that may still follow; 0 if this was the last one. `None` if the number of delays is unknown.
+    /// The number of calls that may still follow; 0 if this one was the last. `None` if the number of delays is
+    /// unknown.
     pub retries_left: Option<u64>,
 }
 
-/// The calls and waits of a retry, counted by [`Retry::tally`].
+/// The numbers of a retry loop so far, counted by [`Retry::tally`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Calls made, including the first.
+    /// The number of calls made, including the first.
     pub attempts: u64,
     /// Total time waited between calls.
     pub waited: Duration,
@@ -195,7 +197,7 @@ impl<Op, T, E, D> Retry<'static, Op, T, E, D> {
     }
 }
 
-/// Builds the same retry with other options.
+/// Builds the same retry with one option replaced, which changes its type.
 macro_rules! with {
     ($retry:ident: $($changed:ident),*; $($kept:ident),*) => {{
         let Self { $($kept,)* limit, longest_total, so_far, .. } = $retry;
@@ -221,8 +223,8 @@ where
         with!(self: when; operation, delays, when_ok, hint, notify, elapsed, tally)
     }
 
-    /// Also retries a call that returned a value that `when_ok` accepts, such as a job that is still pending. The last
-    /// value is returned, whatever it is.
+    /// Also retries a call whose value `when_ok` accepts, such as the state of a job that is still pending. The value
+    /// of the last call is returned, whatever it is.
     ///
     /// ```
     /// # use comeback_backoff::retry_blocking;
@@ -240,8 +242,8 @@ where
         with!(self: when_ok; operation, delays, when, hint, notify, elapsed, tally)
     }
 
-    /// Obeys the wait that an error asks for: each wait is the longer of its delay and its [`Hint`]. The hint is
-    /// awaited in full or ends the retry, as it says. A hint adds no retry when no delay is left.
+    /// Waits for as long as an error asks: each wait is the longer of its delay and the error's [`Hint`], or the hint
+    /// ends the retry. A hint adds no retry when no delay is left.
     pub fn hint<Hinting>(self, hint: Hinting) -> Retry<'t, Op, T, E, D, W, O, Hinting, N, C>
     where
         Hinting: FnMut(&E) -> Option<Hint>,
@@ -270,8 +272,8 @@ where
         with!(self: notify; operation, delays, when, when_ok, hint, elapsed, tally)
     }
 
-    /// Gives up instead of waiting past `limit`, so that only the first call can start later. A call that has started
-    /// is not cut short. `elapsed` returns the time that is compared with `limit`, counted from the start.
+    /// Gives up instead of waiting past `limit`, so that no retry starts later. A call that has started is not cut
+    /// short. `elapsed` returns the time since the retry started, to compare with `limit`.
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
         mut self,
         limit: Duration,
@@ -287,7 +289,7 @@ where
         Self { longest_total: limit, ..self }
     }
 
-    /// Counts the retry's calls and waits in `tally`, from zero.
+    /// Counts the calls and waits of this retry in `tally`, from zero.
     pub fn tally<'u>(self, tally: &'u mut Tally) -> Retry<'u, Op, T, E, D, W, O, H, N, C> {
         *tally = Tally::default();
         let tally = Some(tally);
@@ -298,7 +300,7 @@ where
     ///
     /// # Errors
     ///
-    /// The last call's.
+    /// Returns the error of the last call.
     pub async fn sleep<Fut, Sleep>(mut self, mut sleeper: impl FnMut(Duration) -> Sleep) -> Result<T, E>
     where
         Op: FnMut() -> Fut,
@@ -317,7 +319,7 @@ where
     ///
     /// # Errors
     ///
-    /// The last call's.
+    /// Returns the error of the last call.
     pub async fn sleep_mut<Sleep>(mut self, mut sleeper: impl FnMut(Duration) -> Sleep) -> Result<T, E>
     where
         Op: AsyncFnMut() -> Result<T, E>,
@@ -335,7 +337,7 @@ where
     ///
     /// # Errors
     ///
-    /// The last call's.
+    /// Returns the error of the last call.
     pub fn sleep_blocking(mut self, mut sleep: impl FnMut(Duration)) -> Result<T, E>
     where
         Op: FnMut() -> Result<T, E>,
@@ -357,7 +359,7 @@ where
         }
     }
 
-    /// The wait between a call with this result and the next call; `None` if it was the last one.
+    /// The wait after a call with this result, before the next call; `None` if there is no next call.
     fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
         self.so_far.attempts = self.so_far.attempts.saturating_add(1);
         let is_retried = self.is_retried(result);
@@ -382,7 +384,7 @@ where
         wait
     }
 
-    /// The wait before another call; `None` if a limit ends the retries.
+    /// The wait before another call; `None` if no delay is left or a limit ends the retries.
     fn next_wait(&mut self, error: Option<&E>) -> Option<Duration> {
         let delay = self.delays.next()?.duration();
         let hint = error.and_then(|error| (self.hint)(error));
@@ -393,7 +395,7 @@ where
     }
 }
 
-/// For the compiler's message when a retry is awaited without a `sleep`.
+/// Implemented only for the compiler's message when a retry is awaited without a `sleep`.
 impl<Op, T, E, D, W, O, H, N, C> Future for Retry<'_, Op, T, E, D, W, O, H, N, C>
 where
     Unfinished<Op>: KnowsHowToWait,

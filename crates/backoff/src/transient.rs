@@ -1,4 +1,4 @@
-//! HTTP statuses and I/O errors worth a retry.
+//! Which HTTP statuses and I/O errors are worth a retry.
 
 #[cfg(feature = "std")]
 use std::io;
@@ -16,7 +16,7 @@ use std::io;
 ///
 /// Excluded are: the other 4xx, which are errors of the request; 501, 505, 506, 508, 510 and 511 (not implemented,
 /// version, negotiation, loop, extension, login), which do not change; and 507, because no retry frees storage.
-/// Statuses of one vendor, such as 520 to 529, are left to their users.
+/// Statuses of individual vendors, such as 520 to 529, are left to the caller.
 ///
 /// Repeat a request only if that is safe: after a timeout or a 5xx it may have taken effect.
 ///
@@ -43,8 +43,8 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
 /// | a lookup that failed for now (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind of its own | the name server did not answer |
 ///
-/// All other errors concern this machine or this call (permissions, addresses) and do not change. The function is for
-/// connections: a file that ends too early is an `UnexpectedEof` as well, and stays too short.
+/// All other errors concern this machine or this call (permissions, addresses) and do not go away by themselves. The
+/// function is for connections: a file that ends too early also gives `UnexpectedEof`, and stays too short.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
@@ -69,8 +69,8 @@ pub fn is_transient_io(error: &io::Error) -> bool {
     ) || is_transient_lookup(error)
 }
 
-/// Returns true if the standard library could not resolve a name for now. It gives such an error no kind, and keeps the
-/// resolver's code only on Windows.
+/// Returns true if the standard library could not resolve a name for now. It gives such an error no kind of its own,
+/// and keeps the resolver's code only on Windows.
 ///
 /// Source: `gai_strerror(EAI_AGAIN)` of glibc, macOS and the BSDs, and of musl; WinSock's error 11002.
 #[cfg(feature = "std")]

@@ -1,4 +1,4 @@
-//! Every wait against its ceiling, and refused settings.
+//! Tests of `Backoff`: every wait lies under its ceiling, and wrong settings are refused.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 
@@ -20,7 +20,7 @@ fn rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// A first ceiling and a cap of any size, mostly small.
+/// A first ceiling and a cap, in ticks, of any size but mostly small.
 fn first_and_cap() -> impl Strategy<Value = (u64, u64)> {
     let any = (1..=1u64 << 33, 0..=1u64 << 33);
     let small = (1..=5_000u64, 0..=1_000_000u64);
@@ -32,7 +32,7 @@ fn ticks(wait: Duration, tick: Duration) -> u64 {
     (wait.as_nanos() / tick.as_nanos()) as u64
 }
 
-/// Multiplies a duration by `ticks`; `Duration` itself multiplies by 32 bits only.
+/// Multiplies a duration by `ticks`; `Duration` itself multiplies only by 32 bits.
 fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
@@ -163,7 +163,7 @@ fn decorrelated_chains_differ() {
     assert!(waits(0) != waits(1) && waits(1) != waits(2));
 }
 
-/// The test counts draws; it measures no time.
+/// The test counts draws instead of measuring time.
 #[test]
 fn decorrelated_wait_draws_at_most_one_chain() {
     struct Counting(u64);
@@ -213,7 +213,7 @@ fn the_default_is_three_retries_with_full_jitter() {
     assert_eq!(Backoff::list([SECOND]).unwrap().jitter(), Jitter::None);
 }
 
-/// Pinned figures: a release that changed them would change every seeded user's waits.
+/// The figures are fixed, because a release that changed them would change every seeded user's waits.
 #[test]
 fn waits_of_a_seed_never_change() {
     let backoff = Backoff::exponential(MS * 50, SECOND * 2).unwrap().with_retries(8);

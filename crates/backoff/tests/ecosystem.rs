@@ -1,4 +1,5 @@
-//! Backoffs and delays in the APIs of other libraries. Most of it need only compile, but each is also run.
+//! Uses of backoffs and delays in the APIs of other libraries. It would do if most of them compiled, but each is also
+//! run.
 
 #![expect(clippy::disallowed_methods, reason = "other libraries seed from the operating system")]
 
@@ -26,7 +27,7 @@ async fn busy() -> Result<(), &'static str> {
     Err("busy")
 }
 
-/// Runs a retry of `busy` until it gives up.
+/// Runs a retry that always fails with `busy`, and checks that it waits 60 ms in total.
 async fn assert_waits_60_ms(retry: impl Future<Output = Result<(), &'static str>>) {
     let start = Instant::now();
     assert_eq!(retry.await, Err("busy"));
@@ -41,7 +42,7 @@ async fn backon_retries_with_all_of_them() {
     assert_waits_60_ms(busy.retry(Short::ceilings()).sleep(sleep)).await;
 }
 
-/// A loop that takes any durations, like tokio-retry's.
+/// A retry loop that takes any durations, like tokio-retry's.
 async fn retry_busy(delays: impl IntoIterator<Item = Duration>) -> Result<(), &'static str> {
     for delay in delays {
         if busy().await.is_ok() {

@@ -1,4 +1,4 @@
-//! Each jitter draws uniformly over its range, and waits are independent of each other.
+//! Tests of the jitters: each draws uniformly over its range, and waits are independent of each other.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 
@@ -25,8 +25,8 @@ fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     }
 }
 
-/// The waits of neighbouring seeds, each standardised by its range: uniform draws have mean 0 and variance 1, and are
-/// independent, whatever their ranges.
+/// The waits that neighbouring seeds give, each standardised by its range: uniform draws then have mean 0 and variance
+/// 1, and are independent, whatever their ranges.
 fn standardised(jitter: Jitter) -> Vec<Vec<f64>> {
     let backoff = Backoff::exponential(Duration::from_secs(BASE), Duration::from_secs(CAP)).unwrap();
     let backoff = backoff.with_tick(Duration::from_secs(1)).unwrap().with_jitter(jitter).unwrap();

@@ -1,4 +1,4 @@
-//! Climbing a ladder. Ladders that do not compile are in `tests/compile_fail` of the repository.
+//! Tests of climbing a ladder. Ladders that must not compile are in `tests/compile_fail` of the repository.
 
 use std::time::Duration;
 

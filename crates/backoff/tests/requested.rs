@@ -1,5 +1,6 @@
-//! The grammar of requested waits, against cases shared with every other implementation. A case has a `text`, the time
-//! when it `failed_at`, and the `wait` in seconds, or the reason why it is `ignored`.
+//! Tests of parsing requested waits, against cases shared with every other implementation. A case has a `text`, the
+//! time `failed_at` from which waits count, and the expected `wait` in seconds, or the reason why the text is
+//! `ignored`.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -39,7 +40,7 @@ fn white_space_is_ignored_and_length_limited() {
     assert!(requested_wait(&format!("1{}", "s".repeat(64)), now).is_err());
 }
 
-/// Texts that ask for a wait, which is in whole seconds and milliseconds.
+/// Different texts that all ask for the same wait, which is in whole seconds and milliseconds.
 fn spellings(wait: Duration) -> [String; 4] {
     let (seconds, millis) = (wait.as_secs(), wait.subsec_millis());
     let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);

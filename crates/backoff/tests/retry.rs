@@ -1,4 +1,4 @@
-//! `retry` and its options under tokio's paused clock, and `retry_blocking`.
+//! Tests of `retry` and its options under tokio's paused clock, and of `retry_blocking`.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -18,8 +18,8 @@ async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
     (result, Instant::now().duration_since(start))
 }
 
-/// Retries an operation whose nth call has this result, with the delays 50, 70 and 1,000 ms. Returns its end, the
-/// number of calls and the time taken.
+/// Retries an operation whose nth call returns the nth of `results`, with delays of 50, 70 and 1,000 ms. Returns the
+/// final result, the number of calls and the time taken.
 async fn retried(results: &[Result<u64, &'static str>]) -> (Result<u64, &'static str>, u64, Duration) {
     let calls = Cell::new(0);
     let operation = async || {
@@ -43,7 +43,7 @@ async fn waits_once_per_failure() {
     assert_eq!(retried(&[Err("busy"), Err("denied")]).await, (Err("denied"), 2, MS * 50));
 }
 
-/// An operation that never succeeds; it counts its calls.
+/// An operation that always fails and counts its calls.
 #[derive(Default)]
 struct Busy(Cell<u64>);
 
@@ -67,7 +67,7 @@ async fn delays_are_anything_that_yields_durations() {
     assert_eq!(timed(retry(busy, (0..2).map(|_| *local)).sleep(sleep)).await.1, MS * 2);
 }
 
-/// Types of result in which a caller may use `?`.
+/// The functions return types in which a caller may use `?`.
 #[tokio::test(start_paused = true)]
 async fn the_operations_own_error_comes_out() {
     async fn any() -> anyhow::Result<u64> {
@@ -116,7 +116,7 @@ async fn it_can_be_spawned() {
     assert_eq!(tokio::spawn(work).await.unwrap(), Ok(3));
 }
 
-/// As in a library that takes its caller's operation.
+/// The operation is generic, as in a library that retries its caller's operation.
 #[tokio::test(start_paused = true)]
 async fn it_can_be_spawned_where_the_operation_is_generic() {
     fn spawn<Op, Fut>(operation: Op) -> tokio::task::JoinHandle<Result<u64, &'static str>>
@@ -289,7 +289,7 @@ fn blocking_retry_behaves_alike() {
     assert_eq!((notices, slept), (3, vec![MS * 40, MS * 70, MS * 40]));
 }
 
-/// A sleeping thread cannot be cancelled: this is how it stops when its process shuts down.
+/// A sleeping thread cannot be cancelled, so `when` stops the retries when the process shuts down.
 #[test]
 fn blocking_retry_can_be_stopped() {
     let (stopped, calls) = (Cell::new(false), Cell::new(0));

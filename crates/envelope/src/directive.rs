@@ -1,4 +1,4 @@
-//! The two errors that control how a function is retried.
+//! The two errors with which a function controls its own retries.
 
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -20,10 +20,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct RetryAfter(Directive);
 
 impl RetryAfter {
-    /// The `errorType` that the retry handler looks for.
+    /// The `errorType` by which the retry handler recognizes this error.
     pub const ERROR_TYPE: &str = "RetryAfter";
 
-    /// After this many seconds, counted from the failure.
+    /// Asks for a retry after this many seconds, counted from the failure.
     #[must_use]
     pub fn seconds(seconds: u64) -> Self {
         // A larger number without a unit may mean a date, so the handler ignores it.
@@ -32,14 +32,14 @@ impl RetryAfter {
         Self::written(format!("{seconds}{unit}"))
     }
 
-    /// After this wait, counted from the failure. Rounded up to a whole second.
+    /// Asks for a retry after this wait, counted from the failure and rounded up to a whole second.
     #[must_use]
     pub fn wait(wait: Duration) -> Self {
         Self::seconds(rounded_up(wait))
     }
 
-    /// At this time, rounded up to a whole second. A time before 1970 is written as 1970, and one after 9999 as the end
-    /// of that year.
+    /// Asks for a retry at this time, rounded up to a whole second. A time before 1970 is written as 1970, and one
+    /// after 9999 as the end of that year.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -58,7 +58,7 @@ impl RetryAfter {
         Self::written(humantime::format_rfc3339_seconds(moment).to_string())
     }
 
-    /// Adds a reason for people, shown with the error in the function's log and in a dead-letter.
+    /// Adds a reason for people to the error. The function's log and a dead-letter show it.
     #[must_use]
     pub fn because(self, reason: impl Display) -> Self {
         Self::written(format!("{self}; {reason}"))
@@ -86,10 +86,10 @@ fn rounded_up(time: Duration) -> u64 {
 pub struct NonRetryable(Directive);
 
 impl NonRetryable {
-    /// The `errorType` that the retry handler looks for.
+    /// The `errorType` by which the retry handler recognizes this error.
     pub const ERROR_TYPE: &str = "NonRetryable";
 
-    /// An error with this reason.
+    /// Creates the error with a reason for people.
     #[must_use]
     pub fn new(reason: impl Display) -> Self {
         Self(Directive { error_type: Self::ERROR_TYPE, message: reason.to_string() })
@@ -120,8 +120,8 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of both errors. It is also the cause of its error, because anyhow's box and thiserror's `transparent`
-/// hide the type of the error they hold, and pass on its cause.
+/// The content of both errors. It is also returned as the cause of its own error, because anyhow's box and thiserror's
+/// `transparent` hide the type of the error they hold, but pass on its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,
@@ -150,11 +150,11 @@ mod with_lambda_runtime {
 
     const MOST_CAUSES: usize = 16;
 
-    /// The error in the invocation record for a boxed error. A [`RetryAfter`] or [`NonRetryable`] among its causes
-    /// keeps its name.
+    /// Converts a boxed error into the error that the runtime reports. A [`RetryAfter`] or [`NonRetryable`] among its
+    /// causes keeps its name.
     ///
-    /// `lambda_runtime` itself gives all boxed errors one name, and leaves out their causes. Here any other error keeps
-    /// that name, and the texts of the causes are added.
+    /// `lambda_runtime` itself gives all boxed errors the same name, and leaves out their causes. This function leaves
+    /// that name to any other error, but adds the texts of the causes.
     ///
     /// ```
     /// use comeback_envelope::{RetryAfter, diagnostic};
@@ -181,7 +181,7 @@ mod with_lambda_runtime {
         }
     }
 
-    /// The text of an error and of its causes, without repeating texts that it already contains.
+    /// The text of an error followed by those of its causes, without texts that are already contained.
     fn with_causes(error: &(dyn Error + 'static)) -> String {
         let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);
         causes.map(ToString::to_string).fold(error.to_string(), |said, cause| {
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The classes in the other languages write the same.
+    /// The cases are shared with the classes in other languages, which write the same texts.
     #[test]
     fn shared_numbers_are_written_as_expected() {
         #[derive(serde::Deserialize)]
@@ -299,7 +299,7 @@ mod diagnostic_tests {
 
     use super::{NonRetryable, RetryAfter, diagnostic};
 
-    /// A wrapper with context, as libraries add it to a cause.
+    /// An error that wraps another one with context, as libraries do.
     #[derive(Debug)]
     struct Doing(&'static str, Box<dyn Error + Send + Sync>);
 
@@ -315,7 +315,8 @@ mod diagnostic_tests {
         }
     }
 
-    /// Like thiserror's `transparent` and anyhow's box: it stands for the inner error, and has its cause.
+    /// A wrapper like thiserror's `transparent` and anyhow's box: it shows the inner error's text, and returns that
+    /// error's cause as its own.
     #[derive(Debug)]
     struct Transparent(NonRetryable);
 

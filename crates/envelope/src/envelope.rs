@@ -1,4 +1,4 @@
-//! Opening and writing an envelope, in both styles.
+//! Envelopes: taking an event out of its envelope, and writing one, in both styles.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 use crate::members::{Member, is_object, members};
 use crate::metadata::{METADATA, Malformed, Metadata, ORIGINAL_PAYLOAD, Style};
 
-/// An event out of its envelope, from [`open`].
+/// An event taken out of its envelope by [`open`].
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
-    /// The payload of the first invocation, byte for byte: any JSON value, and never itself an envelope.
+    /// The payload of the event's first invocation, byte for byte: any JSON value that is not itself an envelope.
     pub payload: Cow<'a, RawValue>,
-    /// `None` on the first invocation.
+    /// The metadata in the envelope; `None` on the first invocation, which has no envelope.
     pub metadata: Option<Metadata>,
 }
 
@@ -84,7 +84,7 @@ pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
     Ok(Event { payload, metadata: Some(metadata) })
 }
 
-/// The payload in wrap style. No other key is allowed.
+/// The payload of an envelope in wrap style, which must have no other key.
 fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue, Malformed> {
     match payloads {
         [] => Err(Malformed::Missing(ORIGINAL_PAYLOAD)),
@@ -95,7 +95,7 @@ fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue
     }
 }
 
-/// The object without the member at `span`. One comma beside it goes too, and the white space between the two.
+/// Removes the member at `span` from an object, with one comma beside it and the white space between the two.
 fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
     let (before, after) = (&object[..span.start], &object[span.end..]);
     let (before, after) = match after.trim_start().strip_prefix(',') {
@@ -107,18 +107,18 @@ fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
         .expect("BUG: an object without one member and one comma is an object")
 }
 
-/// An original payload and the metadata of its next retry.
+/// An envelope to be written: an original payload and the metadata of its next retry.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
-    /// Written as `_retry_metadata`. If the attempt is 0 or the id empty, [`open`] refuses the result of
+    /// The metadata, written as `_retry_metadata`. If its attempt is 0 or its id empty, [`open`] refuses the result of
     /// [`seal`](Self::seal).
     pub metadata: Metadata,
-    /// The payload of the first invocation. It must not be an envelope; [`open`] never returns one.
+    /// The payload of the event's first invocation. It must not be an envelope itself; [`open`] never returns one.
     pub original_payload: Cow<'a, RawValue>,
 }
 
 impl Envelope<'_> {
-    /// The JSON text to invoke the target with. It contains the payload's bytes unchanged.
+    /// Writes the JSON text with which to invoke the target. It contains the payload's bytes unchanged.
     ///
     /// ```
     /// use comeback_envelope::{Envelope, Metadata, Style};
@@ -140,7 +140,7 @@ impl Envelope<'_> {
         self.parts(&self.metadata_text(), style).concat()
     }
 
-    /// The number of bytes that [`seal`](Self::seal) would write.
+    /// The number of bytes that [`seal`](Self::seal) writes.
     pub fn sealed_len(&self, style: Style) -> usize {
         self.parts(&self.metadata_text(), style).iter().map(|part| part.len()).sum()
     }
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Lambda would write them raw into the record of the next failure, and SQS would refuse the record.
+    /// Otherwise Lambda would write them raw into the record of the next failure, and SQS would refuse the record.
     #[test]
     fn characters_that_sqs_refuses_stay_escaped() {
         let id = "a\u{fffe}\u{ffff}b";

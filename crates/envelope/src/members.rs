@@ -11,16 +11,16 @@ use memchr::memchr2;
 /// One member of an object.
 #[derive(Debug)]
 pub(crate) struct Member<'a> {
-    /// The key as written, with its quotes.
+    /// The member's key as written, with its quotes.
     key: &'a str,
-    /// From the key's opening quote to the value's last byte.
+    /// The bytes from the opening quote of the key to the last byte of the value.
     pub(crate) span: Range<usize>,
     pub(crate) value: &'a str,
 }
 
 impl Member<'_> {
-    /// Returns true if its key is `name`, escaped or not. A key with a lone surrogate cannot be unescaped, and matches
-    /// no name.
+    /// Returns true if the member's key is `name`, escaped or not. A key with a lone surrogate cannot be unescaped, so
+    /// it matches no name.
     pub(crate) fn is(&self, name: &str) -> bool {
         if self.key.contains('\\') {
             return serde_json::from_str::<String>(self.key).is_ok_and(|key| key == name);
@@ -29,12 +29,12 @@ impl Member<'_> {
     }
 }
 
-/// Returns true if a value, without leading white space, is an object.
+/// Returns true if a JSON value, which must not begin with white space, is an object.
 pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// The members of an object, in order. Any other value has none.
+/// The members of a JSON object, in order. Any other value has none.
 pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
     let mut rest = if is_object(value) { 1 } else { value.len() };
     std::iter::from_fn(move || {
@@ -85,7 +85,7 @@ fn end_of_string(text: &str, start: usize) -> usize {
     }
 }
 
-/// The position of the first such byte, from `start` on.
+/// The position of the first byte, from `start` on, for which `is_wanted` returns true.
 fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let rest = text.as_bytes().get(start..)?;
     rest.iter().position(|&byte| is_wanted(byte)).map(|after| start + after)
@@ -95,7 +95,7 @@ fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usiz
 mod tests {
     use super::members;
 
-    /// `tests/round_trip.rs` covers members of any object.
+    /// This test covers the byte ranges; `tests/round_trip.rs` covers the members of any object.
     #[test]
     fn a_span_goes_from_the_key_to_the_value() {
         let text = r#"{ "a" : [1, {"b":2}] , "c\"":"}" }"#;

@@ -1,4 +1,4 @@
-//! The envelope's metadata.
+//! The envelope's metadata, and the style in which it is attached to the payload.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,22 +11,22 @@ use crate::members::{is_object, members};
 pub(crate) const METADATA: &str = "_retry_metadata";
 pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
 
-/// The metadata of a retried event.
+/// The metadata in the envelope of a retried event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Metadata {
     /// The number of the retry that carries the event: 1 on the first re-invocation. A forged envelope may hold any
     /// number from 1 to `u64::MAX`, so guard additions against overflow.
     pub attempt: u64,
-    /// The time of the first failure, in epoch seconds. A forged envelope may hold any `u64`.
+    /// The time of the event's first failure, in epoch seconds. A forged envelope may hold any `u64`.
     pub initial_timestamp: u64,
-    /// The request id of the first invocation, the same on every retry; never empty. Comeback's handler always writes
-    /// it.
+    /// The request id of the first invocation, the same on every retry; never empty. `None` if the envelope has none,
+    /// but Comeback's handler always writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_request_id: Option<String>,
 }
 
 impl Metadata {
-    /// Reads `_retry_metadata`. Unknown keys are ignored.
+    /// Parses the value of `_retry_metadata`. Unknown keys are ignored.
     pub(crate) fn read(raw: &str) -> Result<(Self, Style), Malformed> {
         if !is_object(raw) {
             return Err(Malformed::NotAnObject);
@@ -66,7 +66,7 @@ fn required<'a, T: Deserialize<'a>>(
     serde_json::from_str(value).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
-/// `null` counts as absent, because targets in other languages may write it.
+/// Deserializes an optional value. `null` counts as absent, because targets in other languages may write it.
 fn optional<'a, T: Deserialize<'a>>(
     values: &BTreeMap<&str, &'a str>,
     key: &'static str,
@@ -79,7 +79,7 @@ fn optional<'a, T: Deserialize<'a>>(
     }
 }
 
-/// The place of the metadata beside the payload. [`open`](crate::open) always understands both styles.
+/// Where an envelope has its metadata. [`open`](crate::open) always understands both styles.
 ///
 /// ```
 /// use comeback_envelope::Style;
@@ -90,19 +90,20 @@ fn optional<'a, T: Deserialize<'a>>(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", try_from = "String")]
 pub enum Style {
-    /// `{"_retry_metadata": …, "_original_payload": …}`: any payload, and the target unwraps it.
+    /// The envelope is `{"_retry_metadata": …, "_original_payload": …}`. It works with any payload, and the target
+    /// unwraps it.
     #[default]
     Wrap,
-    /// `_retry_metadata` as an additional key of the payload, for targets that ignore unknown keys. A payload that is
-    /// not an object is wrapped even so.
+    /// The envelope is the payload with the additional key `_retry_metadata`, for targets that ignore unknown keys. A
+    /// payload that is not an object is wrapped instead.
     Inline,
 }
 
 impl Style {
-    /// Every style, in the order of the documentation.
+    /// Both styles, the default first.
     pub const ALL: [Self; 2] = [Self::Wrap, Self::Inline];
 
-    /// `wrap` or `inline`.
+    /// The name of the style: `wrap` or `inline`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wrap => "wrap",
@@ -111,7 +112,7 @@ impl Style {
     }
 }
 
-/// The error for a text that is neither `wrap` nor `inline`. Upper case is refused, too.
+/// The text is not the name of a style: neither `wrap` nor `inline`, in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownStyle;
 
@@ -123,7 +124,7 @@ impl FromStr for Style {
     }
 }
 
-/// serde's own derive would accept `{"inline":null}` as well.
+/// Deserialization accepts only the name; serde's own derive would also accept `{"inline":null}`.
 impl TryFrom<String> for Style {
     type Error = UnknownStyle;
 
@@ -146,21 +147,22 @@ impl fmt::Display for UnknownStyle {
 
 impl std::error::Error for UnknownStyle {}
 
-/// Reasons to refuse an event that has `_retry_metadata`. The retry handler dead-letters it as `malformed_envelope`.
+/// Why an event with a `_retry_metadata` is not a valid envelope. The retry handler dead-letters it as
+/// `malformed_envelope`.
 ///
 /// The message names keys of the envelope and never their values, so it can be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// A key appears more than once.
+    /// This key appears more than once.
     Duplicate(&'static str),
-    /// `_retry_metadata` is not an object.
+    /// The value of `_retry_metadata` is not an object.
     NotAnObject,
-    /// A required key is missing.
+    /// This required key is missing.
     Missing(&'static str),
-    /// A value is not what its key requires.
+    /// The value of a key is not of the kind that the key requires.
     Value {
-        /// The key.
+        /// The key whose value is wrong.
         key: &'static str,
         /// The kind of value that the key requires.
         expected: &'static str,

@@ -1,4 +1,4 @@
-//! Events that open, and their contents; and each malformed envelope, with its exact message.
+//! Tests of `open`: the contents of events that open, and the exact message for each malformed envelope.
 
 use comeback_envelope::{Malformed, open};
 use serde_json::value::RawValue;
@@ -7,7 +7,7 @@ fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).expect("the test gives valid JSON")
 }
 
-/// Payload, attempt and idempotency key of an event in an invocation with request id `now`.
+/// Opens an event. Returns its payload, its attempt, and its idempotency key in an invocation with request id `now`.
 fn opened(event: &str) -> (String, u64, String) {
     let event = raw(event);
     let opened = open(&event).unwrap_or_else(|malformed| panic!("{event}: {malformed}"));
@@ -50,7 +50,7 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// `@` stands for the member in each of its spellings. `round_trip` puts it in any place.
+/// In the cases, `@` stands for the member in each of its spellings. `round_trip` puts the member in any place.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [
@@ -91,12 +91,12 @@ fn refusal(event: &str) -> Malformed {
     }
 }
 
-/// The message for wrap style with this `metadata`.
+/// The message for an envelope in wrap style with this `metadata`.
 fn refused_metadata(metadata: &str) -> String {
     refusal(&format!(r#"{{"_retry_metadata":{metadata},"_original_payload":{{}}}}"#)).to_string()
 }
 
-/// The message for an event. `OK` stands for good metadata, `INLINE` for good metadata of inline style.
+/// The message for this event. In it, `OK` stands for valid metadata, and `INLINE` for valid metadata of inline style.
 fn refused(event: &str) -> String {
     let inline = r#"{"attempt":1,"initial_timestamp":0,"style":"inline"}"#;
     refusal(&event.replace("OK", r#"{"attempt":1,"initial_timestamp":0}"#).replace("INLINE", inline))
@@ -152,7 +152,7 @@ fn each_metadata_refusal_has_its_message() {
     }
 }
 
-/// Integers are read only from the digits of an unsigned integer.
+/// Only the digits of an unsigned integer are accepted as an integer.
 #[test]
 fn each_refused_value_has_its_message() {
     let no_integers = r#"-1 -0 1.0 0.5 1e3 1E400 18446744073709551616 -9223372036854775809 "2" "" null true [1] [] {}

@@ -1,4 +1,4 @@
-//! A payload comes out of its envelope byte for byte, whatever its JSON *text*: everything that a parser would
+//! Tests that a payload comes out of its envelope byte for byte, whatever its JSON text: everything that a parser would
 //! normalise (big integers, `1.0`, `1E400`, duplicate keys, lone surrogates, white space) must survive.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::value::RawValue;
 
-/// Seals and opens `payload`, which must come back unchanged.
+/// Checks that `payload` comes back unchanged after sealing and opening.
 fn assert_round_trip(payload: &str, metadata: &Metadata, style: Style) {
     let payload = raw(payload);
     let envelope =
@@ -57,8 +57,8 @@ proptest! {
         prop_assert_eq!(opened.idempotency_key("r1"), "r1");
     }
 
-    /// Removes the comma after the member, or the one before it if it is the last. White space between the two goes as
-    /// well; white space on the member's other side stays.
+    /// The comma after the member goes too, or the one before it if the member is the last, with the white space
+    /// between the two. White space on the member's other side stays.
     #[test]
     fn inline_member_is_removed_anywhere(
         members in payload_members(),
@@ -184,7 +184,7 @@ fn members(keys: BoxedStrategy<String>, values: BoxedStrategy<String>) -> BoxedS
     vec(member, 0..5).prop_map(with_a_duplicate).boxed()
 }
 
-/// Repeats the first of several members at the end.
+/// Repeats the first member at the end if there are several.
 fn with_a_duplicate(mut members: Vec<String>) -> Vec<String> {
     if members.len() > 3 {
         members.push(members[0].clone());

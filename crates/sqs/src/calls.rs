@@ -1,4 +1,4 @@
-//! The calls to SQS.
+//! The calls to SQS, behind a trait so that tests can replace them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,35 +18,35 @@ use tokio::sync::OnceCell;
 
 use crate::dead_letter::{DeadLetter, Value};
 
-/// Maximum number of entries in a batch call.
+/// Maximum number of entries in a batch call to SQS.
 pub(crate) const MOST_ENTRIES: usize = 10;
-/// Short, because calls are made at the very end of the function's time.
+/// Time limit of one call to SQS. It is short, because calls are made at the very end of the function's time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A message to hide.
+/// A message to hide, and its new visibility timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hiding {
     pub(crate) receipt_handle: String,
     pub(crate) visibility_timeout: Duration,
 }
 
-/// The failure of a call or of one of its entries.
+/// A failed call to SQS, or a failed entry of a batch call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) problem: String,
     pub(crate) remedy: Option<String>,
 }
 
-/// SQS as a consumer uses it.
+/// The part of SQS's API that a consumer uses.
 pub(crate) trait Sqs: Send + Sync {
-    /// Hides at most ten messages. Returns the positions that failed, with the reason.
+    /// Hides at most ten messages. Returns the index and the reason of each that failed.
     fn hide<'a>(
         &'a self,
         queue_url: &'a str,
         messages: &'a [Hiding],
     ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>>;
 
-    /// Deletes at most ten messages, by their receipt handles. Returns the positions that failed, with the reason.
+    /// Deletes at most ten messages, given their receipt handles. Returns the index and the reason of each that failed.
     fn delete<'a>(
         &'a self,
         queue_url: &'a str,
@@ -139,7 +139,7 @@ impl Sqs for Aws {
     }
 }
 
-/// The entries of a batch call that SQS did not confirm. A truncated answer confirms none.
+/// The entries of a batch call that SQS did not confirm, by index, with the reason. A truncated response confirms none.
 fn failed<'a>(
     verb: &str,
     entries: usize,
@@ -179,7 +179,7 @@ fn remedy(code: &str, action: &str) -> Option<String> {
     code.contains("AccessDenied").then(|| format!("allow {needed} in the function's role"))
 }
 
-/// The URL of the queue with this ARN. It only names the queue: the SDK decides where the call goes.
+/// The URL of the queue with this ARN. It only identifies the queue: the SDK decides where to send the call.
 pub(crate) fn queue_url(arn: &str) -> String {
     let parts: Vec<&str> = arn.split(':').collect();
     let [_, partition, _, region, account, name] = parts[..] else { return String::new() };
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// The SDK, with a server that gives this answer to each call. The thread ends with the tests.
+    /// An SDK client whose server answers each call with `answer`. The server's thread ends with the tests.
     fn answering(answer: &'static str) -> Aws {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", server.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! A batch: the records to run, and the outcome of each message.
+//! Runs a batch: decides which records to run, and the outcome of each message.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -25,22 +25,23 @@ use crate::dead_letter::{DeadLetter, Last, redriven};
 use crate::line::Line;
 use crate::policy::{BadOptions, Options, Sent};
 
-/// Lambda's maximum.
+/// Lambda's maximum timeout of a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// The last part of the function's time, in which no record starts; at most a tenth of the time left at the start.
+/// The last part of the function's time, in which no record starts; at most a tenth of the time left when the batch
+/// starts.
 const RESERVE: Duration = Duration::from_secs(5);
-/// A fraction of the reserve, 1/`KEPT_FREE`, is left when the last call to SQS ends. If a call outlasted the function,
-/// Lambda would deliver the whole batch again, including the records that succeeded.
+/// Calls to SQS end when 1/`KEPT_FREE` of the reserve is left. If a call outlasted the function, Lambda would deliver
+/// the whole batch again, including the records that succeeded.
 const KEPT_FREE: u32 = 5;
-/// Digits of a number that SQS states: enough for milliseconds up to the year 2286.
+/// Maximum number of digits in a number that SQS gives: enough for milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
-/// Characters of an event's source to show in an error.
+/// Maximum number of characters of an event's source that an error quotes.
 const SHOWN: usize = 64;
-/// Maximum length of an error's text, in characters.
+/// Maximum length of an error's type or message, in characters.
 const ERROR_CHARACTERS: usize = 8_192;
 const MORE_TIME: &str = "raise the function's timeout, or lower the batch size";
 
-/// The service made by [`consumer()`].
+/// The Lambda function made by [`consumer()`], as a service for the runtime.
 #[derive(Clone)]
 pub struct Consumer<F> {
     shared: Arc<Shared<F>>,
@@ -51,10 +52,10 @@ struct Shared<F> {
     handler: F,
     sqs: Box<dyn Sqs>,
     now: fn() -> Timestamp,
-    /// The time left to the function.
+    /// Returns the time left until the function's timeout.
     time_left: Box<dyn Fn(&Context) -> Duration + Send + Sync>,
     draw: Box<dyn Fn(u64, u64) -> u64 + Send + Sync>,
-    /// Takes each line of the log.
+    /// Receives each line of the log.
     log: Box<dyn Fn(&Line<'_>) + Send + Sync>,
 }
 
@@ -67,7 +68,7 @@ struct Shared<F> {
 ///
 /// # Errors
 ///
-/// All invalid options, if there are any.
+/// Fails with all options that are not valid.
 pub fn consumer<F, Fut, E>(options: Options, handler: F) -> Result<Consumer<F>, BadOptions>
 where
     F: Fn(SqsMessage, Context) -> Fut,
@@ -101,7 +102,8 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// `cargo lambda watch` passes a deadline in 1970. One more than a day away is bogus.
+/// The time until the deadline. `cargo lambda watch` passes a deadline in 1970, so one more than a day away
+/// is replaced by Lambda's maximum timeout.
 fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     let left = deadline.since(now);
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }
@@ -130,11 +132,11 @@ where
     }
 }
 
-/// The records of an event. A record from another source would count as handled.
+/// Parses the records of an event. All must be from SQS: a record from another source would wrongly count as handled.
 ///
 /// # Errors
 ///
-/// The reason why the event is not from SQS.
+/// Fails with the reason if the event is not from SQS.
 fn records(event: Value) -> Result<Vec<SqsMessage>, Diagnostic> {
     let problem = match &event {
         Value::Object(event) => match event.get("Records") {
@@ -155,7 +157,7 @@ fn records(event: Value) -> Result<Vec<SqsMessage>, Diagnostic> {
     })
 }
 
-/// The reason why a record is not from SQS; `None` if it is.
+/// The reason why a record is not from SQS; `None` if it is from SQS.
 fn foreign(record: &Value) -> Option<String> {
     let Value::Object(record) = record else { return Some("a record is not an object".into()) };
     let text = |name: &str| record.get(name).and_then(Value::as_str);
@@ -174,23 +176,24 @@ struct Message {
     record: SqsMessage,
     id: String,
     sent: Sent,
-    /// The FIFO group. On a standard queue, a group does not order messages.
+    /// The message's FIFO group; `None` on a standard queue, where a group does not order messages.
     group: Option<String>,
     end: Mutex<Ending>,
-    /// It was hidden or deleted before the batch ended, so SQS already knows.
+    /// True once the message was hidden or deleted before the batch ended, so that SQS already knows its outcome.
     told: AtomicBool,
 }
 
-/// The outcome of a message.
+/// The outcome of a message in the batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// It did not run, and returns after the queue's own visibility timeout.
+    /// The message's record did not run to its end. It returns after the queue's own visibility timeout.
     Untouched,
-    /// It succeeded, or the dead-letter queue has it.
+    /// The record succeeded, or the dead-letter queue has the message.
     Settled,
-    /// It failed, and returns at this time.
+    /// The record failed, and the message returns at this time.
     Due(Timestamp),
-    /// The message before it in its FIFO group failed, so it is shown again at once.
+    /// An earlier message of the same FIFO group did not succeed, so this one did not run and is made visible again at
+    /// once.
     Blocked,
 }
 
@@ -220,7 +223,7 @@ impl Message {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if it failed and is not hidden yet.
+    /// Returns true if the message has to return at a set time and is not hidden yet.
     fn is_to_be_hidden(&self) -> bool {
         matches!(*self.end(), Ending::Due(_) | Ending::Blocked) && !self.told.load(Ordering::Relaxed)
     }
@@ -235,7 +238,7 @@ struct Batch<'a, F> {
     context: Context,
     queue_arn: String,
     reserve: Duration,
-    /// Time until only the reserve is left.
+    /// The time from the start of the batch until only the reserve is left.
     until_reserve: Duration,
     started: AtomicBool,
 }
@@ -275,9 +278,9 @@ where
         response
     }
 
-    /// Hides or deletes the messages whose outcome is known, when only the reserve is left, so that a timeout costs
-    /// only the records that are still running. Lambda gets no answer before those end, or they would run on in the
-    /// next invocation.
+    /// Hides or deletes the messages whose outcome is known once only the reserve is left, so that a timeout of the
+    /// function affects only the records that are still running. The response waits for those records; otherwise they
+    /// would run on in the next invocation.
     async fn settle_early(&self, messages: &[Message]) {
         // A single record has no others to protect.
         if messages.len() > 1 {
@@ -292,7 +295,7 @@ where
         std::future::pending().await
     }
 
-    /// Runs the records: one after another, or up to `concurrency` at once.
+    /// Runs the records, one after another or up to `concurrency` at once.
     async fn run(&self, messages: &[Message]) {
         if self.shared.options.concurrency == 1 {
             return self.run_in_order(messages).await;
@@ -318,12 +321,12 @@ where
         }
     }
 
-    /// Returns true if a record may start. The first one always does.
+    /// Returns true if there is time to start another record. The first record always starts.
     fn has_time(&self) -> bool {
         !self.started.swap(true, Ordering::Relaxed) || (self.shared.time_left)(&self.context) > self.reserve
     }
 
-    /// The time that a call to SQS may take now; `None` if it must not begin.
+    /// The time that a call to SQS may take now; `None` if it is too late to start one.
     fn time_for_a_call(&self) -> Option<Duration> {
         let left = (self.shared.time_left)(&self.context).saturating_sub(self.reserve / KEPT_FREE);
         (!left.is_zero()).then_some(left)
@@ -351,7 +354,7 @@ where
         self.failed(message, &error).await
     }
 
-    /// Decides the outcome of a message whose function failed, and dead-letters it if it gets no retry.
+    /// Decides the outcome of a message whose record failed, and dead-letters the message if it gets no retry.
     async fn failed(&self, message: &Message, error: &Diagnostic) -> Ending {
         let Shared { options, now, draw, .. } = self.shared;
         let now = now();
@@ -417,7 +420,8 @@ where
         within(time, self.shared.sqs.send(url, dead_letter)).await
     }
 
-    /// Hides the failed messages. Any that cannot be hidden returns after the queue's own timeout.
+    /// Hides the failed messages until they are due. A message that cannot be hidden returns after the queue's own
+    /// visibility timeout.
     async fn hide(&self, messages: &[Message]) {
         let url = queue_url(&self.queue_arn);
         let failed: Vec<&Message> = messages.iter().filter(|message| message.is_to_be_hidden()).collect();
@@ -436,7 +440,7 @@ where
         }
     }
 
-    /// Deletes the messages that succeeded, as the event source mapping would have done.
+    /// Deletes the messages that succeeded, as the event source mapping would have done at the end of the batch.
     async fn delete(&self, messages: &[Message]) {
         let url = queue_url(&self.queue_arn);
         let settled: Vec<&Message> = messages.iter().filter(|message| message.is_to_be_deleted()).collect();
@@ -458,7 +462,7 @@ where
         time
     }
 
-    /// Notes the messages that SQS accepted, and logs those that it refused.
+    /// Marks the messages whose outcome SQS accepted, and logs those that it refused.
     fn told(&self, part: &[&Message], answer: Result<Vec<(usize, String)>, Refused>) {
         let (refused, remedy) = match answer {
             Ok(failed) => (failed, None),
@@ -494,7 +498,7 @@ async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> R
     tokio::time::timeout(time, call).await.unwrap_or_else(late)
 }
 
-/// Messages that must run one after another, by FIFO group.
+/// Groups the messages into lists that must run one after another: one list for each FIFO group.
 fn lanes(messages: &[Message]) -> Vec<Vec<&Message>> {
     let mut lanes: Vec<Vec<&Message>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! The dead-letter of a message, in the same format as the retry handler's.
+//! A consumer's dead-letter, in the same format as the retry handler's.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::policy::{End, Sent};
 /// Maximum size of an SQS message with its attributes, in bytes.
 const MOST_BYTES: usize = 1_048_576;
 const MOST_ATTRIBUTES: usize = 10;
-/// The reasons of a consumer. The retry handler has more.
+/// The reasons for which a consumer dead-letters a message. The retry handler has more.
 const REASONS: [ReasonCode; 3] = [ReasonCode::MaxRetries, ReasonCode::MaxAge, ReasonCode::NonRetryableError];
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
@@ -21,11 +21,11 @@ const ATTRIBUTE_CHARACTERS: usize = 256;
 pub(crate) struct DeadLetter {
     pub(crate) body: String,
     pub(crate) attributes: Vec<Attribute>,
-    /// The message's own group. A standard queue uses it to share fairly among tenants.
+    /// The FIFO group of the failed message. A standard queue uses it to share fairly among tenants.
     pub(crate) group: Option<String>,
-    /// The message's own trace.
+    /// The `AWSTraceHeader` of the failed message.
     pub(crate) trace_header: Option<String>,
-    /// Required on a FIFO queue.
+    /// The deduplication id, which a FIFO queue requires.
     pub(crate) deduplication_id: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
-/// The failure that ends a message.
+/// The failure after which a message is dead-lettered.
 pub(crate) struct Last<'a> {
     pub(crate) error: &'a Diagnostic,
     pub(crate) end: &'a End,
@@ -59,7 +59,7 @@ struct Body<'a> {
     dead_lettered_at: u64,
     origin_request_id: &'a str,
     error: ErrorBody<'a>,
-    /// The message's body, as text, so that it comes back verbatim whatever it contains.
+    /// The body of the failed message, as text, so that it comes back verbatim whatever it contains.
     payload: &'a str,
 }
 
@@ -69,7 +69,7 @@ struct ErrorBody<'a> {
     message: &'a str,
 }
 
-/// Fields that distinguish our dead-letters from other JSON.
+/// The members that distinguish Comeback's dead-letters from other JSON.
 #[derive(Deserialize)]
 struct Redriven {
     reason: String,
@@ -78,7 +78,8 @@ struct Redriven {
     payload: String,
 }
 
-/// The record as originally sent: if one of our dead-letters was moved back to the queue, the body inside it counts.
+/// The record as originally sent. If one of Comeback's dead-letters was moved back to the queue, its body is replaced
+/// by the original body inside it.
 pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
@@ -90,8 +91,8 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
 }
 
 impl DeadLetter {
-    /// The dead-letter of a message. If that is too large, the received body with its reason; if that is too large too,
-    /// the body alone.
+    /// Makes the dead-letter of a message. If that is too large, it is the received body with the reason as an
+    /// attribute; if that is too large too, the received body alone.
     pub(crate) fn of(record: &SqsMessage, sent: Sent, last: &Last<'_>, function_arn: &str) -> Self {
         let Last { error, end, at } = last;
         let payload = redriven(record).body.unwrap_or_default();
@@ -144,12 +145,12 @@ impl DeadLetter {
         fits.unwrap_or(least)
     }
 
-    /// The same dead-letter, for a FIFO queue.
+    /// The same dead-letter, with the group and the deduplication id that a FIFO queue needs.
     pub(crate) fn in_order(self, group: &str, message_id: &str) -> Self {
         Self { group: Some(group.into()), deduplication_id: Some(message_id.into()), ..self }
     }
 
-    /// The size as SQS counts it: the body, and each attribute's name, type and value.
+    /// The dead-letter's size as SQS counts it, in bytes: the body, and each attribute's name, type and value.
     fn size(&self) -> usize {
         let attribute = |it: &Attribute| {
             let value = match &it.value {
@@ -162,7 +163,7 @@ impl DeadLetter {
     }
 }
 
-/// The message's own attributes, up to SQS's maximum of ten in all.
+/// The message attributes of the received message, as many as SQS's maximum of ten leaves room for beside `ours`.
 fn own_attributes(given: &HashMap<String, SqsMessageAttribute>, ours: &[Attribute]) -> Vec<Attribute> {
     let mut own: Vec<Attribute> = given
         .iter()

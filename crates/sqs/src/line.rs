@@ -3,9 +3,9 @@
 use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;
 
-/// A line of the log. It is not the engine's `LogLine`, which has fields that only the handler knows (the event's key,
-/// its first failure, how long it is hidden) and no error message. Fields that both have share their name, type and
-/// meaning.
+/// A line of the consumer's log. It differs from the engine's `LogLine`, which has fields that only the retry handler
+/// knows (the event's key, its first failure, how long it is hidden) and no error message. Fields that both have share
+/// their name, type and meaning.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line<'a> {
     pub(crate) timestamp: Timestamp,
@@ -72,8 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// A line with every field of this action, plus the fields that only the handler's line has, read by the handler's
-    /// reader.
+    /// Checks that the retry handler's reader accepts a line with every field of this action, once the fields that only
+    /// the handler writes (`besides`) are added.
     fn read_by_the_handlers_reader(action: &'static str, change: impl FnOnce(&mut Line<'_>), besides: Value) {
         let now = Timestamp::from_millis(1_795_694_400_145);
         let mut line = Line {

@@ -1,4 +1,4 @@
-//! The options, and the rules: the time when a failed message returns, or the reason why it gets no retry.
+//! The consumer's options, and its rules: when a failed message returns, or why it gets no retry.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,40 +7,44 @@ use comeback_backoff::{Jitter, requested_wait};
 use comeback_engine::{DueBy, ReasonCode, Timestamp, simple_name};
 use lambda_runtime::Diagnostic;
 
-/// 12 hours less 30 s: SQS counts its 12 hours from the receive.
+/// Maximum backoff: 12 hours less 30 s, because SQS counts its 12 hours from the receive.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(43_170);
-/// After the first receive, the time of a receive is unknown: a throttled poller may have held the message for 1,230 s.
+/// Maximum visibility timeout after the first receive. The time of a later receive is unknown: a throttled poller may
+/// have held the message for 1,230 s.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(1_209_600);
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
-/// A FIFO queue delivers nothing of a group while one of its messages is hidden.
+/// Default maximum backoff for a FIFO queue, which delivers nothing of a group while one of its messages is hidden.
 const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
-/// Resolution of the jitter on a requested wait, which adds up to a tenth so that messages do not come back together.
+/// Number of steps in the jitter on a wait that a `RetryAfter` asks for. The jitter adds up to a tenth, so that
+/// messages do not come back together.
 const PARTS: u64 = 1_000_000;
-/// Characters of an ignored wait to show in a log line.
+/// Maximum number of characters of an ignored `RetryAfter` that a log line quotes.
 const SHOWN: usize = 64;
 
-/// Options of a consumer. Durations are whole seconds.
+/// The options of a consumer. Durations are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The ceiling of the first backoff; 1 s to `max_backoff`. It doubles with each receive. 10 s by default.
+    /// The ceiling of the first backoff: 1 s to `max_backoff`, 10 s by default. It doubles with each receive.
     pub base_backoff: Duration,
-    /// The cap of the ceiling; up to 43,170 s. The default is an hour, or a minute for a FIFO queue, whose groups wait
-    /// for their first message.
+    /// The maximum ceiling of a backoff: up to 43,170 s. By default an hour, or a minute for a FIFO queue, in which the
+    /// rest of a group waits for a failed message.
     pub max_backoff: Option<Duration>,
-    /// `Full` by default. `Decorrelated` is refused, because it needs the previous delay.
+    /// The jitter of the backoff: `Full` by default. `Decorrelated` is refused, because it needs the previous delay.
     pub jitter: Jitter,
-    /// The age, counted from sending, at which a message that fails is dead-lettered; 60 s to 14 days, the default.
+    /// The age since sending from which a failed message is dead-lettered: 60 s to 14 days, which is the default.
     pub max_age: Duration,
-    /// The receive on which a message that fails is dead-lettered; 1 to 1,000. By default, only the age matters.
+    /// The number of receives from which a failed message is dead-lettered: 1 to 1,000. `None`, the default, sets no
+    /// limit.
     pub max_receives: Option<u32>,
-    /// The queue for dead-letters. Without it, messages are hidden for `max_backoff` instead, until the queue's redrive
-    /// policy or retention ends them.
+    /// The URL of the dead-letter queue. If it is `None`, messages that get no retry are hidden for `max_backoff`
+    /// instead, until the queue's redrive policy or retention ends them.
     pub dead_letter_queue_url: Option<String>,
-    /// The number of records that run at once; 1 by default. Those of a FIFO group always run one after another.
+    /// The number of records that run at once: 1 by default. The records of one FIFO group always run one after
+    /// another.
     pub concurrency: usize,
 }
 
@@ -58,7 +62,7 @@ impl Default for Options {
     }
 }
 
-/// All that is wrong with the [`Options`].
+/// The consumer's [`Options`] are not valid. The message lists every mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct BadOptions(Vec<String>);
@@ -113,7 +117,7 @@ impl Options {
         self.max_backoff.unwrap_or(default)
     }
 
-    /// The backoff after this receive, in whole seconds.
+    /// Draws the backoff after this receive, in whole seconds.
     pub(crate) fn draw(&self, receives: u32, fifo: bool, draw: Draw<'_>) -> Duration {
         // No overflow for any receive count: the cap is reached after at most 32 doublings.
         let doubled = self.base_backoff.as_secs() << (receives.max(1) - 1).min(32);
@@ -126,7 +130,7 @@ impl Options {
         Duration::from_secs(draw(least, ceiling))
     }
 
-    /// The reason why a failed message gets no retry, whatever its age.
+    /// The reason why a failed message gets no retry, apart from its age; `None` if it may get one.
     fn ends(&self, message: Sent, error_type: &str) -> Option<End> {
         if matches!(simple_name(error_type), "NonRetryable" | "NonRetriable" | "NeverRetry") {
             let detail = format!("{error_type} forbids retries");
@@ -142,7 +146,8 @@ impl Options {
         End { reason: ReasonCode::MaxAge, detail }
     }
 
-    /// The decision on a message whose function failed at `now`, and the reason if its `RetryAfter` is ignored.
+    /// Decides on a message whose record failed at `now`: when it returns, or why it gets no retry. Also returns why
+    /// the error's `RetryAfter` is ignored, if it is.
     pub(crate) fn decide(
         &self,
         message: Sent,
@@ -179,10 +184,10 @@ impl Options {
     }
 }
 
-/// Draws a whole number between two bounds, both included.
+/// A function that draws a whole number between two bounds, both included.
 pub(crate) type Draw<'a> = &'a dyn Fn(u64, u64) -> u64;
 
-/// The facts that SQS states about a message.
+/// What SQS says about a message: when it was sent and received, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) receives: u32,
@@ -192,7 +197,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// The visibility timeout, set at `now`, with which the message returns when due; in whole seconds, at least one.
+    /// The visibility timeout to set at `now` so that the message returns at `due`: in whole seconds, at least one.
     pub(crate) fn hiding(self, due: Timestamp, now: Timestamp) -> Duration {
         let longest = if self.receives > 1 {
             LONGEST_LATER_HIDING
@@ -203,26 +208,26 @@ impl Sent {
     }
 }
 
-/// Rounds up to whole seconds.
+/// Rounds a duration up to whole seconds.
 fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
-/// The time when a message returns, and the rule that set it.
+/// When a message returns, and the rule that set this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {
     pub(crate) due: Timestamp,
     pub(crate) due_by: DueBy,
 }
 
-/// The reason why a message gets no retry.
+/// Why a message gets no retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) reason: ReasonCode,
     pub(crate) detail: String,
 }
 
-/// The wait that a `RetryAfter` asks for, or the reason why it is ignored.
+/// The wait that a `RetryAfter` error asks for, or the reason why it is ignored; `None` for any other error.
 fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, String>> {
     if simple_name(&error.error_type) != "RetryAfter" {
         return None;
@@ -238,7 +243,7 @@ fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, Stri
     Some(Err(format!("{said:?}: {why}")))
 }
 
-/// The region in the host of a queue's URL.
+/// The AWS region in the host name of a queue's URL.
 fn region_of(queue_url: &str) -> Option<&str> {
     let (_, rest) = queue_url.split_once("://")?;
     let host = rest.split('/').next()?;
@@ -314,8 +319,8 @@ mod tests {
         Diagnostic { error_type: error_type.into(), error_message: error_message.into() }
     }
 
-    /// The lines of a file of cases that all implementations share, except those with a lone surrogate, which Rust
-    /// strings cannot hold.
+    /// The lines of a file of cases that all implementations share. Cases with a lone surrogate are left out, because
+    /// Rust strings cannot hold one.
     fn shared_cases(name: &str) -> Vec<serde_json::Value> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/");
         let text = std::fs::read_to_string(format!("{folder}{name}")).unwrap();

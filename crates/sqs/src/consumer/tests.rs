@@ -1,4 +1,4 @@
-//! The cases that all consumers share (`tests/golden/consumer`), and what those do not cover.
+//! Runs the cases that the consumers in all languages share (`tests/golden/consumer`), and some of its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ struct Case {
     hides: Vec<(String, u64)>,
     hiding_calls: Option<usize>,
     response: Vec<String>,
-    /// The log, without its time; `None` if the case does not check it.
+    /// The expected log lines, without their time; `None` if the case does not check them.
     lines: Option<Vec<Value>>,
 }
 
@@ -40,7 +40,7 @@ struct Given {
     sent_ago: u64,
     first_ago: u64,
     group: Option<String>,
-    /// Replaces the attributes that SQS states.
+    /// The attributes that SQS gives the message, in place of the default ones.
     attributes: Option<HashMap<String, String>>,
     body: Option<String>,
     sees: Option<String>,
@@ -52,19 +52,19 @@ struct Given {
 enum Does {
     Succeeds,
     Fails(String, String),
-    /// Other consumers fail the record at run time. In Rust the function would not compile, so an error stands in for
-    /// it.
+    /// The function returns an iterator, which consumers in other languages fail at run time. In Rust it would not
+    /// compile, so an error stands in for it.
     ReturnsAnIterator,
 }
 
-/// Stands in for SQS, time and chance: records the calls, and refuses the ones it is configured to.
+/// Stands in for SQS, the clock and chance: records the calls, and refuses those that the case says.
 #[derive(Clone)]
 struct Fake {
     refuses: Vec<String>,
     never_answers: bool,
-    /// The position of each draw in its range; 0 is the lowest value.
+    /// Where in its range each draw falls, from 0 (the lowest value) to 1.
     draw: f64,
-    /// The function's remaining time at each query, in seconds; the last value repeats.
+    /// The function's remaining time at each query, in seconds. The last value repeats.
     time_left: Vec<f64>,
     calls: Arc<Mutex<Calls>>,
 }
