@@ -19,7 +19,7 @@ fn folded<'l>(lines: impl IntoIterator<Item = &'l LogLine<'static>>) -> Fold {
     fold
 }
 
-/// A line at this second about the message with this number.
+/// A log line, written at this second, about the message with this number.
 fn said(message: usize, second: u64, what: What<'static>) -> LogLine<'static> {
     let mut line = line(what);
     line.timestamp = at(second);
@@ -55,7 +55,7 @@ fn a_message_waits_until_a_line_settles_it() {
     }
 }
 
-/// The event has the same key, but another attempt failed.
+/// Both lines have the same key, but a different attempt of the event failed before each.
 #[test]
 fn each_failure_is_its_own_message() {
     let changed = |change: fn(&mut LoggedEvent<'static>)| {
@@ -124,7 +124,7 @@ fn settled_messages_take_little_room() {
     assert!(size_of::<WaitingMessage>() <= 80, "{}", size_of::<WaitingMessage>());
 }
 
-/// The state of a message, judged by all its lines at once.
+/// The expected state of a message: all its lines are judged at once, not one after another as the fold does.
 fn judged(lines: &[LogLine<'static>], message: usize) -> Option<Result<WaitsFor, ()>> {
     let id = format!("r-{message}");
     let about = lines.iter().filter(|line| {
@@ -148,7 +148,7 @@ fn state(fold: &Fold, message: usize) -> Option<Result<WaitsFor, ()>> {
 
 const MESSAGES: usize = 4;
 
-/// Lines about a few messages, no two at the same time.
+/// Log lines about a few messages, in any order, no two at the same time.
 fn some_lines() -> impl Strategy<Value = Vec<LogLine<'static>>> {
     let line = (0..MESSAGES, any::<Index>(), any::<Index>(), 0..5_000u64);
     prop::collection::vec(line, 0..40).prop_map(|lines| {

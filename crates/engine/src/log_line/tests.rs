@@ -9,7 +9,7 @@ use crate::dead_letter::Reason;
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 const DUE: Timestamp = Timestamp::from_secs(1_700_000_004);
 
-/// An event with every field, so that a new one has to be added here.
+/// A logged event with a value in every field. A new field has to be added here to compile.
 pub(crate) fn event() -> LoggedEvent<'static> {
     LoggedEvent {
         key: "r-0".into(),
@@ -24,7 +24,7 @@ pub(crate) fn event() -> LoggedEvent<'static> {
     }
 }
 
-/// Each outcome, with every field.
+/// Every kind of outcome, with a value in every field.
 pub(crate) fn happenings() -> [What<'static>; 5] {
     let early = || {
         let asked_by = Some("ops".into());
@@ -301,7 +301,8 @@ fn a_forged_text_cannot_make_a_line_long() {
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-happens-to.md");
 
-/// The names in the first column of a table in the page's section on the log.
+/// The names in the first column of a table in docs/what-happens-to.md, section "The log". `head` is the table's
+/// header.
 fn documented(head: &str) -> BTreeSet<String> {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let (_, log) = page.split_once("\n## The log\n").unwrap();

@@ -24,7 +24,7 @@ pub(crate) fn pause(target: &str, from: u64, until: Option<u64>) -> Pause {
     }
 }
 
-/// Pauses of a few targets within a few seconds, so that they overlap.
+/// Any pause of a few targets, within so few seconds that pauses overlap.
 fn any_pause() -> impl Strategy<Value = Pause> {
     let words = || prop::option::of("[ -~é]{0,12}");
     let times = (0..40u64, prop::option::of(0..20u64), 0..=LONGEST_SPREAD.as_secs());
@@ -42,7 +42,7 @@ fn any_pauses() -> impl Strategy<Value = Pauses> {
     prop::collection::vec(any_pause(), 0..12).prop_map(|all| pauses(&all))
 }
 
-/// True for each second in which a function is paused.
+/// For each second, whether the function is paused in it.
 fn moments(pauses: &Pauses, function_arn: &str) -> Vec<bool> {
     let is_paused = |second| pauses.of_function(function_arn).any(|pause| pause.is_active(at(second)));
     (0..80).map(is_paused).collect()
@@ -77,7 +77,7 @@ fn refused(text: &str) -> String {
     Pauses::read(text).unwrap_err().to_string()
 }
 
-/// A document with one pause, in which `from` is replaced.
+/// A document with one pause, in whose text `from` is replaced by `to`.
 fn with(from: &str, to: &str) -> String {
     let text = r#"{"v":1,"pauses":[{"target":"*","from":10,"until":20,"spread":5}]}"#;
     assert!(text.contains(from), "{from} is not in {text}");
@@ -228,7 +228,7 @@ fn ended_pauses_leave_a_document_that_is_too_long() {
     assert_eq!(Pauses::read(&unknown).unwrap().fitted(at(0)).map_err(|it| it.bytes), Err(6_029));
 }
 
-/// 200 ended pauses of one function, and one of another that is open.
+/// The document has 200 ended pauses of one function, and an open pause of another.
 #[test]
 fn pauses_that_ended_first_leave_first() {
     let ended: Vec<Pause> = (0..200).map(|n| pause(PAYMENTS, n * 6_000, Some(n * 6_000 + 3_600))).collect();
@@ -264,7 +264,7 @@ fn pauses_that_ended_first_leave_first() {
 }
 
 proptest! {
-    /// As long as no pause ended over 14 days ago.
+    /// This holds as long as no pause ended over 14 days ago.
     #[test]
     fn tidying_changes_no_paused_second(pauses in any_pauses(), now in 0..70u64) {
         let tidied = pauses.tidied(at(now));
@@ -295,7 +295,7 @@ fn an_edit_keeps_unknown_members() {
     assert_eq!(Pauses::read(&withdrawn).unwrap().cancels().count(), 1);
 }
 
-/// A request without a readable end leaves after 25 hours.
+/// A request whose end cannot be read leaves after 25 hours.
 #[test]
 fn requests_leave_the_document_at_their_end() {
     let document =

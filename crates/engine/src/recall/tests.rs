@@ -5,7 +5,7 @@ use crate::log_fold::LogFold;
 use crate::log_line::{LogLine, What};
 
 const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The moment of the request. Handlers notice it within 37.5 s.
+/// The moment of the request, in seconds. Handlers notice the request within 37.5 s.
 const AT: u64 = 100_000;
 
 fn at(second: u64) -> Timestamp {
@@ -17,7 +17,8 @@ fn policies() -> Policies {
     Policies::from_variables(|name| variables.iter().find(|it| it.0 == name).map(|it| it.1.into())).unwrap()
 }
 
-/// A document with these pauses and requests, each for every function.
+/// A document with these pauses (from, until, spread) and requests (at, within), in seconds. Each is for every
+/// function.
 fn document(pauses: &[(u64, Option<u64>, u64)], requests: &[(u64, u64)]) -> Pauses {
     let until = |until: &Option<u64>| until.map_or_else(|| "null".to_owned(), |until| until.to_string());
     let pauses = pauses.iter().map(|(from, end, spread)| {
@@ -36,7 +37,7 @@ fn line(second: u64, what: What<'static>) -> LogLine<'static> {
     line
 }
 
-/// A message that is hidden from this second on for an hour, when it is due.
+/// The log line of a message that is hidden from this second on for an hour, until it is due.
 fn backs_off(second: u64) -> LogLine<'static> {
     defers(second, DueBy::Policy)
 }
@@ -53,8 +54,8 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
     line(second, What::Keep { cause, delay: Some(3_600), not_before: None, reason: None, failure: None })
 }
 
-/// Seconds from [`AT`] until the message of these lines is due, recalled for the last request, or else for the last pause, a
-/// minute after that.
+/// Recalls the message of these log lines for the last retry request, or else for the last pause, a minute after that.
+/// Returns the seconds from [`AT`] until the message is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
     lines.iter().for_each(|line| fold.take(line));
@@ -116,7 +117,8 @@ fn a_message_that_a_request_leaves_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
-/// Recalls the message of this line for the only entry of this list. `more` are further members of the entry.
+/// Recalls the message of this log line for the only entry of the list named `list`. `more` are further members of the
+/// entry.
 fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
     let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
     let pauses = if list == "cancels" { pause } else { String::new() };

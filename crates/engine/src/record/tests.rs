@@ -5,7 +5,7 @@ use super::*;
 const WRITTEN: &str = r#"{"message_id":"m-0","sent":1000,"first_receive":2000,"receives":3,"moves":1}"#;
 const SENT: Timestamp = Timestamp::from_millis(9_000_000);
 
-/// A copy on its first receive.
+/// A copy of a moved message, on its first receive.
 fn copy() -> Record {
     Record {
         message_id: "m-1".into(),
@@ -38,7 +38,7 @@ fn a_copy_is_restored_to_its_original() {
     );
 }
 
-/// Messages with this text may be in flight when the handler is updated.
+/// Messages with this attribute may be in flight while the handler is updated.
 #[test]
 fn format_of_the_attribute_is_fixed() {
     let record = Record { receive_count: 3, sent: Timestamp::from_millis(1_000), ..copy() };
@@ -118,7 +118,7 @@ fn a_later_version_may_add_members() {
 }
 
 prop_compose! {
-    /// A copy of a message, as SQS delivers it.
+    /// Any copy of a moved message, as SQS delivers it.
     fn moved_record()(
         message_id in "[!-~]{1,100}",
         times in prop::array::uniform3(0..=9_000_000u64),

@@ -1,4 +1,5 @@
-//! A stand-in for the AWS account, which records the handler's calls and fails as planned; and an executor that cannot hang.
+//! A stand-in for the AWS account, which records the handler's calls and fails as planned; and an executor for its
+//! futures that cannot hang.
 
 pub(crate) mod queue;
 
@@ -14,7 +15,7 @@ use comeback_engine::{
     TraceHeader, VisibilityChange,
 };
 
-/// The planned behaviour of a batch call.
+/// The planned result of a batch call to SQS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Batch {
     Works,
@@ -22,18 +23,18 @@ pub(crate) enum Batch {
     FailsFor(usize),
     AnswersOnly(usize),
     AnswersTooMuch,
-    /// Works, but its answer is lost.
+    /// SQS does what was asked, but its answer is lost.
     AnswerLost,
     Panics,
     PanicsBeforeItsFuture,
 }
 
-/// The planned behaviour of an invoke.
+/// The planned result of an `Invoke`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Invoke {
     Works,
     Later,
-    /// Works, but its answer is lost.
+    /// Lambda accepts the event, but its answer is lost.
     AnswerLost,
     NotFound,
     TooLarge,
@@ -42,12 +43,12 @@ pub(crate) enum Invoke {
     PanicsBeforeItsFuture,
 }
 
-/// A call that was started.
+/// A call that the handler started, with what it was about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Receipt handles and seconds.
+    /// Messages to hide: receipt handles and seconds.
     Hide(Vec<(String, u64)>),
-    /// Function and payload.
+    /// A re-invocation: the function and the payload.
     Invoke(String, String),
     Send(Vec<DeadLetter>),
     SendAgain(Vec<Copy>),
@@ -55,51 +56,51 @@ pub(crate) enum Call {
     ReadPauses,
 }
 
-/// A message that was sent again.
+/// A copy of a message that was sent to the retry queue again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
-    /// The id of the message that it replaces.
+    /// The id of the message that the copy replaces.
     pub(crate) message_id: String,
     pub(crate) body: String,
     pub(crate) attribute: String,
     pub(crate) delay: u64,
     pub(crate) trace_header: Option<String>,
-    /// The sender's attributes.
+    /// The message attributes that the original's sender added.
     pub(crate) attributes: Vec<Attribute>,
 }
 
-/// The account. Each box gives the behaviour of the next call.
+/// The stand-in account. Each boxed function returns the planned result of the next call of its kind.
 pub(crate) struct World<'w> {
     pub(crate) hide: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
     pub(crate) send: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) send_again: Box<dyn Fn() -> Batch + 'w>,
-    /// The number of messages in flight, and when they were counted; `None` if the count fails.
+    /// Returns the number of messages in flight and when they were counted; `None` if the count fails.
     pub(crate) count: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
-    /// The parameter's text, or the failure to read it.
+    /// Returns the text of the parameter that holds the pauses, or the failure to read it.
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
-    /// Receipt handles and seconds that the queue accepted.
+    /// The messages that SQS hid: receipt handles and seconds.
     pub(crate) hidden: RefCell<Vec<(String, u64)>>,
-    /// Payloads that a target accepted.
+    /// The payloads that Lambda accepted for a target.
     pub(crate) invoked: RefCell<Vec<String>>,
-    /// The trace of each invoke that was started.
+    /// The trace header of each `Invoke` that was started, if it had one.
     pub(crate) traces: RefCell<Vec<Option<String>>>,
-    /// The dead-letters that their queue accepted.
+    /// The dead-letters that the dead-letter queue accepted.
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
     /// The copies that the retry queue accepted.
     pub(crate) copies: RefCell<Vec<Copy>>,
-    /// The number of times that an invoke is pending.
+    /// The number of polls for which an `Invoke` stays pending.
     pub(crate) invoke_steps: usize,
-    /// Invokes, reads of the pauses and counts under way.
+    /// The number of invokes, reads of the pauses and counts that are under way now.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
-    /// For each call that was given the deadline: true if it had passed once the call was started.
+    /// For each call that was given the deadline, whether the deadline had passed once the call was started.
     pub(crate) passed: RefCell<Vec<bool>>,
     pub(crate) batches: Batches,
 }
 
-/// The batches handled so far, kept because their reports borrow from them.
+/// The batches that were handled so far, kept because their reports borrow from them.
 #[derive(Default)]
 pub(crate) struct Batches(OnceCell<Box<(BatchEvent, Batches)>>);
 
@@ -139,12 +140,12 @@ impl Default for World<'_> {
 }
 
 impl World<'_> {
-    /// Handles a batch in a new environment.
+    /// Handles a batch in a new environment, without a deadline.
     pub(crate) fn handle(&self, records: &[Record], policy: &Policy, now: Timestamp) -> BatchReport<'_> {
         self.handle_until(records, policy, now, usize::MAX)
     }
 
-    /// Handles a batch in a new environment. The deadline has passed once `calls` calls were started.
+    /// Handles a batch in a new environment, whose deadline passes once `calls` calls were started.
     pub(crate) fn handle_until(
         &self,
         records: &[Record],
@@ -178,7 +179,7 @@ impl World<'_> {
         behaviour
     }
 
-    /// Keeps the accepted entries in `queue`, and answers as planned.
+    /// Performs a batch call as planned, and keeps the accepted entries in `queue`.
     async fn answer_batch<E>(
         &self,
         behaviour: Batch,
@@ -193,7 +194,7 @@ impl World<'_> {
         answers
     }
 
-    /// Waits for the answer, with one more call in flight.
+    /// Stays pending for this many polls. Meanwhile one more call is in flight.
     async fn answer_comes(&self, steps: usize) {
         self.in_flight.update(|count| count + 1);
         self.most_in_flight.update(|most| most.max(self.in_flight.get()));
@@ -304,7 +305,7 @@ impl Copy {
         }
     }
 
-    /// The copy as SQS delivers it.
+    /// The copy as SQS delivers it after it was sent at `sent`.
     pub(crate) fn received(&self, sent: Timestamp) -> Record {
         let mut record = Record {
             message_id: format!("copy of {}", self.message_id),
@@ -322,7 +323,7 @@ impl Copy {
     }
 }
 
-/// An environment with room for `left` messages, counted long ago.
+/// An environment that has room for `left` messages and last counted long ago.
 pub(crate) fn with_room(policy: &Policy, left: u64) -> Environment {
     const COUNTED: Timestamp = Timestamp::from_secs(0);
     let mut environment = Environment::new(Policies::from(policy.clone()));
@@ -356,12 +357,12 @@ fn panic_if(condition: bool) {
     }
 }
 
-/// A panic that prints nothing.
+/// Panics without printing anything.
 fn quiet_panic() -> ! {
     resume_unwind(Box::new("planned"))
 }
 
-/// A future that is pending once.
+/// A future that is pending once, then ready.
 async fn step() {
     let mut stepped = false;
     poll_fn(|context| {
@@ -371,7 +372,7 @@ async fn step() {
     .await;
 }
 
-/// Runs a future of [`step`]s. It ends after a few polls, or never.
+/// Runs a future that waits only in [`step`]. Fails if the future does not end after a few polls.
 pub(crate) fn run<O>(future: impl Future<Output = O>) -> O {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

@@ -1,5 +1,6 @@
-//! The calls of a batch: grouped, in order, concurrent, one for each message. And the messages that are kept, hidden or
-//! dead-lettered when calls fail or must not start, or while no function may be re-invoked.
+//! Tests of a batch's calls: they are grouped, in order, concurrent, and at most one for each message. Also of the
+//! messages that are kept, hidden or dead-lettered when calls fail or must not start, or while no function may be
+//! re-invoked.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -53,7 +54,7 @@ fn due_messages_are_invoked_concurrently() {
     assert_eq!(made.len(), 10, "each has the request id that its invoke was answered with");
 }
 
-/// The batch has a message that waits and one that is due.
+/// The batch has one message that waits and one that is due.
 #[test]
 fn the_first_call_guards_invokes() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
@@ -79,7 +80,7 @@ fn the_first_call_guards_invokes() {
     assert_eq!(report.unguarded, None);
 }
 
-/// Asserts that 2,000 times spread evenly from `least` seconds to an hour more.
+/// Checks that 2,000 times are spread evenly from `least` seconds to an hour later.
 fn assert_even_over_an_hour(times: &[u64], least: u64) {
     assert!(times.iter().all(|secs| (least..=least + 3_600).contains(secs)));
     let quarters =
@@ -129,7 +130,8 @@ fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
     }
 }
 
-/// The first call to hide fails and the second works: the message waits in the queue, although no room is left.
+/// The first call to hide the message fails and the second works, so the message waits in the queue although no room is
+/// left.
 #[test]
 fn an_unguarded_move_is_hidden_for_its_wait() {
     let failures = Cell::new(1);
@@ -144,7 +146,8 @@ fn an_unguarded_move_is_hidden_for_its_wait() {
     assert_eq!((kept(&report).len(), report.moves.made), (1, 0));
 }
 
-/// Two messages could not be hidden before their retries, which are throttled. They take the room, so the third is moved.
+/// Two messages could not be hidden before their re-invocations, which are throttled. They take the room, so the third
+/// is moved.
 #[test]
 fn messages_whose_guard_failed_take_the_room_first() {
     let failures = Cell::new(1);
@@ -204,7 +207,7 @@ fn a_reinvocation_continues_the_trace() {
     assert_eq!(traces.collect::<Vec<_>>(), [Some(root), None, None]);
 }
 
-/// Three of each kind: a batch that costs one visibility call, three invokes and one call of dead-letters.
+/// Three messages of each kind: together they need one call to hide, three invokes and one call to send dead-letters.
 fn mixed() -> Vec<Record> {
     let mut records = [garbage(3), due(3), first_receives(3)].concat();
     for (n, record) in records.iter_mut().enumerate() {
@@ -288,7 +291,7 @@ fn an_invoke_that_may_work_later_is_kept_and_hidden() {
     }
 }
 
-/// The visibility timeout after an invoke at `now` that was not answered, in seconds.
+/// The visibility timeout of a message, in seconds, after its `Invoke` at `now` was not answered.
 fn hidden_unanswered(record: Record, policy: &Policy, now: Timestamp) -> u64 {
     let world = World { invoke: Box::new(|| Invoke::AnswerLost), ..World::default() };
     let records = [record];
@@ -400,7 +403,7 @@ fn a_dead_letter_that_could_not_be_sent_is_kept_and_hidden() {
     }
 }
 
-/// The visibility timeout of a message if its dead-letter cannot be sent, in seconds.
+/// The visibility timeout of a message, in seconds, if its dead-letter cannot be sent.
 fn hidden(message_id: &str, receive_count: u32) -> u64 {
     let world = World { send: Box::new(|| Batch::Fails), ..World::default() };
     let record = Record { message_id: message_id.into(), receive_count, ..record("garbage") };
@@ -428,12 +431,12 @@ proptest! {
     }
 }
 
-/// The policy of a handler to which nothing is attached yet.
+/// The policy of a handler to which no function is attached yet.
 fn nothing_attached() -> Policy {
     policy(|settings| settings.target_functions.clear())
 }
 
-/// The visibility timeout of a message while nothing is attached, in seconds.
+/// The visibility timeout of a message, in seconds, while no function is attached.
 fn kept_hidden(record: Record) -> u64 {
     let world = World::default();
     let report = world.handle(std::slice::from_ref(&record), &nothing_attached(), NOW);
@@ -453,7 +456,7 @@ fn without_targets_every_message_is_kept() {
     }
 }
 
-/// The dead-letter queue needs no target, and SQS would delete the message soon.
+/// A dead-letter can be sent although no function is attached, and SQS would delete the message soon.
 #[test]
 fn without_targets_messages_are_dead_lettered_in_time() {
     let world = World::default();

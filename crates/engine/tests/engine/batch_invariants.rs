@@ -9,7 +9,7 @@ use proptest::sample::select;
 use crate::account::{Batch, Call, Invoke, World, failure, with_room};
 use crate::support::*;
 
-/// A message of a kind. Its body contains its id, to be found wherever the message ends.
+/// A message of one of several kinds. Its body contains its id, so that the message is found wherever it ends.
 fn message(id: usize, kind: usize) -> Record {
     let payload = format!(r#"{{"id":"<m-{id}>"}}"#);
     let (receive_count, body) = match kind {
@@ -70,7 +70,7 @@ fn invoke_plan() -> impl Strategy<Value = Vec<Invoke>> {
     vec(prop_oneof![1 => Just(Invoke::Works), 1 => any], 1..30)
 }
 
-/// The answer to reading the parameter, if the handler has one.
+/// Any planned result of reading the pauses; `None` if the handler has no `PAUSES`.
 fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFailure>>> {
     let open =
         |target| format!(r#"{{"v":1,"pauses":[{{"target":"{target}","from":1,"until":null,"spread":9}}]}}"#);
@@ -78,19 +78,19 @@ fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFail
     proptest::option::of(select(answers))
 }
 
-/// Repeats the entries of a plan, one for each call.
+/// A function that returns the entries of a plan, one for each call, over and over.
 fn follow<B: Copy>(plan: Vec<B>) -> impl Fn() -> B {
     let calls = Cell::new(0);
     move || plan[calls.replace(calls.get() + 1) % plan.len()]
 }
 
-/// The id in a text, written there as `<id>`.
+/// The message id that a text contains as `<id>`.
 fn id_in(text: &str) -> String {
     let start = text.find('<').expect("an id") + 1;
     text[start..start + text[start..].find('>').expect("its end")].to_owned()
 }
 
-/// The messages that may leave the queue by a call.
+/// The ids of the messages that may leave the retry queue by this call.
 fn ids_of(call: &Call) -> Vec<String> {
     match call {
         Call::Invoke(_, payload) => vec![id_in(payload)],
@@ -99,7 +99,7 @@ fn ids_of(call: &Call) -> Vec<String> {
     }
 }
 
-/// Calls that work, fail, or work and are not answered.
+/// Any plan of batch calls that work, fail, or work without an answer.
 fn unanswered_batch_plan() -> impl Strategy<Value = Vec<Batch>> {
     let any = select(vec![Batch::Fails, Batch::FailsFor(0), Batch::AnswersOnly(2), Batch::AnswerLost]);
     vec(prop_oneof![2 => Just(Batch::Works), 1 => any], 1..8)
@@ -120,7 +120,7 @@ fn rule(backoff: u64) -> Policy {
     })
 }
 
-/// The ids as a set. Fails if one appears twice.
+/// Collects ids into a set. Panics if an id appears twice.
 fn set(ids: Vec<String>) -> HashSet<String> {
     let count = ids.len();
     let set: HashSet<String> = ids.into_iter().collect();
@@ -224,8 +224,8 @@ proptest! {
         }
     }
 
-    /// A line has a handle only if its message is hidden as the line says and no copy of its event is on its way. Each line about
-    /// a message that only waits for its backoff, for over two minutes, has one.
+    /// A log line has a receipt handle only if its message is hidden as the line says and no copy of its event is on
+    /// its way. Every line about a message that only waits for its backoff, for over two minutes, has a handle.
     #[test]
     fn only_recallable_messages_have_a_handle(
         records in batch(),

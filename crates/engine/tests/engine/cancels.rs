@@ -1,4 +1,4 @@
-//! Cancels by an operator: the events that they reach, and the rules that come before them.
+//! Tests of cancels by an operator: the events that they apply to, and the rules that come before them.
 
 use comeback_engine::{Action, Pauses, Policies, Policy, Record, Timestamp, decide};
 
@@ -20,7 +20,7 @@ fn waits() -> Policy {
     })
 }
 
-/// A cancel an hour after [`T0`], with these further members.
+/// The JSON of a cancel made an hour after [`T0`], with `more` as further members.
 fn cancel(more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{}{more}}}"#, T0.as_secs() + HOUR)
 }
@@ -34,7 +34,8 @@ fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp)
     decide(record, &Policies::from(policy.clone()), pauses, now)
 }
 
-/// Returns true if a message is dead-lettered as cancelled, half a minute after the request.
+/// Returns true if the handler dead-letters a message as cancelled, half a minute after a cancel with the members
+/// `more`.
 fn is_cancelled(record: &Record, more: &str) -> bool {
     match seen(&act(record, &waits(), &with(&[cancel(more)], ""), at(HOUR + 30))) {
         Seen::DeadLetter(reason) => {
@@ -46,7 +47,7 @@ fn is_cancelled(record: &Record, more: &str) -> bool {
     }
 }
 
-/// A message received again, whose event failed at this second.
+/// A message on its second receive, whose event failed at this second.
 fn failed(second: u64) -> Record {
     Record { sent: at(second), first_receive: at(second + 1), ..received_again(body("7")) }
 }

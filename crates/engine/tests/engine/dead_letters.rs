@@ -1,4 +1,4 @@
-//! The dead-letter on the wire, read back, and redriven.
+//! Tests of dead-letters: their format, reading them back, and redriving them.
 
 use comeback_engine::{
     Action, Attribute, DeadLetter, DeadLetterKind, FailedEvent, MOVED_ATTRIBUTE, Pauses, Policies, Policy,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::account::World;
 use crate::support::*;
 
-/// The dead-letter of a message.
+/// The dead-letter of a message under this policy.
 fn dead_letter_under(record: Record, policy: &Policy) -> DeadLetter {
     let world = World::default();
     world.handle(&[record], policy, NOW);
@@ -21,7 +21,7 @@ fn string(name: &'static str, value: &str) -> Attribute {
     Attribute { name: name.into(), data_type: "String".into(), value: value.into() }
 }
 
-/// The dead-letter of a message under a policy without retries.
+/// The dead-letter of a message with this body, under a policy without retries.
 fn dead_letter(body: impl Into<String>) -> DeadLetter {
     dead_letter_under(record(body), &policy(|settings| settings.max_retries = 0))
 }
@@ -153,7 +153,7 @@ fn unparsed_messages_keep_their_attributes() {
     assert_eq!(attribute(&dead_letter_under(understood, &without_retries()), "RequestID"), None);
 }
 
-/// A body of `bytes` bytes that is dead-lettered verbatim.
+/// A body of this many bytes that is not an invocation record, so it is dead-lettered verbatim.
 fn garbage(bytes: usize) -> String {
     "x".repeat(bytes)
 }
@@ -208,7 +208,7 @@ fn a_dead_letter_that_outgrows_a_message_is_the_received_body() {
     assert_eq!((full.body.len(), full.attributes.len()), (SQS_MESSAGE_BYTES, 0));
 }
 
-/// The dead-letter of a message, as the dead-letter queue holds it.
+/// Dead-letters a message. Returns it as the dead-letter queue holds it, with its attributes.
 fn dead_lettered(received: Record, policy: &Policy) -> (Record, Vec<Attribute>) {
     let DeadLetter { body, attributes } = dead_letter_under(received, policy);
     (Record { message_id: "letter-1".into(), sent: NOW, ..record(body) }, attributes)
@@ -260,7 +260,7 @@ fn an_unparsed_body_has_its_reason() {
     assert_eq!(dead_letter.redriven(None).unwrap_err().code, ReasonCode::MalformedRecord);
 }
 
-/// A body like that of an old dead-letter, with an envelope that the handler could not read.
+/// A body in the form of an old dead-letter, which contains an envelope that the handler cannot read.
 const CLAIM: &str = r#"{"reason":"max_age","detail":"long ago","function_arn":"f","dead_lettered_at":9,"origin_request_id":"r-9","payload":{"_retry_metadata":1}}"#;
 
 #[test]
@@ -397,7 +397,8 @@ fn a_moved_record_keeps_its_originals_key() {
 }
 
 proptest! {
-    /// Whatever its body is, a dead-letter can be redriven if and only if the handler can read an event from it.
+    /// Any message can be redriven from the dead-letter queue if and only if the handler can read an event from its
+    /// body.
     #[test]
     fn any_body_is_read(body in "\\PC{0,40}", reason in "max_age|because|") {
         let record = record(body);

@@ -1,5 +1,5 @@
-//! The rules: a case for each reason, the limits to the millisecond or byte, the order of the rules, and due times. Jitter
-//! spreads messages evenly, and draws the same each time.
+//! Tests of the rules: a case for each reason, the limits to the millisecond or byte, the order of the rules, and due
+//! times. Jitter spreads messages evenly, and a repeated decision draws the same delay.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -131,7 +131,8 @@ fn max_age_before_the_message_is_too_old_for_the_queue() {
     );
 }
 
-/// Bytes of the next failure's record apart from the payload: this record, the envelope around the payload, and 64 KiB.
+/// The size of the next failure's record apart from the payload, in bytes: this record, the envelope around the
+/// payload, and 64 KiB.
 fn bytes_beside(envelope: &str) -> usize {
     body("").len() + envelope.len() + 64 * 1_024
 }
@@ -181,7 +182,7 @@ fn payload_too_large_counts_the_new_envelope() {
     }
 }
 
-/// Each case breaks one more rule, starting with the last; the first rule that is broken gives the reason.
+/// Each case breaks one more rule, starting with the last rule. The first rule that is broken gives the reason.
 #[test]
 fn the_first_rule_that_applies_decides() {
     let policy = policy(|settings| {
@@ -206,7 +207,7 @@ fn the_first_rule_that_applies_decides() {
     }
 }
 
-/// A policy in which every delay takes `seconds` seconds.
+/// A policy in which every delay is `seconds` seconds.
 fn waits(max_age: u64, seconds: u64) -> Policy {
     policy(|settings| (settings.base_backoff, settings.max_age) = (seconds, max_age))
 }
@@ -345,7 +346,7 @@ proptest! {
         }
     }
 
-    /// A message that comes back exactly when its deferral ends is due, so a backoff costs one deferral.
+    /// A message that comes back exactly when its deferral ends is due, so a backoff needs only one deferral.
     #[test]
     fn a_backoff_is_served_in_one_deferral(
         id in "[a-z0-9-]{1,12}",
@@ -377,7 +378,7 @@ proptest! {
     }
 }
 
-/// The delay drawn for a message of the event `origin` before its retry `n`.
+/// The delay that is drawn for a message of the event with key `origin` before its retry `n`.
 fn drawn(policy: &Policy, message_id: &str, origin: &str, n: u64) -> u64 {
     let body = match n {
         1 => replaced(&body("7"), "r-1", origin),
@@ -397,7 +398,8 @@ fn jittered(jitter: Jitter) -> Policy {
     })
 }
 
-/// Asserts that draws are uniform over {low … high}: every value occurs, none outside, the mean within 4 standard errors.
+/// Checks that draws are uniform over {low … high}: every value occurs, none lies outside, and the mean is within 4
+/// standard errors.
 fn assert_uniform(draws: &[u64], low: u64, high: u64) {
     let distinct: HashSet<u64> = draws.iter().copied().collect();
     assert_eq!(distinct, (low..=high).collect());
@@ -432,7 +434,8 @@ fn decorrelated_jitter_is_drawn_by_the_event() {
     assert_ne!(chain("m-1", "e-1"), chain("m-1", "e-2"));
 }
 
-/// These seeds gave the due times of events in flight. An update with another hash or generator would change them.
+/// These seeds gave the due times of events in flight. An update with another hash or generator would change their due
+/// times.
 #[test]
 fn draws_are_pinned() {
     let draws = |jitter| [1, 8, 17, 30].map(|n| drawn(&jittered(jitter), "m-1", "r-1", n));

@@ -5,10 +5,10 @@ use comeback_engine::{Directive, FailedEvent, Policy, Record, Timestamp};
 use crate::support::*;
 
 const DAY: u64 = 86_400;
-/// The time of the failure in the record of [`body`].
+/// When the event failed, according to the record of [`body`].
 const FAILED_AT: Timestamp = Timestamp::from_millis(T0.as_millis() + 145);
 
-/// A first receive of an event that failed with this error.
+/// A message on its first receive, whose event failed with this error.
 fn failed_with(error_type: &str, message: &str) -> Record {
     let message = serde_json::to_string(message).expect("text is JSON");
     record(replaced(&replaced(&body("7"), "Timeout", error_type), r#""too slow""#, &message))
@@ -22,7 +22,7 @@ fn again(record: Record) -> Record {
     Record { receive_count: 2, ..record }
 }
 
-/// A policy with backoffs of 8 s and a `MAX_AGE` of `days` days.
+/// A policy with backoffs of 8 s and a `MAX_AGE` of this many days.
 fn days(days: u64) -> Policy {
     policy(|settings| (settings.base_backoff, settings.max_backoff, settings.max_age) = (8, 8, days * DAY))
 }
@@ -147,7 +147,7 @@ fn an_unreadable_wait_leaves_the_backoff() {
     assert_eq!(said(&record(without), &days(1)), Some(ignored));
 }
 
-/// The crate `backoff` reads the same cases. The messages are raw JSON, so that one can hold a lone surrogate.
+/// The cases are shared with the crate `backoff`. The messages are raw JSON, so that one can hold a lone surrogate.
 #[test]
 fn shared_cases_are_read_as_expected() {
     #[derive(serde::Deserialize)]

@@ -1,4 +1,4 @@
-//! Reading the pauses in a batch; and the messages that are held, or kept while the pauses are unknown.
+//! Tests of reading the pauses in a batch, and of messages that are held, or kept while the pauses are unknown.
 
 use comeback_engine::{
     BatchReport, CallFailure, End, Environment, HideUpTo, Outcome, PausesRead, Policies, Policy, Record,
@@ -15,7 +15,7 @@ fn open(target: &str) -> String {
     )
 }
 
-/// A parameter that gives these answers, one after another, and repeats the last.
+/// An account in which reads of the pauses return these results, one after another. The last one repeats.
 fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
     let next = std::cell::Cell::new(0);
     let answer = move || answers[next.replace(next.get() + 1).min(answers.len() - 1)].clone();
@@ -62,7 +62,7 @@ fn a_new_environment_reads_and_counts_at_once() {
     assert!(world.invoked.borrow().is_empty(), "no re-invocation before the pauses are known");
 }
 
-/// If one of them fails, the other's answer still counts.
+/// If either of the two calls fails, the result of the other still counts.
 #[test]
 fn read_and_count_fail_independently() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(50_000));
@@ -131,7 +131,7 @@ fn a_read_that_panics_is_a_failure() {
     assert_eq!((kept(&report), world.invoked.borrow().len()), (ids(0..1), 0));
 }
 
-/// Without room, a hold takes two hops, and the copies carry its end.
+/// Without room, a hold of two hops is served by moves, and the copies carry its end.
 #[test]
 fn held_messages_may_be_moved() {
     let moving: Policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0));

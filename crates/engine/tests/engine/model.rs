@@ -1,5 +1,5 @@
-//! One event's protocol, model-checked: the queue, the handler, the target and the dead-letter queue,
-//! in every order of steps, faults and outages that a bound on the faults allows.
+//! Model-checks the protocol of one event: the queue, the handler, the target and the dead-letter queue, in every order
+//! of steps, faults and outages that a bound on the faults allows.
 //!
 //! The handler is not modelled: each of its steps is a call of `Environment::handle`, and so of `decide`,
 //! on a real record at a virtual time. The checker stops when it has seen every state, so it also proves that
@@ -28,12 +28,12 @@ fn protocol(change: impl FnOnce(&mut Settings)) -> Protocol {
     Protocol { policy, failed: vec![TARGET], faults: 2, outage: Duration::from_secs(600) }
 }
 
-/// Two retries at most, one and two minutes after their failures.
+/// A protocol with at most two retries, one minute and two minutes after their failures.
 fn two_retries() -> Protocol {
     protocol(|_| {})
 }
 
-/// Retries until `MAX_AGE` ends, seven minutes after the first failure.
+/// A protocol that retries until `MAX_AGE` ends, seven minutes after the first failure.
 fn seven_minutes() -> Protocol {
     let protocol = protocol(|settings| (settings.max_retries, settings.max_age) = (185, 420));
     Protocol { outage: Duration::from_secs(200), ..protocol }

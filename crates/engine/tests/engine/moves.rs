@@ -1,4 +1,4 @@
-//! Waits served by moves: the message is sent again with a delay.
+//! Tests of moves: a message waits by being sent again with a delay.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::account::{Batch, Call, Copy, Invoke, World, with_room};
 use crate::support::*;
 
-/// A policy under which moves serve every wait.
+/// A policy under which every message that waits is moved.
 fn moving() -> Policy {
     policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0))
 }
@@ -52,7 +52,7 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
 }
 
-/// The attributes matter if the message cannot be parsed and its dead-letter could not be sent.
+/// The attributes are needed if the message cannot be parsed and its dead-letter could not be sent.
 #[test]
 fn a_copy_keeps_its_senders_attributes_as_far_as_ten_allow() {
     let own =

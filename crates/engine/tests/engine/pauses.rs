@@ -1,4 +1,4 @@
-//! The effect of pauses on decisions.
+//! Tests of how pauses affect decisions.
 
 use comeback_engine::{Action, HOLD, Jitter, Pauses, Policies, Policy, Record, Timestamp, decide};
 use proptest::prelude::*;
@@ -7,12 +7,13 @@ use crate::support::{ORDERS, Seen, T0, after, body, enveloped, policy, received_
 
 const DAY: u64 = 86_400;
 
-/// Seconds after the first failure.
+/// The moment this many seconds after the first failure.
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs() + seconds)
 }
 
-/// Pauses of [`ORDERS`]: from, until and spread, in seconds after the first failure, which may be negative.
+/// A document with pauses of [`ORDERS`]: from, until and spread of each, in seconds after the first failure, which may
+/// be negative.
 fn pauses(all: &[(i64, Option<i64>, u64)]) -> Pauses {
     of_targets(&all.iter().map(|&(from, until, spread)| (ORDERS, from, until, spread)).collect::<Vec<_>>())
 }
@@ -27,17 +28,17 @@ fn of_targets(all: &[(&str, i64, Option<i64>, u64)]) -> Pauses {
     Pauses::read(&format!(r#"{{"v":1,"pauses":[{}]}}"#, all.join(","))).expect("pauses")
 }
 
-/// A message received again, whose first receive was `first_receive` seconds after the first failure.
+/// A message on its second receive, whose first receive was `first_receive` seconds after the first failure.
 fn received_at(first_receive: u64) -> Record {
     Record { sent: at(0), first_receive: at(first_receive), ..received_again(body("7")) }
 }
 
-/// The longest time from the end of a pause until every held event was checked again: [`HOLD`], after at most a minute
-/// between two reads of 160 environments.
+/// The longest time, in seconds, from the end of a pause until every held event was checked again: [`HOLD`], after at
+/// most a minute between two reads of 160 environments.
 const SEEN_AGAIN: u64 = LATEST_READ + 1_344;
 const LATEST_READ: u64 = 60;
 
-/// A policy in which every backoff takes `backoff` seconds, and `MAX_AGE` is `max_age` seconds.
+/// A policy in which every backoff takes `backoff` seconds, with a `MAX_AGE` of `max_age` seconds.
 fn waits(backoff: u64, max_age: u64) -> Policy {
     policy(|settings| {
         settings.maximum_concurrency = 160;
@@ -126,7 +127,8 @@ fn a_pause_does_not_extend_the_retention() {
     assert_eq!(decided(&received_at(1), &waits(1, 60), &open, late), Seen::DeadLetter("max_age"));
 }
 
-/// The last second in which an event is re-invoked, with a `MAX_AGE` of an hour and a backoff of a second.
+/// The last second in which an event is re-invoked under these pauses, with a `MAX_AGE` of an hour and a backoff of a
+/// second.
 fn last_retry(pauses: &Pauses) -> u64 {
     let (record, policy) = (received_at(1), waits(1, 3_600));
     let reinvoked = |second: &u64| decided(&record, &policy, pauses, at(*second)) == Seen::Reinvoke(1);
@@ -221,7 +223,7 @@ fn a_second_pause_moves_the_retry_again() {
     assert!(twice > once && twice <= (before as u64 + 601) * 1_000, "{twice}");
 }
 
-/// Otherwise each check in the second pause would put the retry off by a little, and use up the receives.
+/// Otherwise each check during the second pause would delay the retry a little, and use up the message's receives.
 #[test]
 fn an_open_pause_does_not_move_returning_events() {
     let policy = waits(10, 3_600);
@@ -234,7 +236,8 @@ fn an_open_pause_does_not_move_returning_events() {
     }
 }
 
-/// The last retry comes a minute before the end, which is computed once every environment has noticed the end of the pause.
+/// The last retry comes a minute before `MAX_AGE` ends, which is computed once every environment has noticed the end of
+/// the pause.
 #[test]
 fn a_spread_ends_in_time_for_the_last_retry() {
     let policy = waits(10, 3_600);
@@ -255,7 +258,7 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     assert!(mean.abs_diff((9_000 + last) / 2) < 200, "evenly, not at its end: {mean}");
 }
 
-/// The end of a message under a handler that notices each change of the pauses late.
+/// How and when a message leaves the queue under a handler that notices each change of the pauses late.
 struct Life {
     end: Seen,
     ended: Timestamp,
@@ -265,14 +268,14 @@ struct Life {
 /// Start, actual end and planned end of a pause, in seconds after the first failure, which may be negative.
 type Span = (i64, i64, Option<i64>);
 
-/// The pauses of the function, and their spread.
+/// All pauses of the function, with the same spread.
 struct Paused<'a> {
     spans: &'a [Span],
     spread: u64,
 }
 
 impl Paused<'_> {
-    /// The document at `now`: the pauses that have begun, each with its end if that has come or is planned.
+    /// The document as it is at `now`: the pauses that have begun, each with its end if that has come or is planned.
     fn known(&self, now: Timestamp) -> Pauses {
         let second = now.as_secs().cast_signed() - T0.as_secs().cast_signed();
         let begun = self.spans.iter().filter(|(from, ..)| *from <= second);
@@ -282,7 +285,8 @@ impl Paused<'_> {
     }
 }
 
-/// The handler notices changes `lag` seconds late, and receives the message `latency` milliseconds late.
+/// Lives through all receives of a message. The handler notices changes of the pauses `lag` seconds late, and receives
+/// the message `latency` milliseconds late.
 fn live(policy: &Policy, paused: &Paused<'_>, lag: u64, latency: u64) -> Life {
     let policies = Policies::from(policy.clone());
     let mut record = Record { receive_count: 1, ..received_at(1) };
@@ -306,7 +310,8 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Seconds from the actual to the planned end of a pause, if it has one: often fewer than it takes to notice the end.
+/// Seconds from a pause's actual end to its planned end; `None` if no end was planned. They are often fewer than it
+/// takes a handler to notice the end.
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }
@@ -314,8 +319,8 @@ fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// A pause dead-letters nothing: an event that would be retried without pauses is retried with them, whenever they begin
-    /// and end, within the number of receives that SQS allows.
+    /// Because of a pause, no event is dead-lettered: one that would be retried without pauses is also retried with
+    /// them, whenever they begin and end, within the number of receives that SQS allows.
     #[test]
     fn no_pause_costs_an_event_its_retry(
         max_age in prop_oneof![60..120u64, 60..7_200u64, 7_200..DAY],
@@ -348,8 +353,8 @@ proptest! {
     }
 }
 
-/// An environment that has not noticed the early end brings the event back after the planned one. The event must also be in
-/// time for an environment that knows the earlier end.
+/// An environment that has not noticed the early end brings the event back after the planned end. The event must still
+/// be in time for an environment that knows the earlier end.
 #[test]
 fn ending_a_pause_early_costs_no_retry() {
     let spans = [(-603, 13_539, None), (13_782, 14_868, Some(14_911)), (16_286, 16_287, None)];

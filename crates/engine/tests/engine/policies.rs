@@ -1,4 +1,5 @@
-//! Policies of single functions: the entry that counts, the settings that it inherits, and the entries that are refused.
+//! Tests of the policies of individual functions: which entry applies, the settings that it inherits, and the entries
+//! that are refused.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,7 @@ use proptest::sample::select;
 use crate::account::{Call, Invoke, World, run};
 use crate::support::{NOW, ORDERS, T0, TARGET, after, body, enveloped, received_again, record, replaced};
 
-/// Every function, so that [`TARGET`] is one.
+/// A pattern that allows every function, including [`TARGET`].
 const ALL: &str = "arn:aws:lambda:eu-west-1:123456789012:function:*";
 
 type Variables = HashMap<&'static str, String>;
@@ -28,7 +29,7 @@ fn with(text: &str) -> Result<Policies, Vec<String>> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// `MAX_RETRIES` of a function, which differs between the policies.
+/// The `MAX_RETRIES` of a function, by which the policies in these tests can be told apart.
 fn of(policies: &Policies, function: &str) -> u64 {
     policies.of(&format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}")).settings().max_retries
 }
@@ -106,8 +107,8 @@ fn a_mistake_in_the_stack_is_reported_once() {
     );
 }
 
-/// An hour after its first failure, an event with a `MAX_AGE` of two hours is called in its own style, and guarded for less
-/// than an hour.
+/// An hour after its first failure, an event with a `MAX_AGE` of two hours is re-invoked in its own style. Its message
+/// is hidden for less than an hour before that call.
 #[test]
 fn an_event_is_called_and_guarded_under_its_functions_policy() {
     let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();
@@ -127,7 +128,7 @@ fn an_event_is_called_and_guarded_under_its_functions_policy() {
     }
 }
 
-/// A pause that goes on, one that has ended, or a retry request, at this moment.
+/// Any document for this moment: a pause that goes on, one that has ended, or a retry request.
 fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     let texts: [fn(Timestamp) -> String; 4] = [
         |_| r#""pauses":[]"#.into(),
@@ -177,7 +178,7 @@ fn some_record() -> impl Strategy<Value = Record> {
     )
 }
 
-/// The variables of a stack that has the entry's settings, by the rule of `POLICIES`.
+/// The variables of a stack that has the settings of `entry` in place of its own, as `POLICIES` combines them.
 fn merged(stack: &Variables, entry: &Variables) -> Variables {
     let mut merged = stack.clone();
     if entry.contains_key("BACKOFFS") {
@@ -190,7 +191,8 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Everything that an environment does with a message, in an account that does or does not answer.
+/// Everything that an environment does with a message, as text, in an account that answers its calls and in one that
+/// does not.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);
@@ -233,7 +235,8 @@ proptest! {
         }
     }
 
-    /// An entry's functions are treated as in a stack with the entry's settings, all others as in a stack without the entry.
+    /// A function that an entry matches is treated as in a stack with the entry's settings; any other, as in a stack
+    /// without the entry.
     #[test]
     fn an_entry_is_a_stacks_policy_for_its_functions(
         stack in some_settings(),

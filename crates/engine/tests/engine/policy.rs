@@ -1,4 +1,5 @@
-//! Settings: durations, globs, and each field of `TARGET_FUNCTIONS`. The handler's golden file has the refusals.
+//! Tests of the settings: durations, globs, and each field of `TARGET_FUNCTIONS`. The handler's golden file has the
+//! refusals.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Reading messages: records that lack members, payload bytes that never change, and the next retry, first failure and
-//! payload of an event.
+//! Tests of reading messages: records that lack members, payload bytes that never change, and the next retry, first
+//! failure and payload of an event.
 
 use comeback_engine::{
     Action, Attribute, Envelope, FailedEvent, InvocationRecord, ReasonCode, Record, Style, Timestamp,
@@ -177,7 +177,7 @@ fn a_functions_own_dead_letter_is_named() {
     assert_eq!(of(["RequestID", "Other"]), "missing field `requestContext` at line 1 column 11");
 }
 
-/// If one member of a record has another shape, the rest is still read.
+/// If one member of a record has an unexpected shape, the rest is still read.
 #[test]
 fn missing_or_odd_members_stay_unknown() {
     let whole = body("7");
@@ -254,7 +254,7 @@ fn deeply_nested_payloads_are_payloads() {
     assert_eq!(decided(&record, &policy(|_| ()), long_after(SENT)), Seen::Reinvoke(1));
 }
 
-/// Payloads that a parser would change.
+/// Payloads whose bytes a JSON parser would change.
 const VERBATIM: [&str; 16] = [
     "null",
     "7",
@@ -274,8 +274,8 @@ const VERBATIM: [&str; 16] = [
     r#"{"attempt":1,"nested":{"_retry_metadata":{"attempt":1}}}"#,
 ];
 
-/// The payload's bytes never change: from the record into its envelope, out of it again on the next failure, and so on
-/// until the dead-letter and its redrive.
+/// The payload's bytes never change: from the record into an envelope, out of it again after the next failure, and so
+/// on until the dead-letter and its redrive.
 #[test]
 fn payload_bytes_are_kept_to_the_end() {
     for style in Style::ALL {

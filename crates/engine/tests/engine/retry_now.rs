@@ -1,4 +1,4 @@
-//! The effect of an operator's retry request on decisions.
+//! Tests of how an operator's retry request affects decisions.
 
 use std::time::Duration;
 
@@ -18,12 +18,13 @@ fn waits() -> Policy {
     policy(|settings| settings.base_backoff = settings.max_backoff)
 }
 
-/// A message received again, whose event failed at [`T0`].
+/// A message on its second receive, whose event failed at [`T0`].
 fn record() -> Record {
     Record { sent: at(0), first_receive: at(1), ..received_again(body("7")) }
 }
 
-/// A request at this second after [`T0`], within five minutes, with these further members.
+/// The JSON of a retry request made at this second after [`T0`], for retries within five minutes, with `more` as
+/// further members.
 fn request(second: u64, more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{},"within":300{more}}}"#, T0.as_secs() + second)
 }
@@ -37,7 +38,7 @@ fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp)
     decide(record, &Policies::from(policy.clone()), pauses, now)
 }
 
-/// Seconds from [`T0`] until the retry is due.
+/// Seconds from [`T0`] until the retry of a message is due.
 fn due(record: &Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> f64 {
     act(record, policy, pauses, now).due().expect("it is retried").since(T0).as_secs_f64()
 }
@@ -283,7 +284,8 @@ fn unreadable_requests_harm_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever the pauses and requests, no retry is due later than without requests, and no request moves one before itself.
+    /// Whatever the pauses and requests are, no retry is due later than it would be without requests, and no request
+    /// makes a retry due before the request's own moment.
     #[test]
     fn a_request_makes_no_retry_later(
         requests in proptest::collection::vec((0..60_000u64, 0..=39_600u64), 0..4),

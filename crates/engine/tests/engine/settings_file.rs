@@ -14,19 +14,19 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../infra/src/setting
 
 #[derive(Default, Serialize)]
 struct Row {
-    /// In seconds, if it is a duration.
+    /// The default value; in seconds if it is a duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<u64>,
-    /// The most entries of a list.
+    /// Maximum number of entries in a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     choices: Option<&'static [&'static str]>,
-    /// The range in the words of an error.
+    /// The accepted range, in the words that an error uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<String>,
 }

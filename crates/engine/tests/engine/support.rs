@@ -1,4 +1,4 @@
-//! Messages and policies for tests. The event of [`record`] first failed at [`T0`].
+//! Messages and policies for the engine's tests. The event of [`record`] first failed at [`T0`].
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use comeback_engine::{
     Action, BatchReport, HideUpTo, Jitter, Outcome, Pauses, Policies, Policy, Record, Settings, Timestamp,
 };
 
-/// A function on the allow-list of [`policy`].
+/// The ARN of a function that [`policy`] allows as a target.
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The same function, with the qualifier that a record has.
+/// The ARN of [`ORDERS`] with the qualifier that a record has.
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
-/// 2026-09-14T15:46:54Z.
+/// 2026-09-14T15:46:54Z, when the event of [`record`] first failed.
 pub(crate) const T0: Timestamp = Timestamp::from_secs(1_789_400_814);
 pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
-/// An hour later: a message received again is due, and the end of the default `MAX_AGE` is far away.
+/// An hour after [`T0`]: a message on its second receive is due, and the end of the default `MAX_AGE` is far away.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(T0.as_secs() + 3_600);
 pub(crate) const FIRST_RECEIVE: Timestamp = Timestamp::from_millis(T0.as_millis() + 1_000);
 
@@ -24,7 +24,7 @@ pub(crate) fn body(payload: &str) -> String {
     )
 }
 
-/// A payload in its envelope, after retry `attempt` failed.
+/// A payload in its envelope, as the function received it with retry `attempt`.
 pub(crate) fn enveloped(attempt: u64, payload: &str) -> String {
     format!(
         r#"{{"_retry_metadata":{{"attempt":{attempt},"initial_timestamp":{},"origin_request_id":"r-0"}},"_original_payload":{payload}}}"#,
@@ -52,14 +52,14 @@ pub(crate) fn received_again(body: impl Into<String>) -> Record {
     Record { receive_count: 2, ..record(body) }
 }
 
-/// `text` with `from`, which must be in it, replaced.
+/// The text with `from`, which must be in it, replaced by `to`.
 pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from} is not in {text}");
     text.replace(from, to)
 }
 
-/// Settings without jitter, so that every delay is its ceiling: from a second up to the longest hiding that SQS allows. Every
-/// message is hidden, however many are in flight.
+/// Settings without jitter, so that every delay is its ceiling: from a second up to the longest visibility timeout that
+/// SQS allows. Every message is hidden, however many are in flight.
 pub(crate) fn settings() -> Settings {
     Settings {
         max_retries: 185,
@@ -82,7 +82,7 @@ pub(crate) fn after(moment: Timestamp, millis: u64) -> Timestamp {
     moment.saturating_add(Duration::from_millis(millis))
 }
 
-/// A moment so long after `moment` that any backoff is over.
+/// A moment so long after `moment` that every backoff is over.
 pub(crate) fn long_after(moment: Timestamp) -> Timestamp {
     after(moment, 43_200_000)
 }
@@ -95,7 +95,7 @@ pub(crate) enum Seen {
     DeadLetter(&'static str),
 }
 
-/// The action with its seconds, attempt or reason.
+/// A decision reduced to its kind, with its seconds, attempt or reason, to compare in tests.
 pub(crate) fn seen(action: &Action<'_>) -> Seen {
     match action {
         Action::Defer { visibility_timeout, .. } => {
@@ -111,7 +111,7 @@ pub(crate) fn seen(action: &Action<'_>) -> Seen {
     }
 }
 
-/// The decision while nothing is paused.
+/// The decision on a message while no function is paused.
 pub(crate) fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Action<'a> {
     comeback_engine::decide(record, &Policies::from(policy.clone()), &Pauses::default(), now)
 }
@@ -120,7 +120,7 @@ pub(crate) fn decided(record: &Record, policy: &Policy, now: Timestamp) -> Seen 
     seen(&decide(record, policy, now))
 }
 
-/// The detail of the dead-letter, if that is the decision.
+/// The reason's detail if the decision is to dead-letter the message. Panics otherwise.
 pub(crate) fn detail(record: &Record, policy: &Policy, now: Timestamp) -> String {
     match decide(record, policy, now) {
         Action::DeadLetter { reason, .. } => reason.detail,

@@ -1,5 +1,5 @@
-//! A model of the retry queue for the model-checked protocol. `tests/tests/stack/contract` checks that it behaves like
-//! MiniStack's.
+//! A model of an SQS standard queue, for the model-checked protocol. `tests/tests/stack/contract` checks that
+//! MiniStack's queue behaves in the same way.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ pub(crate) struct Queue<T> {
     sent: u8,
 }
 
-/// A message, or one receive of it. The handle of an earlier receive can still hide the message, but not delete it.
+/// A message, or one receive of it. With the handle of an earlier receive, the message can still be hidden but not
+/// deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message<T> {
     id: u8,
@@ -22,7 +23,7 @@ pub(crate) struct Message<T> {
     pub(crate) first_receive: Option<Timestamp>,
     pub(crate) receive_count: u32,
     pub(crate) visible: Timestamp,
-    /// The test's own data about it.
+    /// Data that the test attaches to the message.
     pub(crate) carried: T,
 }
 
@@ -31,7 +32,7 @@ impl<T: Clone> Queue<T> {
         Self { visibility_timeout, messages: Vec::new(), sent: 0 }
     }
 
-    /// `SendMessage`. Returns the message's id.
+    /// Models `SendMessage`. Returns the message's id.
     pub(crate) fn send(&mut self, now: Timestamp, body: String, carried: T) -> String {
         let (id, sent) = (self.sent, now);
         let message =
@@ -42,7 +43,7 @@ impl<T: Clone> Queue<T> {
         message_id
     }
 
-    /// `ReceiveMessage`, of the message at this index. A standard queue may deliver a hidden message too.
+    /// Models `ReceiveMessage`, for the message at index `place`. A standard queue may deliver a hidden message too.
     pub(crate) fn receive(&mut self, now: Timestamp, place: usize) -> Message<T> {
         let message = &mut self.messages[place];
         message.receive_count += 1;
@@ -51,13 +52,14 @@ impl<T: Clone> Queue<T> {
         message.clone()
     }
 
-    /// `ChangeMessageVisibility`. The handle of an earlier receive works too. Returns false if the message is gone.
+    /// Models `ChangeMessageVisibility`. The handle of an earlier receive works too. Returns false if the message is
+    /// gone.
     pub(crate) fn hide(&mut self, now: Timestamp, handle: &str, timeout: Duration) -> bool {
         let received = self.messages.iter_mut().find(|message| message.was_received_with(handle));
         received.map(|message| message.visible = now.saturating_add(timeout)).is_some()
     }
 
-    /// `DeleteMessage`. A stale handle deletes nothing.
+    /// Models `DeleteMessage`. A stale handle deletes nothing.
     pub(crate) fn delete(&mut self, handle: &str) {
         self.messages.retain(|message| message.receipt_handle() != handle);
     }
@@ -66,14 +68,14 @@ impl<T: Clone> Queue<T> {
         &self.messages
     }
 
-    /// The earliest time at which any message is visible; it may be in the past.
+    /// The earliest time at which any message is visible, perhaps in the past; `None` if the queue is empty.
     pub(crate) fn next_visible(&self) -> Option<Timestamp> {
         self.messages.iter().map(|message| message.visible).min()
     }
 }
 
 impl<T> Message<T> {
-    /// The message as a receiver gets it.
+    /// The message as the handler receives it.
     pub(crate) fn record(&self) -> Record {
         Record {
             message_id: self.message_id(),

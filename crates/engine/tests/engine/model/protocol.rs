@@ -17,7 +17,7 @@ use crate::support::*;
 
 /// The type of an error that is never retried.
 pub(super) const FATAL: &str = "Fatal";
-/// A function that is not on the allow-list.
+/// A function that `TARGET_FUNCTIONS` does not allow.
 pub(super) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST";
 const QUEUE_VISIBILITY: Duration = Duration::from_secs(1_230);
 
@@ -25,10 +25,10 @@ const QUEUE_VISIBILITY: Duration = Duration::from_secs(1_230);
 pub(super) struct State {
     now: Timestamp,
     queue: Queue<Failed>,
-    /// Messages in the handler's hands, as they were received.
+    /// Receives of messages that the handler has not yet handled.
     deliveries: Vec<Message<Failed>>,
     invocations: Vec<Invocation>,
-    /// The number of ends of each event: as a success, and as a dead-letter.
+    /// How often each event has ended: as a success, and as a dead-letter.
     ends: Vec<(u8, u8)>,
     faults: u8,
 }
@@ -37,7 +37,7 @@ pub(super) struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Failed {
     event: usize,
-    /// True if its error is never retried.
+    /// True if the event's error is never retried.
     for_good: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Invocation {
     after: Failed,
     function: String,
     payload: String,
-    /// When it was accepted, and when its message was first received.
+    /// When Lambda accepted the retry, and when its message was first received.
     accepted: Timestamp,
     first_receive: Timestamp,
 }
@@ -59,12 +59,12 @@ pub(super) enum End {
     FailsForGood,
 }
 
-/// A fault while a message is in the handler's hands.
+/// A fault in the handling of one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fault {
-    /// Pollers are throttled, or the process crashes first: only the receive count has risen.
+    /// Pollers are throttled, or the process crashes before it does anything: only the receive count has risen.
     NeverHandled,
-    /// The process crashes once its calls are made: the queue never learns that the message is settled.
+    /// The process crashes after its calls: the queue never learns that the message is settled.
     DiesAfterwards,
     HideFails,
     InvokeFails,
@@ -84,7 +84,7 @@ impl Fault {
         Self::SendAnswerLost,
     ];
 
-    /// Returns true if one of the calls could fail in this way.
+    /// Returns true if this fault could occur with these calls.
     fn struck(self, calls: &[Call]) -> bool {
         calls.iter().any(|call| match self {
             Self::NeverHandled => false,
@@ -95,7 +95,7 @@ impl Fault {
         })
     }
 
-    /// An account with this fault.
+    /// A stand-in account in which this fault occurs.
     fn account(fault: Option<Self>) -> World<'static> {
         let is = move |it| fault == Some(it);
         World {
@@ -120,7 +120,7 @@ impl State {
         self.queue.messages().is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
     }
 
-    /// The state in which each event has failed once, at the same moment.
+    /// The state in which an event of each of these functions has failed once, all at the same moment.
     fn after_failures_of(functions: &[&str], faults: u8) -> Self {
         let mut state = Self {
             now: SENT,
@@ -137,13 +137,13 @@ impl State {
         state
     }
 
-    /// Lambda sends the record of a failure.
+    /// Models that Lambda sends the record of a failure to the retry queue.
     fn fail(&mut self, failed: Failed, body: &str) {
         let body = replaced(body, "2026-09-14T15:46:54.145Z", &self.now.to_string());
         self.queue.send(self.now, body, failed);
     }
 
-    /// The handler handles a batch of this message. Returns false if the fault could not occur.
+    /// Lets the handler handle a batch of this message. Returns false if the fault could not occur in it.
     fn handle(&mut self, policy: &Policy, message: &Message<Failed>, fault: Option<Fault>) -> bool {
         let (account, record) = (Fault::account(fault), message.record());
         let report = account.handle(std::slice::from_ref(&record), policy, self.now);
@@ -191,27 +191,27 @@ impl State {
     }
 }
 
-/// A payload that JSON parsers like to change.
+/// A payload that JSON parsers tend to change.
 fn payload_of(event: usize) -> String {
     format!(r#"{{ "event": {event}, "n": 1E400 }}"#)
 }
 
-/// The model to check: events that failed once, and at most `faults` faults.
+/// The model to check: events that failed once, and the faults that may follow.
 #[derive(Clone, Debug)]
 pub(super) struct Protocol {
     pub(super) policy: Policy,
     /// The functions whose events failed.
     pub(super) failed: Vec<&'static str>,
     pub(super) faults: u8,
-    /// The length of an outage, in which pollers and Lambda stand still.
+    /// How long an outage lasts, during which pollers and Lambda stand still.
     pub(super) outage: Duration,
 }
 
-/// One step. Numbers are indices into the state's lists.
+/// One step of the model. Numbers are indices into the lists of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Action {
     Receive(usize),
-    /// Standard queues deliver a hidden message now and then.
+    /// The queue delivers a hidden message, as standard queues do now and then.
     ReceiveDuplicate(usize),
     Handle(usize, Option<Fault>),
     Run(usize, End),
@@ -342,7 +342,8 @@ const ALWAYS: [(&str, Condition); 9] = [
     }),
 ];
 
-/// The number of places where the event is or has ended. A delivery does not count: it shows a message of the queue.
+/// The number of places where the event waits, runs or has ended. A delivery does not count, because its message is
+/// still in the queue.
 fn copies(state: &State, event: usize) -> usize {
     let (successes, dead_letters) = state.ends[event];
     let waiting = state.queue.messages().iter().filter(|message| message.carried.event == event).count();
@@ -354,7 +355,7 @@ fn faults_struck(model: &Protocol, state: &State) -> usize {
     usize::from(model.faults - state.faults)
 }
 
-/// The number of each retry under way, and the payload in its envelope.
+/// The attempt number and the payload of each retry under way, as its envelope has them.
 fn retries(state: &State) -> impl Iterator<Item = (u64, String)> {
     state.invocations.iter().map(|Invocation { payload, .. }| {
         let event: &RawValue = serde_json::from_str(payload).expect("a retry's payload is JSON");
