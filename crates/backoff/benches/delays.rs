@@ -21,7 +21,7 @@ const CAP: Duration = Duration::from_secs(60);
 /// Delays taken from each iterator. The ceiling reaches the cap at the 12th.
 const DELAYS: u64 = 20;
 
-/// The shortest time per delay seen, in nanoseconds, by bench name.
+/// The shortest time per delay that was measured, in nanoseconds, by the name of the bench.
 type Shortest = RefCell<BTreeMap<&'static str, f64>>;
 
 fn main() {

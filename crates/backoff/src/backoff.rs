@@ -1,4 +1,4 @@
-//! Waits before retries as a checked value, [`Backoff`], and as an iterator, [`Delays`].
+//! The waits before retries: [`Backoff`], a checked description of them, and [`Delays`], an iterator over them.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -48,7 +48,7 @@ pub struct Backoff {
     retries: Option<u64>,
 }
 
-/// A decorrelated chain starts anew after this many draws, so that no wait takes more draws than this.
+/// After this many draws, a chain of decorrelated waits starts anew, so that no wait takes more draws.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {

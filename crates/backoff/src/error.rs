@@ -32,7 +32,7 @@ pub struct RetryError<E> {
     pub error: E,
     /// The number of calls made, including the first.
     pub attempts: u64,
-    /// Total time waited between calls.
+    /// The total time waited between calls.
     pub waited: Duration,
 }
 

@@ -57,7 +57,7 @@ impl Growth {
 
 /// base · factorᵉ to the nearest tick, or 2⁶⁴ − 1 if it is larger. Exact for whole factors below 2⁵³.
 ///
-/// By squaring, with only multiplication: the result is the same on every machine, and `core` has no `powi`.
+/// Computed by squaring, with only multiplication: the result is the same on every machine, and `core` has no `powi`.
 fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
     let (mut power, mut square) = (1.0, factor);
     while exponent > 0 {

@@ -35,7 +35,7 @@ pub enum Jitter {
     /// The first wait is uniform over {base … min(cap, 3·base)}, each later one over {base … min(cap, 3·previous)}.
     /// This replaces exponential growth: there is a cap, but no ceiling.
     Decorrelated,
-    /// Always c. Operations that fail together retry together.
+    /// Every wait is c. Operations that fail together retry together.
     None,
 }
 

@@ -68,12 +68,12 @@ macro_rules! ladder {
             /// The sum of all rungs, which is the longest total wait.
             $vis const LONGEST_TOTAL_WAIT: ::core::time::Duration = $crate::__ladder::total(Self::MILLIS);
 
-            /// The first rung. No wait has been served; one call may have been made.
+            /// The first rung: no wait has been served yet, and one call may have been made.
             $vis fn start() -> Self {
                 Self(::core::time::Duration::ZERO)
             }
 
-            /// Every rung's wait, lowest first.
+            /// The waits of all rungs, the shortest first.
             $vis fn ceilings() -> impl Iterator<Item = ::core::time::Duration> + Clone + Unpin {
                 Self::MILLIS.iter().copied().map(::core::time::Duration::from_millis)
             }

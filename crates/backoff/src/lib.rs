@@ -8,12 +8,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `backoff` | [`Backoff`], [`Delays`]: the waits |
-//! | `error` | [`BackoffError`]: a refused setting; [`RetryError`]: an operation given up on a ladder |
+//! | `error` | [`BackoffError`]: a refused setting; [`RetryError`]: an operation that was given up on a ladder |
 //! | `growth` | growth of the ceilings from one retry to the next |
 //! | `jitter` | [`Jitter`]: the distribution of a wait under its ceiling |
 //! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`], and [`Retry`] with their options |
 //! | `hint` | [`Hint`]: a wait that a server asks for |
-//! | `requested` | `requested_wait`: reads the texts that ask for a wait |
+//! | `requested` | `requested_wait`: parses texts that ask for a wait, such as `Retry-After` |
 //! | `transient` | [`is_transient_status`], `is_transient_io`: errors worth a retry |
 //! | `ladder` | [`ladder!`]: waits whose growth the compiler checks |
 #![cfg_attr(not(test), no_std)]

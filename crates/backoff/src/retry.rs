@@ -159,7 +159,7 @@ pub struct Retry<
 pub struct Attempt<'r, T, E> {
     /// What the call returned.
     pub result: Result<&'r T, &'r E>,
-    /// The call's number: 1 for the first.
+    /// The number of the call: 1 for the first.
     pub number: u64,
     /// The wait before the next call. `None` if this call was the last.
     pub wait: Option<Duration>,
@@ -174,7 +174,7 @@ pub struct Attempt<'r, T, E> {
 pub struct Tally {
     /// The number of calls made, including the first.
     pub attempts: u64,
-    /// Total time waited between calls.
+    /// The total time waited between calls.
     pub waited: Duration,
 }
 

@@ -37,8 +37,8 @@ fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
 
-/// Checks that each wait lies in its jitter's range under its ceiling, for every tick and jitter. The ceilings are
-/// tested beside `Growth`.
+/// Checks, for every tick and jitter, that each wait lies in the range that the jitter allows under the ceiling. The
+/// ceilings are tested in `growth.rs`.
 fn check(
     backoff: impl Fn(&dyn Fn(u64) -> Duration) -> Result<Backoff, BackoffError>,
 ) -> Result<(), TestCaseError> {
@@ -85,8 +85,8 @@ proptest! {
         }
     }
 
-    /// The wait before retry n alone is the iterator's nth, given a generator in the same state: the state before the
-    /// nth wait, or the initial state for decorrelated jitter.
+    /// The wait for retry n alone equals the iterator's nth wait, given a generator in the same state: the state before
+    /// the nth wait, or the initial state for decorrelated jitter.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),

@@ -11,10 +11,11 @@ const BASE: u64 = 16;
 const CAP: u64 = 1_000;
 const SEEDS: u64 = 10_000;
 const WAITS: usize = 8;
-/// Allowed deviation, in standard errors. The seeds are fixed, so a pass is repeatable.
+/// The deviation that the tests allow, in standard errors. The seeds are fixed, so the tests always give the same
+/// result.
 const TOLERANCE: f64 = 5.0;
 
-/// The lowest and the highest wait that the jitter allows, in seconds.
+/// The shortest and the longest wait that the jitter allows, in seconds.
 fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     let ceiling = CAP.min(BASE << (n - 1));
     match jitter {

@@ -24,7 +24,7 @@ ladder! {
 
 /// Time limit of one call to SQS, including its repeats.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The retry handler's `Timeout` in `template.yaml`.
+/// The retry handler's timeout, as `template.yaml` sets it.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of one `Invoke` call. It is long because only Lambda's answer shows whether the event was accepted or
 /// lost.
@@ -50,8 +50,8 @@ const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 ///
 /// `past_deadline` returns true once it is too late to start an API call. An implementation asks before each one.
 pub trait Account {
-    /// Hides any number of messages of the retry queue. Returns a result for each, in order; a missing result counts as a
-    /// failure.
+    /// Hides any number of messages of the retry queue, each for its own time. Returns a result for each, in order; a
+    /// missing result counts as a failure.
     fn change_visibility(
         &self,
         changes: &[VisibilityChange<'_>],
@@ -176,11 +176,11 @@ pub enum InvokeFailure {
     /// The call was sent but not answered, so Lambda may have accepted the event. The message is kept and hidden for
     /// one to two hours; no retry is used up.
     Unanswered(String),
-    /// The function does not exist (404).
+    /// The target function does not exist (404).
     NotFound(String),
-    /// The payload is over Lambda's limit (413).
+    /// The payload exceeds Lambda's limit (413).
     TooLarge(String),
-    /// Lambda will never accept this request.
+    /// Lambda will never accept this request, for any other reason.
     Refused(String),
 }
 

@@ -17,13 +17,13 @@ use wildmatch::WildMatch;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionArn {
-    /// Partition, such as `aws`.
+    /// The AWS partition, such as `aws`.
     pub partition: String,
-    /// The region.
+    /// The AWS region.
     pub region: String,
-    /// The account's twelve digits.
+    /// The account id, twelve digits.
     pub account: String,
-    /// The function's name.
+    /// The name of the function.
     pub name: String,
     /// A version or an alias; `None` if the ARN has neither.
     pub qualifier: Option<String>,
@@ -32,25 +32,25 @@ pub struct FunctionArn {
 /// The ARN of an SQS queue: `arn:PARTITION:sqs:REGION:ACCOUNT:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueArn {
-    /// Partition, such as `aws`.
+    /// The AWS partition, such as `aws`.
     pub partition: String,
-    /// The region.
+    /// The AWS region.
     pub region: String,
-    /// The account's twelve digits.
+    /// The account id, twelve digits.
     pub account: String,
-    /// The queue's name.
+    /// The name of the queue.
     pub name: String,
 }
 
-/// Text that is not the ARN of a function or of a queue.
+/// The text is not the ARN of a function, or not that of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnArn {
-    /// Not the ARN of a function.
+    /// The text is not a function ARN.
     #[error(
         "is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)"
     )]
     Function,
-    /// Not the ARN of a queue.
+    /// The text is not an SQS queue ARN.
     #[error("is not a queue ARN (arn:aws:sqs:REGION:ACCOUNT:NAME)")]
     Queue,
 }
@@ -280,7 +280,7 @@ impl fmt::Display for FunctionPattern {
 /// Functions that a pause, a retry request or a cancel applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PauseTarget {
-    /// Every function: `*`.
+    /// Every function, written `*`.
     All,
     /// The functions that a pattern allows; a pattern without a qualifier includes every version and alias.
     Functions(FunctionPattern),
@@ -318,9 +318,9 @@ impl fmt::Display for PauseTarget {
 /// region in another account is refused too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
-    /// `AWS_LAMBDA_FUNCTION_NAME`.
+    /// The function's name, from `AWS_LAMBDA_FUNCTION_NAME`.
     pub name: String,
-    /// `AWS_REGION`.
+    /// The region, from `AWS_REGION`.
     pub region: String,
 }
 

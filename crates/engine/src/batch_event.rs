@@ -36,7 +36,7 @@ pub struct IncompleteMessage {
     pub what: &'static str,
 }
 
-/// A message whose attribute `Comeback` is unreadable.
+/// A message whose message attribute `Comeback` is unreadable, with what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {problem}; it counts as a new message")]
 pub struct GarbledMessage {

@@ -45,15 +45,15 @@ pub enum ReasonCode {
     NonRetryableError,
     /// The target function does not exist.
     TargetNotFound,
-    /// Lambda will never accept this event for this target.
+    /// Lambda will never accept this event for the target function.
     TargetRefused,
     /// `TARGET_FUNCTIONS` does not allow the target.
     TargetNotAllowed,
     /// The event, or the invocation record of its next failure, exceeds the size limit.
     PayloadTooLarge,
-    /// The message's body is not an invocation record.
+    /// The body of the message is not an invocation record.
     MalformedRecord,
-    /// The payload's `_retry_metadata` cannot be read.
+    /// The payload has a `_retry_metadata` that is not a valid envelope.
     MalformedEnvelope,
     /// The invocation record has no payload: Lambda may omit one that is too large.
     PayloadLost,

@@ -92,7 +92,7 @@ const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// long.
 const SHOWN_CHARACTERS: usize = 256;
 
-/// The next step for a message, as decided by [`decide`].
+/// The next step for a message, as decided by [`decide()`].
 #[derive(Clone, Debug)]
 pub enum Action<'a> {
     /// Hide the message for a while, because its retry is not due.

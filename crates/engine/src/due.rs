@@ -1,4 +1,4 @@
-//! The due time of a retry: rules 5 to 7, and the clock of `MAX_AGE`, which stops during a pause.
+//! Computes the due time of a retry by rules 5 to 7, and when `MAX_AGE` ends; its clock stops during a pause.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub enum DueBy {
     RetryAfter,
     /// A pause that is over: the held event comes back within the pause's spread.
     Pause,
-    /// An operator, by a [`RetryNow`](crate::RetryNow).
+    /// An operator's [`RetryNow`](crate::RetryNow).
     RetryNow,
 }
 

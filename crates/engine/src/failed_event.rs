@@ -31,12 +31,12 @@ pub fn logged(text: &str) -> &str {
 /// A failed event: its function, the number of its next retry, its first failure, its error and its payload.
 #[derive(Clone, Debug)]
 pub struct FailedEvent<'a> {
-    /// The function to re-invoke, exactly as the record names it.
+    /// The ARN of the function to re-invoke, exactly as the record has it.
     pub function_arn: Cow<'a, str>,
-    /// Number of the next retry, from 1.
+    /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed. Whole seconds, because envelopes carry only those, and every retry must compute with the
-    /// same moment.
+    /// When the event first failed, in whole seconds, because envelopes carry no fraction, and every retry must compute
+    /// with the same moment.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
@@ -50,7 +50,7 @@ pub struct FailedEvent<'a> {
     pub directive: Option<Directive>,
     /// True if the record says that the target function does not exist.
     pub not_found: bool,
-    /// The original payload, without its envelope.
+    /// The payload of the first invocation, without an envelope.
     pub payload: Cow<'a, RawValue>,
     /// The type of the error as decoded text.
     pub(crate) error_type: Option<Cow<'a, str>>,

@@ -1,4 +1,4 @@
-//! Lambda's record of a failed asynchronous invocation.
+//! Parses Lambda's record of a failed asynchronous invocation.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ pub struct InvocationRecord<'a> {
     pub request_payload: &'a RawValue,
     /// True if the record says that the target function does not exist.
     pub not_found: bool,
-    /// The function's error; `None` if it was throttled or never ran.
+    /// The error that the function returned; `None` if it was throttled or never ran.
     pub error: Option<InvocationError<'a>>,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Odd<'a> {
 }
 
 const ON_SUCCESS: &str = "condition is Success; make the retry queue the on-failure destination instead";
-/// Detail of a [`ReasonCode::PayloadLost`].
+/// The detail of a dead-letter whose reason is [`ReasonCode::PayloadLost`].
 const LOST: &str = "it has no requestPayload, so the event is lost; Lambda may omit one that is too large";
 
 /// The reason to dead-letter a message whose body is not a readable record.

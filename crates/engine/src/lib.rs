@@ -1,4 +1,4 @@
-//! The retry handler's rules, and the shell that runs them in every environment.
+//! The retry handler's rules, and the code that applies them to a batch of messages.
 //!
 //! An [`Environment`] is one running handler: its [`Policies`], its [`Room`] for hidden messages, and the [`Pauses`] it knows
 //! of. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], performs the actions in an
@@ -16,16 +16,16 @@
 //! | `known_pauses` | the pauses that an environment has read, and when it reads them again |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `report` | [`BatchReport`]: the outcome of each message |
-//! | `log_line`, `log_fold` | [`LogLine`], written for each outcome; [`LogFold`], the state of each message by the log |
+//! | `log_line`, `log_fold` | [`LogLine`], written for each outcome; [`LogFold`], the state of each message according to the log |
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Attribute`], [`Moved`], [`TraceHeader`] |
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
-//! | `stray` | names for messages that are not failure records |
-//! | `dead_letter`, `received_dead_letter` | the dead-letter on the wire with its [`Reason`], and read back: [`ReceivedDeadLetter`] |
+//! | `stray` | recognizes messages that are not failure records |
+//! | `dead_letter`, `received_dead_letter` | the format of a dead-letter, with its [`Reason`]; [`ReceivedDeadLetter`], a dead-letter that was read |
 //! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of the variables, and the [`Settings`] made from it; an entry of the table; reasons to refuse a value |
-//! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
+//! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of individual functions |
 //! | `arn` | ARNs and their patterns |
-//! | `pauses`, `requests` | [`Pauses`]: the document, read, written and fitted; [`RetryNow`] and [`Cancel`], entries of it |
-//! | `recall` | [`Recall`]: the waiting messages that an entry brings back at once |
+//! | `pauses`, `requests` | [`Pauses`], the document of operators' pauses and requests; [`RetryNow`] and [`Cancel`], the requests |
+//! | `recall` | [`Recall`]: the waiting messages that an operator's request brings back at once |
 //! | `timing` | the times that several rules share, such as [`HOLD`] |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 

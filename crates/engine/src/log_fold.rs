@@ -69,16 +69,16 @@ pub struct Handle {
 /// What a message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitsFor {
-    /// Its retry to become due.
+    /// The message waits for its retry to become due.
     Due {
         /// When the retry is due.
         due: Timestamp,
         /// The rule or request that set the due time.
         by: DueBy,
     },
-    /// The end of its function's pause.
+    /// The message waits for the end of its function's pause.
     Resume,
-    /// The handler's next try, after a failed call or a decision that was put off.
+    /// The message waits for the handler's next try, after a failed call or a decision that was put off.
     NextTry {
         /// Why the handler kept the message.
         cause: Cause,
@@ -170,7 +170,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.waiting.insert(id, message);
     }
 
-    /// The waiting messages, in no particular order.
+    /// The messages that wait, in no particular order.
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &WaitingMessage> {
         self.waiting.values()
     }
@@ -181,7 +181,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         &self.kinds
     }
 
-    /// The number of settled messages.
+    /// The number of messages that are settled: re-invoked or dead-lettered.
     pub fn settled(&self) -> usize {
         self.settled.len()
     }

@@ -52,20 +52,20 @@ pub struct Version;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LogLevel {
-    /// Nothing failed.
+    /// No call failed, and the event was not dead-lettered.
     Info,
-    /// A failed call, a dead-letter, or a `RetryAfter` that cannot be read.
+    /// A call failed, the event was dead-lettered, or its `RetryAfter` cannot be read.
     Warn,
-    /// A failure that an operator can fix.
+    /// Something failed that an operator can fix.
     Error,
 }
 
 /// The event in a message, and its next retry. These fields are the same in all lines about the message and its copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedEvent<'a> {
-    /// The event's `origin_request_id`: the same on every retry.
+    /// The event's key: its `origin_request_id`, the same on every retry.
     pub key: Cow<'a, str>,
-    /// The function's ARN.
+    /// The ARN of the target function.
     pub target: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,

@@ -109,7 +109,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Dead-letters the message: its event can no longer be retried, or its target has refused it for good.
+    /// Turns to dead-lettering the message: its event can no longer be retried, or the target has refused it for good.
     pub(crate) fn dead_letter(&mut self, reason: Reason, now: Timestamp) {
         let due = if let State::Invoke { due, .. } = self.state { Some(due) } else { None };
         let dead_letter = isolated(|| match &self.event {

@@ -123,12 +123,12 @@ impl Pauses {
 }
 
 impl Pauses {
-    /// All retry requests.
+    /// All readable retry requests in the document, including withdrawn ones.
     pub fn retries(&self) -> impl Iterator<Item = &RetryNow> {
         self.retries.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// All cancels.
+    /// All readable cancels in the document, including withdrawn ones.
     pub fn cancels(&self) -> impl Iterator<Item = &Cancel> {
         self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }

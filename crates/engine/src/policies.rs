@@ -34,7 +34,7 @@ pub struct Policies {
     entries: Vec<PolicyEntry>,
 }
 
-/// An entry of `POLICIES`: `PATTERN VARIABLE=VALUE …`.
+/// An entry of `POLICIES`, written `PATTERN VARIABLE=VALUE …`: the policy of the functions that the pattern matches.
 #[derive(Clone, Debug)]
 pub struct PolicyEntry {
     /// The entry's text as written.

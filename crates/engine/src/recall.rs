@@ -48,7 +48,7 @@ pub enum Written {
     Resume(PauseTarget, Timestamp),
 }
 
-/// The reason why a message is not recalled.
+/// Why a message is not recalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotRecalled {
     /// The entry does not apply to the message's event.

@@ -18,14 +18,14 @@ pub struct Record {
     pub receipt_handle: String,
     /// The invocation record of the failed event, as JSON text.
     pub body: String,
-    /// `ApproximateReceiveCount`: 1 on the first receive, and not exact. For a moved message, it includes the receives of
-    /// its original and of earlier copies.
+    /// SQS's `ApproximateReceiveCount`: 1 on the first receive, and not exact. For a moved message, it includes the
+    /// receives of its original and of earlier copies.
     pub receive_count: u32,
     /// When the message was sent: SQS's `SentTimestamp`.
     pub sent: Timestamp,
-    /// `ApproximateFirstReceiveTimestamp`; for a moved message, that of its original.
+    /// SQS's `ApproximateFirstReceiveTimestamp`; for a moved message, that of its original.
     pub first_receive: Timestamp,
-    /// The original of a moved message; `None` if the message was never moved.
+    /// Data about the original of a moved message; `None` if the message was never moved.
     pub moved: Option<Moved>,
     /// SQS's `AWSTraceHeader`, which makes the message part of an X-Ray trace; `None` if the message has none.
     pub trace_header: Option<String>,

@@ -152,7 +152,7 @@ pub enum End {
 /// Why a message stays on the retry queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Its retry is not due yet.
+    /// The retry is not due yet.
     Deferred {
         /// When the retry is due.
         due: Timestamp,
@@ -195,11 +195,11 @@ pub enum Why {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Lambda refused the re-invocation, for now.
+    /// Lambda refused the re-invocation for now, for example because it throttled the call.
     Refused,
-    /// The re-invocation was not sent.
+    /// The call to re-invoke the function was never sent.
     NotSent,
-    /// The re-invocation was sent and not answered: Lambda may have accepted it.
+    /// The call to re-invoke the function was sent and not answered: Lambda may have accepted it.
     Unanswered,
     /// The event's dead-letter could not be sent.
     DeadLetterNotSent,
@@ -314,7 +314,7 @@ impl End {
 }
 
 impl Why {
-    /// The cause in the message's log line; `None` if it is deferred or held.
+    /// The cause that the message's log line has; `None` if the message is deferred or held.
     pub const fn cause(&self) -> Option<Cause> {
         match self {
             Self::Deferred { .. } | Self::Held { .. } => None,

@@ -18,7 +18,7 @@ pub struct Setting {
     pub meaning: &'static str,
     /// The values that the variable accepts.
     pub kind: Kind,
-    /// The value if the variable is not set.
+    /// The value that applies if the variable is not set.
     pub default: Unset,
     /// Which events the setting applies to, or whether it belongs to the deployment.
     pub scope: Scope,
@@ -47,7 +47,7 @@ pub enum Unset {
 /// The values that a [`Setting`] accepts.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole seconds, or a duration such as `24h`.
+    /// A whole number of seconds, or a duration such as `24h`.
     Seconds {
         /// The accepted range, in seconds.
         range: RangeInclusive<u64>,
@@ -61,7 +61,7 @@ pub enum Kind {
         /// The name of the setting whose value is the maximum.
         most: &'static str,
     },
-    /// A comma-separated list of `Seconds`, none shorter than the one before.
+    /// A comma-separated list of durations like `Seconds`, none shorter than the one before.
     SecondsList {
         /// The accepted range of each entry, in seconds.
         range: RangeInclusive<u64>,
@@ -72,11 +72,11 @@ pub enum Kind {
     },
     /// A whole number.
     Number(RangeInclusive<u64>),
-    /// A whole number, or `always`.
+    /// A whole number, or the word `always`.
     NumberOrAlways(RangeInclusive<u64>),
-    /// One of these words.
+    /// One of the listed words.
     Choice(&'static [&'static str]),
-    /// Comma-separated globs.
+    /// A comma-separated list of globs.
     Globs,
     /// Comma-separated function ARNs, whose names may contain `*`.
     Functions,
@@ -301,10 +301,10 @@ macro_rules! settings {
         meaning: $meaning:literal,
         $($column:ident: $value:expr,)*
     })*) => {
-        /// Every variable of the retry handler, in the order of docs/settings.md.
+        /// Every variable of the retry handler, in the order in which docs/settings.md lists them.
         pub const SETTINGS: &[Setting] = &[$(Setting { name: $name, meaning: $meaning, $($column: $value),* }),*];
 
-        /// The settings of a policy, unchecked. Durations are in seconds.
+        /// The settings of a policy before they are checked. Durations are in seconds.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Settings {
             $($(#[doc = concat!("`", $name, "`: ", $meaning, ".")] pub $field: $type,)?)*

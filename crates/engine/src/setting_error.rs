@@ -38,7 +38,7 @@ pub enum SettingError {
     ManyBackoffs {
         /// The number of entries in the list.
         given: usize,
-        /// Maximum number of entries.
+        /// The maximum number of entries.
         entries: usize,
     },
     /// An entry of `BACKOFFS` is outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).

@@ -28,7 +28,7 @@ impl Timestamp {
         Self(secs.saturating_mul(1_000))
     }
 
-    /// Reads an RFC 3339 date and time; `None` if it is not one or lies before the epoch.
+    /// Parses an RFC 3339 date and time; `None` if the text is not one or lies before the epoch.
     ///
     /// ```
     /// use comeback_engine::Timestamp;
@@ -41,12 +41,12 @@ impl Timestamp {
         u64::try_from(time.timestamp_millis()).ok().map(Self)
     }
 
-    /// Milliseconds since the epoch.
+    /// The moment in milliseconds since the epoch.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded down.
+    /// The moment in whole seconds since the epoch, rounded down.
     pub const fn as_secs(self) -> u64 {
         self.0 / 1_000
     }

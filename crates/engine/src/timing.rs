@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-/// SQS's longest retention: no message stays in a queue for longer.
+/// The longest retention of an SQS queue: no message stays in a queue for longer.
 pub const RETENTION: Duration = Duration::from_secs(14 * 86_400);
-/// SQS's longest visibility timeout. It counts from the receive, and SQS refuses a longer one.
+/// The longest visibility timeout that SQS accepts. SQS counts it from the receive.
 pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// Subtracted from [`LONGEST_VISIBILITY`], because our call reaches SQS some time after the receive.
+/// Subtracted from [`LONGEST_VISIBILITY`], because the handler's call reaches SQS some time after the receive.
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// The retry queue's own `VisibilityTimeout`. It must be over 14 days / 1,000: SQS itself dead-letters a message after
 /// 1,000 receives, and a handler that cannot run must lose nothing. If the handler was throttled, Lambda may deliver a

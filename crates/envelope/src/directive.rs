@@ -73,9 +73,10 @@ fn rounded_up(time: Duration) -> u64 {
     time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
 }
 
-/// An error that fails the invocation because no retry can help.
+/// An error that fails the invocation and asks for no retry, because none can help.
 ///
-/// The event is dead-lettered as `non_retryable_error` with this reason.
+/// The retry handler dead-letters the event for the reason `non_retryable_error`, with this error's text in the
+/// dead-letter.
 ///
 /// ```
 /// use comeback_envelope::NonRetryable;

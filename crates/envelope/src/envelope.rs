@@ -26,7 +26,7 @@ impl Event<'_> {
     /// A key that stays the same on every retry: the request id of the first invocation.
     ///
     /// Pass the request id of the current invocation. It is the key on the first invocation, and when an envelope has
-    /// no id; Comeback's handler then writes it into the next retry's envelope.
+    /// no id. In both cases Comeback's handler writes it into the next retry's envelope.
     ///
     /// ```
     /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;

@@ -149,7 +149,7 @@ fn scalar() -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// A string or key: raw characters, short escapes, and `\u` escapes, including lone surrogates.
+/// A JSON string or key: raw characters, short escapes, and `\u` escapes, including lone surrogates.
 fn string() -> BoxedStrategy<String> {
     let piece = prop_oneof![
         3 => any::<char>().prop_filter("escaped elsewhere", |c| *c >= ' ' && !"\"\\".contains(*c)).prop_map(String::from),

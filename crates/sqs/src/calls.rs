@@ -56,7 +56,7 @@ pub(crate) trait Sqs: Send + Sync {
     fn send<'a>(&'a self, queue_url: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>>;
 }
 
-/// The SDK's client, created on the first failure: a batch without failures needs none, and starts sooner.
+/// The SDK's client, created when the first record fails: a batch without failures needs none, and starts sooner.
 #[derive(Debug, Default)]
 pub(crate) struct Aws(OnceCell<Client>);
 

@@ -171,7 +171,7 @@ fn foreign(record: &Value) -> Option<String> {
     }
 }
 
-/// A record on its way through the batch.
+/// A received message on its way through the batch, with its outcome so far.
 struct Message {
     record: SqsMessage,
     id: String,

@@ -1,4 +1,4 @@
-//! Backoff, jitter and dead-letters for single messages of a Lambda function that reads an SQS queue.
+//! Backoff, jitter and dead-letters for individual messages of a Lambda function that reads an SQS queue.
 //!
 //! [`consumer()`] turns a function for one record into a service for [`lambda_runtime::run`]. A record whose function
 //! fails or panics is retried alone: hidden for a jittered backoff, and reported in `batchItemFailures`. As with

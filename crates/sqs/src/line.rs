@@ -1,4 +1,4 @@
-//! The log: a JSON line for each failed record, without anything from a body.
+//! The consumer's log: a JSON line for each failed record, without anything from a message's body.
 
 use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;

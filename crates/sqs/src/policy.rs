@@ -364,7 +364,7 @@ mod tests {
         }
     }
 
-    /// Checks bounds, spread and mean, with a fixed seed.
+    /// Checks that draws stay in their bounds, and their spread and mean, with a fixed seed.
     #[test]
     fn draws_stay_in_bounds_and_spread() {
         for (jitter, least, mean) in [(Jitter::Full, 1, 320.5), (Jitter::Equal, 320, 480.0)] {

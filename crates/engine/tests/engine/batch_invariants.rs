@@ -271,7 +271,7 @@ proptest! {
         }
     }
 
-    /// With an account that works, a message's outcome does not depend on the other messages of its batch.
+    /// If every call succeeds, a message's outcome does not depend on the other messages of its batch.
     #[test]
     fn no_record_harms_another(records in batch()) {
         let ends = |records: &[Record]| {

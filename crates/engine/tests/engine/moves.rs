@@ -15,7 +15,7 @@ fn moving() -> Policy {
     policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0))
 }
 
-/// A message before retry 12, whose delay of 2,048 s takes three hops.
+/// A message whose event is about to get retry 12. Its delay of 2,048 s takes three hops.
 fn long_wait() -> Record {
     Record { trace_header: Some("Root=1".into()), ..record(body(&enveloped(11, "7"))) }
 }
@@ -203,7 +203,7 @@ fn an_unanswered_move_is_hidden_for_an_hour_at_least() {
     }
 }
 
-/// An unanswered invoke is not repeated within the hour, however many hops the wait takes.
+/// An event whose `Invoke` was not answered is not invoked again within the hour, however many hops the wait takes.
 #[test]
 fn a_copy_carries_the_wait_after_a_failed_step() {
     let policy = moving();

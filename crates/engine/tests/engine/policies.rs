@@ -144,7 +144,7 @@ fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     select(texts.to_vec())
 }
 
-/// Some of a policy's variables, mostly valid together.
+/// Values for some variables of a policy, mostly valid together.
 fn some_settings() -> impl Strategy<Value = Variables> {
     let setting = select(Setting::of_functions().map(|setting| setting.name).collect::<Vec<_>>())
         .prop_flat_map(|name| {

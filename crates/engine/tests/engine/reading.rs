@@ -312,7 +312,7 @@ fn read(record: &Record) -> FailedEvent<'_> {
     FailedEvent::read(record).expect("the test's message is an event")
 }
 
-/// The envelope for the target once the message is due.
+/// The envelope with which the target is re-invoked once the message is due.
 fn reinvoked(record: &Record) -> Envelope<'_> {
     match decide(record, &policy(|_| ()), after(SENT, 60_000)) {
         Action::Reinvoke { envelope, .. } => envelope,
@@ -415,7 +415,7 @@ fn a_redriven_payload_is_never_enveloped_twice() {
     assert_eq!(decided(&malformed, &policy(|_| ()), SENT), Seen::DeadLetter("malformed_envelope"));
 }
 
-/// SQS itself dead-lettered the record, and an operator moved it back.
+/// SQS itself had dead-lettered the record, and an operator moved it back to the retry queue.
 #[test]
 fn a_redriven_record_starts_anew() {
     let policy = policy(|settings| settings.non_retryable_errors = vec!["Timeout".into()]);

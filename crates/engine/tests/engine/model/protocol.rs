@@ -15,7 +15,7 @@ use crate::account::queue::{Message, Queue};
 use crate::account::{Batch, Call, Invoke, World};
 use crate::support::*;
 
-/// The type of an error that is never retried.
+/// The type of an error that the policy never retries.
 pub(super) const FATAL: &str = "Fatal";
 /// A function that `TARGET_FUNCTIONS` does not allow.
 pub(super) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST";
@@ -33,7 +33,7 @@ pub(super) struct State {
     faults: u8,
 }
 
-/// A failed event, as its message carries it.
+/// A failed event, with the data that its message carries in the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Failed {
     event: usize,
@@ -41,7 +41,7 @@ pub(super) struct Failed {
     for_good: bool,
 }
 
-/// A retry that Lambda has accepted and not run yet.
+/// A retry that Lambda has accepted but not run yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Invocation {
     after: Failed,
