@@ -85,7 +85,7 @@ impl Hint {
     /// The wait with this hint, where `delay` is the wait without it. It is the longer of the two, unless the hint [may
     /// shorten](Self::may_shorten) the delay. Returns `None` if the operation has to be given up.
     ///
-    /// For your own loop; [`retry`](crate::retry()) calls it.
+    /// For a retry loop of your own; [`retry`](crate::retry()) calls it.
     pub fn over(self, delay: Duration) -> Option<Duration> {
         self.wait.map(|wait| if self.may_shorten { wait } else { wait.max(delay) })
     }

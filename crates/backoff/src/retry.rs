@@ -112,8 +112,8 @@ impl Delay for Duration {
 )]
 pub trait KnowsHowToWait: sealed::Sealed {}
 
-/// The output of a retry without a `sleep`. The compiler shows the message of `KnowsHowToWait` only if it is missing for
-/// a type other than the awaited one.
+/// Stands for a retry without a `sleep` in the bound of its `Future`: the compiler shows the message of
+/// `KnowsHowToWait` only for a type other than the one that is awaited.
 #[doc(hidden)]
 pub struct Unfinished<Op>(PhantomData<Op>);
 
@@ -168,7 +168,7 @@ pub struct Attempt<'r, T, E> {
     pub retries_left: Option<u64>,
 }
 
-/// The numbers of a retry loop so far, counted by [`Retry::tally`].
+/// How many calls a retry loop has made and how long it has waited, counted by [`Retry::tally`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
@@ -283,8 +283,8 @@ where
         with!(self: elapsed; operation, delays, when, when_ok, hint, notify, tally)
     }
 
-    /// Gives up instead of waiting longer than `limit` in total, including hints. The time of the calls does not count,
-    /// so this needs no clock.
+    /// Gives up instead of waiting longer than `limit` in total, including hints. The time that the calls take does not
+    /// count, so this needs no clock.
     pub fn max_waited(self, limit: Duration) -> Self {
         Self { longest_total: limit, ..self }
     }

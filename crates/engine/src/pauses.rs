@@ -34,7 +34,7 @@ pub enum GarbledPauses {
     /// A later version of Comeback wrote the document, with this format version.
     #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
-    /// The text is not a document of pauses.
+    /// The text is not a document of pauses. The field says where and why.
     #[error("the pauses are unreadable: {0}")]
     Malformed(String),
 }

@@ -319,8 +319,8 @@ fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Because of a pause, no event is dead-lettered: one that would be retried without pauses is also retried with
-    /// them, whenever they begin and end, within the number of receives that SQS allows.
+    /// No event is dead-lettered because of a pause: one that would be retried without pauses is also retried with them,
+    /// whenever they begin and end, within the number of receives that SQS allows.
     #[test]
     fn no_pause_costs_an_event_its_retry(
         max_age in prop_oneof![60..120u64, 60..7_200u64, 7_200..DAY],
