@@ -1,4 +1,4 @@
-//! An account, and an operator's place in it.
+//! The AWS account and region that a command works in, and the identity it runs under.
 
 use std::fmt;
 use std::rc::Rc;
@@ -7,21 +7,21 @@ use comeback_engine::Timestamp;
 
 use crate::aws::Aws;
 
-/// An account and a region, and the identity that an operator has there.
+/// An AWS account and region, and the caller's identity there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The account's number.
+    /// The 12-digit account number.
     pub account: String,
     /// The region.
     pub region: String,
-    /// The caller's ARN.
+    /// The ARN of the IAM user or role session that makes the calls.
     pub caller: String,
-    /// The flags that direct a suggested command there, such as ` --region eu-west-1`.
+    /// The flags to add to a suggested command so that it uses this region and profile, such as ` --region eu-west-1`.
     pub flags: String,
 }
 
 impl Place {
-    /// The caller's name: the last part of the ARN of a user, or of a role's session.
+    /// The caller's user name or role session name: the last part of the caller's ARN.
     pub fn user(&self) -> &str {
         user_name(&self.caller)
     }
@@ -33,17 +33,17 @@ impl fmt::Display for Place {
     }
 }
 
-/// The last part of the ARN of a user or of a role's session.
+/// The user name or role session name at the end of an ARN.
 pub fn user_name(arn: &str) -> &str {
     arn.rsplit(['/', ':']).next().unwrap_or(arn)
 }
 
-/// An account, and the operator's place in it.
+/// A connected AWS account: the port to call it, and where those calls go.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The AWS calls.
+    /// The implementation of the AWS calls.
     pub aws: Rc<dyn Aws>,
-    /// The place they go to.
+    /// The account, region and identity of the AWS calls.
     pub place: Place,
 }
 

@@ -1,4 +1,4 @@
-//! The address of a deployment, as a command's flags give it.
+//! The address of a deployment: the stack or handler, the region and the profile that a command's flags name.
 
 #[cfg(feature = "sdk")]
 use crate::account::Account;
@@ -9,7 +9,7 @@ use crate::command::command_line;
 use crate::failure::Failure;
 use crate::operator::Which;
 
-/// The stack that is assumed if no deployment is named.
+/// The stack that a command works on if its flags name no deployment.
 pub const DEFAULT_STACK: &str = "comeback";
 
 /// The address of a deployment: its name, region and profile.
@@ -22,16 +22,16 @@ pub const DEFAULT_STACK: &str = "comeback";
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The deployment.
+    /// The stack or handler that identifies the deployment.
     pub which: Which,
-    /// The region; `None` takes it from the environment or the profile.
+    /// The AWS region; `None` takes it from the environment or the profile.
     pub region: Option<String>,
-    /// The profile; `None` takes it from the environment, if one is set there.
+    /// The AWS profile; `None` takes it from the environment, if it is set there.
     pub profile: Option<String>,
 }
 
 impl Address {
-    /// The flags that direct a suggested command to the deployment, quoted, with a space before each.
+    /// The flags to add to a suggested command so that it acts on this deployment, quoted, with a space before each.
     pub fn flags(&self) -> String {
         let which = match &self.which {
             Which::Handler(handler) => flag("handler", Some(&handler.unqualified())),
@@ -40,16 +40,16 @@ impl Address {
         which + &self.account_flags()
     }
 
-    /// The flags that direct a suggested command to the account and region. The AWS CLI takes them too.
+    /// The flags to add to a suggested command so that it uses this region and profile. The AWS CLI takes them too.
     pub fn account_flags(&self) -> String {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
     }
 
-    /// Connects to the account as the AWS CLI does.
+    /// Connects to the AWS account with the same region, profile and credentials as the AWS CLI.
     ///
     /// # Errors
     ///
-    /// Those of [`SdkAws::connect`].
+    /// Fails as [`SdkAws::connect`] does.
     #[cfg(feature = "sdk")]
     pub async fn connect(&self) -> Result<Account, Failure> {
         let (aws, mut place) = SdkAws::connect(self.region.as_deref(), self.profile.as_deref()).await?;

@@ -1,4 +1,5 @@
-//! The alarms of a deployment, and the alarm on events that Lambda loses on their way to the retry queue.
+//! CloudWatch alarms of a deployment, including those on failed events that Lambda drops before they reach the retry
+//! queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +11,23 @@ use crate::aws::{MetricAlarm, NewAlarm, WatchedMetric};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 
-/// A metric alarm on one of the queues, on the handler or its log, or on a retried function's events that Lambda loses.
+/// A CloudWatch alarm on a deployment: on a queue, on the handler or its log, or on the failed events that Lambda
+/// drops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alarm {
-    /// Its name.
+    /// The alarm's name.
     pub name: String,
     /// `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     pub state: String,
-    /// It has an action, and its actions are enabled.
+    /// True if the alarm has an action and its actions are enabled.
     pub notifies: bool,
-    /// It has an action.
+    /// True if the alarm has an action, enabled or not.
     #[serde(skip)]
     pub has_action: bool,
-    /// Its description, or a remark that it has none.
+    /// The alarm's description, or a remark that it has none.
     #[serde(skip)]
     pub description: String,
-    /// The part of the deployment that it watches.
+    /// The part of the deployment that the alarm watches.
     #[serde(skip)]
     pub watched: Watched,
 }
@@ -33,30 +35,30 @@ pub struct Alarm {
 /// The part of a deployment that an alarm watches: the place to look for a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
-    /// Dead-letters in the dead-letter queue.
+    /// The number of dead-letters in the dead-letter queue.
     DeadLetters,
-    /// Dead-letters without their event's payload.
+    /// Dead-letters whose event payload was lost.
     LostPayloads,
-    /// The failed events of this function that Lambda drops.
+    /// Failed events of the named function that Lambda drops.
     Lost(String),
-    /// Errors of the handler, or in its log.
+    /// Errors of the handler, or error lines in its log.
     Errors,
     /// Throttles of the handler.
     Throttles,
-    /// Receives from the retry queue.
+    /// The number of messages received from the retry queue.
     Receives,
-    /// Messages that are hidden.
+    /// The number of hidden messages in the retry queue.
     Hidden,
-    /// Messages that are due.
+    /// The number of due messages in the retry queue.
     Due,
 }
 
 impl Alarm {
-    /// The alarms of a deployment.
+    /// Reads all alarms of a deployment.
     ///
     /// # Errors
     ///
-    /// If they cannot be read.
+    /// Fails if the alarms cannot be read.
     pub async fn all(account: &Account, deployment: &Deployment) -> Result<Vec<Self>, Failure> {
         let alarms = account.aws.alarms(&deployment.handler).await?;
         Ok(alarms.iter().filter_map(|alarm| Some(Self::read(alarm, watched(alarm, deployment)?))).collect())
@@ -78,7 +80,7 @@ impl Alarm {
         }
     }
 
-    /// The function whose lost events it counts, if `attach` made this alarm.
+    /// The function whose dropped events the alarm counts; `None` unless `attach` created the alarm.
     pub fn made_by_attach(&self, deployment: &Deployment) -> Option<&str> {
         match &self.watched {
             Watched::Lost(function) if self.name == lost_alarm(deployment, function) => Some(function),
@@ -89,7 +91,7 @@ impl Alarm {
 
 #[cfg(test)]
 impl Alarm {
-    /// An alarm that is not raised.
+    /// A test alarm in state `OK`.
     pub fn sample(name: &str, watched: Watched) -> Self {
         let description = format!("{name} should be empty.");
         let (notifies, has_action) = (true, true);
@@ -126,8 +128,8 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     watched.max_by_key(rank)
 }
 
-/// The name of the alarm that `attach` makes. It begins with the retry queue's name: two deployments may each have an
-/// alias of one function.
+/// The name of the alarm that `attach` creates. It begins with the retry queue's name, because two deployments may each
+/// have an alias of the same function attached.
 fn lost_alarm(deployment: &Deployment, function: &str) -> String {
     format!("{}{}", deployment.retry_queue.name(), lost_suffix(function))
 }
@@ -136,7 +138,7 @@ fn lost_suffix(function: &str) -> String {
     format!("-lost-{function}")
 }
 
-/// Returns true if `attach` made the alarm for another deployment.
+/// Returns true if another deployment's `attach` created the alarm.
 fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -> bool {
     let name = &alarm.name;
     name.ends_with(&lost_suffix(function)) && *name != lost_alarm(deployment, function)
@@ -144,7 +146,7 @@ fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -
 
 const METRIC: &str = "DestinationDeliveryFailures";
 
-/// The alarm's description, the same as in the template and the construct.
+/// The description of the alarm that `attach` creates, the same as in the template and the CDK construct.
 pub fn description(deployment: &Deployment, function: &str) -> String {
     format!(
         "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \
@@ -153,27 +155,28 @@ pub fn description(deployment: &Deployment, function: &str) -> String {
     )
 }
 
-/// Alarms on the events of a function that Lambda loses on their way to the retry queue.
+/// The existing alarms on one function's failed events that Lambda drops before they reach the retry queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// The name of the alarm that `attach` makes.
+    /// The name of the alarm that `attach` creates for the function.
     pub alarm: String,
-    /// The alarm that `attach` makes exists.
+    /// True if the alarm that `attach` creates exists.
     pub ours: bool,
-    /// It has no action.
+    /// True if the alarm that `attach` creates exists but has no action.
     pub is_silent: bool,
-    /// Another alarm is on these losses, such as the construct's.
+    /// True if another alarm already watches the same dropped events, such as the CDK construct's.
     pub others: bool,
-    /// The topics of the deployment's own alarms; `None` if it has no alarms, and so wants none here either.
+    /// The SNS topics that the deployment's own alarms notify; `None` if the deployment has no alarms, in which case
+    /// `attach` creates none either.
     pub topics: Option<BTreeSet<String>>,
 }
 
 impl Losses {
-    /// Reads the alarms on the events of a function that Lambda loses.
+    /// Reads the alarms on the failed events of a function that Lambda drops.
     ///
     /// # Errors
     ///
-    /// If they cannot be read.
+    /// Fails if the alarms cannot be read.
     pub async fn read(account: &Account, deployment: &Deployment, function: &str) -> Result<Self, Failure> {
         let alarm = lost_alarm(deployment, function);
         let mut losses = Self { alarm, ..Self::default() };
@@ -201,33 +204,33 @@ impl Losses {
         }
     }
 
-    /// The topics that our alarm should notify, if it is missing or notifies nobody; `None` if it stays as it is.
+    /// The topics to notify if `attach` has to create or replace its alarm; `None` if the alarm stays as it is.
     pub fn topics_to_set(&self) -> Option<&BTreeSet<String>> {
         let topics = self.topics.as_ref().filter(|_| !self.others)?;
         (!self.ours || self.is_silent && !topics.is_empty()).then_some(topics)
     }
 }
 
-/// Actions of an alarm for one state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
+/// CloudWatch's limit of an alarm's actions per state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
-/// An alarm on the events of a function that Lambda loses.
+/// The alarm that `attach` creates on the failed events of a function that Lambda drops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostAlarm {
-    /// Its name.
+    /// The alarm's name.
     pub name: String,
-    /// Its description.
+    /// The alarm's description.
     pub description: String,
-    /// The topics that it notifies; the first five of them.
+    /// The SNS topics to notify; CloudWatch gets the first five.
     pub topics: BTreeSet<String>,
 }
 
 impl LostAlarm {
-    /// Makes the alarm on a function, or replaces it with one that notifies its topics.
+    /// Creates the alarm on a function, or replaces it.
     ///
     /// # Errors
     ///
-    /// If CloudWatch refuses it.
+    /// Fails if CloudWatch refuses the alarm.
     pub async fn put(&self, account: &Account, function: &str) -> Result<(), Failure> {
         let dimensions = BTreeMap::from([("FunctionName".to_owned(), function.to_owned())]);
         let metric = WatchedMetric { namespace: "AWS/Lambda".into(), name: METRIC.into(), dimensions };

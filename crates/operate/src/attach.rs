@@ -1,7 +1,9 @@
-//! Attach and detach: send the failures of functions to a deployment, or leave them to Lambda again.
+//! Attaching and detaching functions: attach sends a function's failed events to a deployment, detach returns them to
+//! Lambda's own handling.
 //!
-//! An `Attachment` holds all facts about one function. From it, the steps that attach or detach the function are
-//! planned, in a safe order, without any call. No other state is kept: to resume an interrupted run, plan again.
+//! An `Attachment` holds all facts about one function. From these facts alone, without further calls, the steps to
+//! attach or detach the function are planned in a safe order. No other state is kept: to resume an interrupted run,
+//! plan again.
 
 pub(crate) mod attaching;
 pub(crate) mod attachment;

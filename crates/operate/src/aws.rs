@@ -1,10 +1,10 @@
-//! The account as an operator's questions and changes see it: one trait, in types of our own.
+//! The AWS account as Comeback's commands and console see it: one trait, in types of our own.
 //!
-//! [`Aws`] has an implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory for tests and demonstrations,
-//! `simulated::SimulatedAws` of the feature `simulated`. Each method is one AWS operation, all of its pages included
-//! where nobody needs to stop in between. A read of something missing returns `None`; every other error is a
-//! [`Failure`] that names the IAM action and its subject. The clock is a part of the account, because a simulated one
-//! has its own.
+//! [`Aws`] has one implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory for tests and demonstrations,
+//! `simulated::SimulatedAws`, behind the feature `simulated`. Each method is one AWS operation. It reads all pages of
+//! an answer, unless the caller may want to stop in between. A read of something that does not exist returns `None`;
+//! every other error is a [`Failure`] that names the IAM action and the resource. The clock is a part of the account,
+//! because a simulated account has a clock of its own.
 
 #[cfg(any(test, feature = "simulated"))]
 pub mod contract;
@@ -31,37 +31,38 @@ pub trait Aws: fmt::Debug {
     /// The account's current time.
     fn now(&self) -> Timestamp;
 
-    /// Waits by the account's clock.
+    /// Waits for a duration by the account's clock.
     async fn sleep(&self, duration: Duration);
 
-    /// `lambda:GetFunction`: a function, or one of its versions and aliases.
+    /// `lambda:GetFunction`: reads a function, or one of its versions or aliases.
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<Function>, Failure>;
 
-    /// `lambda:GetFunctionConfiguration`: the same without tags and concurrency, for callers who may not read those.
+    /// `lambda:GetFunctionConfiguration`: reads a function without its tags and concurrency, for callers who may not
+    /// read those.
     async fn function_configuration(
         &self,
         name: &str,
         qualifier: Option<&str>,
     ) -> Result<Configuration, Failure>;
 
-    /// `lambda:ListFunctions`: all functions of the region.
+    /// `lambda:ListFunctions`: lists all functions of the region. `of` names the subject of the call in an error.
     async fn functions(&self, of: &str) -> Result<Vec<Configuration>, Failure>;
 
-    /// `lambda:ListTags`.
+    /// `lambda:ListTags`: reads a function's tags.
     async fn tags(&self, function_arn: &str) -> Result<BTreeMap<String, String>, Failure>;
 
-    /// `lambda:TagResource`.
+    /// `lambda:TagResource`: adds tags to a function.
     async fn tag(&self, function_arn: &str, tags: BTreeMap<String, String>) -> Result<(), Failure>;
 
-    /// `lambda:UntagResource`.
+    /// `lambda:UntagResource`: removes tags from a function.
     async fn untag(&self, function_arn: &str, keys: Vec<String>) -> Result<(), Failure>;
 
-    /// `lambda:ListFunctionEventInvokeConfigs`: the settings of each qualifier that has any; the key of the function itself is
-    /// `None`.
+    /// `lambda:ListFunctionEventInvokeConfigs`: reads the settings of each qualifier that has any. The key `None`
+    /// stands for the unqualified function.
     async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure>;
 
     /// `lambda:PutFunctionEventInvokeConfig`. Returns false if Lambda does not know yet that the function may send to
-    /// its destination: a new permission takes a few seconds to arrive.
+    /// its destination: a new permission takes a few seconds to take effect.
     async fn put_invoke_settings(
         &self,
         name: &str,
@@ -78,14 +79,14 @@ pub trait Aws: fmt::Debug {
     /// `lambda:PutFunctionRecursionConfig`.
     async fn allow_recursion(&self, name: &str, allowed: bool) -> Result<(), Failure>;
 
-    /// `lambda:ListEventSourceMappings` of a function: its mappings of SQS queues.
+    /// `lambda:ListEventSourceMappings`: lists the mappings that feed a function from SQS queues.
     async fn mappings_of_function(&self, name: &str) -> Result<Vec<Mapping>, Failure>;
 
-    /// `lambda:ListEventSourceMappings` of a queue.
+    /// `lambda:ListEventSourceMappings`: lists the mappings that read from a queue.
     async fn mappings_of_queue(&self, queue_arn: &str) -> Result<Vec<Mapping>, Failure>;
 
-    /// `lambda:UpdateFunctionConfiguration`: replaces the environment variables, unless the function has changed since
-    /// `revision`.
+    /// `lambda:UpdateFunctionConfiguration`: replaces a function's environment variables. Fails if the function has
+    /// changed since `revision`.
     async fn set_variables(
         &self,
         name: &str,
@@ -93,28 +94,29 @@ pub trait Aws: fmt::Debug {
         revision: Option<String>,
     ) -> Result<(), Failure>;
 
-    /// `lambda:InvokeFunction`, asynchronously. Returns the request id.
+    /// `lambda:InvokeFunction`: invokes a function asynchronously, and returns the request id, or `None` if Lambda gave
+    /// none.
     async fn invoke_async(&self, function: &str, payload: &str) -> Result<Option<String>, Failure>;
 
-    /// `lambda:GetAccountSettings`: the number of functions that may run at a time.
+    /// `lambda:GetAccountSettings`: reads how many invocations may run at the same time; `None` if Lambda does not say.
     async fn executions(&self) -> Result<Option<Executions>, Failure>;
 
-    /// `sqs:GetQueueUrl`.
+    /// `sqs:GetQueueUrl`: returns a queue's URL, or `None` if the queue does not exist.
     async fn queue_url(&self, queue_arn: &str) -> Result<Option<String>, Failure>;
 
-    /// `sqs:GetQueueAttributes`, by SQS's names; all if `names` is empty.
+    /// `sqs:GetQueueAttributes`: reads the named attributes of a queue, or all if `names` is empty.
     async fn queue_attributes(
         &self,
         url: &str,
         names: &[&str],
     ) -> Result<Option<BTreeMap<String, String>>, Failure>;
 
-    /// `sqs:ReceiveMessage`: up to ten messages, hidden for `visibility`, after waiting up to `wait` for the first.
-    /// Also returns none if the queue is over its limit of messages in flight.
+    /// `sqs:ReceiveMessage`: receives up to ten messages. Also returns no messages if the queue is over its limit of
+    /// messages in flight.
     async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure>;
 
-    /// `sqs:SendMessage`: sends each message once, and returns an answer for each. SQS may have accepted a message
-    /// without an answer. `paused` is called for each pause that SQS asks for.
+    /// `sqs:SendMessage`: sends each message once, and returns a result for each. If SQS did not answer, it may still
+    /// have accepted the message. Calls `paused` before each pause that SQS asks for.
     async fn send(
         &self,
         url: &str,
@@ -122,7 +124,7 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// `sqs:DeleteMessage`.
+    /// `sqs:DeleteMessage`: deletes messages by their receipt handles, and returns a result for each.
     async fn delete(
         &self,
         url: &str,
@@ -130,7 +132,8 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// `sqs:ChangeMessageVisibility`: hides each message for its duration from now on; zero makes it visible.
+    /// `sqs:ChangeMessageVisibility`: hides each message for its duration from now on; a duration of zero makes it
+    /// visible.
     async fn hide(
         &self,
         url: &str,
@@ -138,8 +141,9 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// The same, for messages that a handler works on: an unanswered call is not repeated. If SQS obeyed the first one,
-    /// the handler may since have received the message, and hidden it for a call of its own.
+    /// Like [`hide`](Self::hide), but never repeats an unanswered call, for messages that the handler may be
+    /// processing: if the first call took effect, the handler may since have received the message, and hidden it for an
+    /// invocation of its own.
     async fn recall(
         &self,
         url: &str,
@@ -147,122 +151,125 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// `ssm:GetParameter`.
+    /// `ssm:GetParameter`: reads the newest version of a parameter.
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure>;
 
-    /// `ssm:GetParameterHistory`: the versions that SSM keeps, the oldest first; empty if the parameter does not exist.
+    /// `ssm:GetParameterHistory`: reads the versions of a parameter that SSM keeps, the oldest first; empty if the
+    /// parameter does not exist.
     async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure>;
 
-    /// `ssm:PutParameter`. Returns the version that was written; `None` if the parameter was to be `new` but exists, or
-    /// if somebody else is writing it.
+    /// `ssm:PutParameter`: writes a parameter, and returns the number of the version. Returns `None` if `new` is true
+    /// and the parameter exists, or if somebody else is writing it at the moment.
     async fn put_parameter(&self, name: &str, text: &str, new: bool) -> Result<Option<i64>, Failure>;
 
-    /// `logs:FilterLogEvents`: one page; `None` if the log group does not exist.
+    /// `logs:FilterLogEvents`: reads one page of log lines; `None` if the log group does not exist.
     async fn log_page(
         &self,
         filter: &LogFilter<'_>,
         token: Option<String>,
     ) -> Result<Option<LogPage>, Failure>;
 
-    /// `logs:DescribeLogGroups`.
+    /// `logs:DescribeLogGroups`: describes the log group of this name.
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure>;
 
-    /// `cloudwatch:GetMetricData`: the points of each series. `of` names them in an error.
+    /// `cloudwatch:GetMetricData`: reads the points of each series. `of` names the series in an error.
     async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure>;
 
-    /// `cloudwatch:DescribeAlarms`: all metric alarms of the region. `of` is their purpose as an error names it.
+    /// `cloudwatch:DescribeAlarms`: reads all metric alarms of the region. `of` names their purpose in an error.
     async fn alarms(&self, of: &str) -> Result<Vec<MetricAlarm>, Failure>;
 
-    /// `cloudwatch:PutMetricAlarm`.
+    /// `cloudwatch:PutMetricAlarm`: creates or replaces an alarm.
     async fn put_alarm(&self, alarm: &NewAlarm) -> Result<(), Failure>;
 
-    /// `cloudwatch:DeleteAlarms`; does nothing if it is gone.
+    /// `cloudwatch:DeleteAlarms`: deletes an alarm; does nothing if it does not exist.
     async fn delete_alarm(&self, name: &str) -> Result<(), Failure>;
 
-    /// `cloudformation:DescribeStacks`.
+    /// `cloudformation:DescribeStacks`: describes a stack.
     async fn stack(&self, name: &str) -> Result<Option<Stack>, Failure>;
 
-    /// `cloudformation:ListStackResources`. `of` is the stack as an error names it.
+    /// `cloudformation:ListStackResources`: lists a stack's resources. `of` names the stack in an error.
     async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure>;
 
-    /// `cloudformation:DescribeStackEvents`: the newest first.
+    /// `cloudformation:DescribeStackEvents`: reads the events of a stack, the newest first.
     async fn stack_events(&self, name: &str) -> Result<Vec<StackEvent>, Failure>;
 
-    /// `cloudformation:UpdateStack`: the same template with another value for one parameter.
+    /// `cloudformation:UpdateStack`: changes one parameter of a stack, and leaves its template and its other parameters
+    /// as they are.
     async fn update_stack(&self, stack: &Stack, parameter: &str, value: &str) -> Result<(), Failure>;
 
-    /// `iam:SimulatePrincipalPolicy`: the verdict of a role's policies on an action.
+    /// `iam:SimulatePrincipalPolicy`: returns whether a role's policies allow an action on a resource.
     async fn may(&self, role_arn: &str, action: &str, resource_arn: &str) -> Result<Verdict, Failure>;
 
-    /// `iam:GetRolePolicy`: an inline policy, as JSON.
+    /// `iam:GetRolePolicy`: reads an inline policy of a role, as JSON.
     async fn role_policy(&self, role: &str, policy: &str) -> Result<Option<String>, Failure>;
 
-    /// `iam:ListRolePolicies`: the names of the inline policies.
+    /// `iam:ListRolePolicies`: lists the names of a role's inline policies.
     async fn role_policies(&self, role: &str) -> Result<Vec<String>, Failure>;
 
-    /// `iam:PutRolePolicy`.
+    /// `iam:PutRolePolicy`: creates or replaces an inline policy of a role.
     async fn put_role_policy(&self, role: &str, policy: &str, document: &str) -> Result<(), Failure>;
 
-    /// `iam:DeleteRolePolicy`; does nothing if it is gone.
+    /// `iam:DeleteRolePolicy`: deletes an inline policy of a role; does nothing if it does not exist.
     async fn delete_role_policy(&self, role: &str, policy: &str) -> Result<(), Failure>;
 
-    /// `kms:DescribeKey`.
+    /// `kms:DescribeKey`: describes a KMS key.
     async fn key(&self, id: &str) -> Result<Option<Key>, Failure>;
 }
 
-/// A listener for pauses in a batch of calls that SQS asked for, with the length and the reason.
+/// A callback for the pauses that SQS asks for during a batch of calls. It gets the length of the pause and the reason.
 pub type Paused<'a> = &'a dyn Fn(Duration, &str);
 
-/// A function as Lambda describes it.
+/// A Lambda function, as `lambda:GetFunction` describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
-    /// Its configuration, or that of the version or alias that was asked for.
+    /// The configuration of the function, or of the requested version or alias.
     pub configuration: Configuration,
-    /// The tags of the function, whatever the qualifier.
+    /// The function's tags. Versions and aliases have no tags of their own.
     pub tags: BTreeMap<String, String>,
-    /// The reason why Lambda could not read the tags.
+    /// The reason why Lambda could not read the tags; `None` if it could.
     pub tags_error: Option<String>,
-    /// Its reserved concurrency; `None` if it has none.
+    /// The function's reserved concurrency; `None` if none is reserved.
     pub reserved_concurrency: Option<u32>,
 }
 
-/// The configuration of a function.
+/// The configuration of a Lambda function, version or alias.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
-    /// Its name; empty if Lambda returned none.
+    /// The function's name; empty if Lambda returned none.
     pub name: String,
-    /// Its ARN, with a qualifier if one was asked for; empty if Lambda returned none.
+    /// The function's ARN, with the requested qualifier; empty if Lambda returned none.
     pub arn: String,
-    /// The ARN of its execution role; empty if Lambda returned none.
+    /// The ARN of the function's execution role; empty if Lambda returned none.
     pub role_arn: String,
-    /// Its runtime, such as `python3.12`; `None` for a container image.
+    /// The function's runtime, such as `python3.12`; `None` for a container image.
     pub runtime: Option<String>,
-    /// The time after which Lambda ends an invocation.
+    /// The function's timeout, after which Lambda stops an invocation.
     pub timeout: Duration,
-    /// The environment variables; empty if they are unreadable.
+    /// The environment variables; empty if Lambda could not read them.
     pub variables: BTreeMap<String, String>,
-    /// The reason why the variables are unreadable, such as a key that the caller may not use.
+    /// The reason why Lambda could not read the variables, such as a KMS key that the caller may not use; `None` if it
+    /// could.
     pub variables_error: Option<String>,
-    /// The log group that is set; `None` is `/aws/lambda/NAME`.
+    /// The log group that the function is configured to write to; `None` means `/aws/lambda/NAME`.
     pub log_group: Option<String>,
-    /// The lowest level of the lines that the function may log, such as `WARN`, if one is set.
+    /// The lowest level of the lines that the function may log, such as `WARN`; `None` if no level is set.
     pub log_level: Option<String>,
-    /// The queue or topic of its own `DeadLetterConfig`.
+    /// The ARN of the queue or topic in the function's own `DeadLetterConfig`.
     pub dead_letter: Option<String>,
-    /// It is in tenant isolation mode.
+    /// True if the function is in tenant isolation mode.
     pub has_tenants: bool,
-    /// It is a durable function.
+    /// True if the function is a durable function.
     pub is_durable: bool,
-    /// A value that changes with each change of the function.
+    /// Lambda's revision id, which changes with each change of the function.
     pub revision: Option<String>,
-    /// Progress of the last update.
+    /// The progress of the function's last update.
     pub update: UpdateStatus,
 }
 
 /// The progress of a function's last update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UpdateStatus {
-    /// The update is in force.
+    /// The update took effect.
     #[default]
     Done,
     /// The update is under way.
@@ -271,7 +278,7 @@ pub enum UpdateStatus {
     Failed(String),
 }
 
-/// Lambda's settings for the asynchronous invocations of one qualifier; `None` is Lambda's default.
+/// Settings for the asynchronous invocations of one qualifier; `None` stands for Lambda's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InvokeSettings {
     /// `MaximumRetryAttempts`; Lambda's default is 2.
@@ -284,92 +291,92 @@ pub struct InvokeSettings {
     pub on_success: Option<String>,
 }
 
-/// Lambda's limit of concurrent invocations by one provisioned poller.
+/// Lambda's limit of concurrent invocations per provisioned poller.
 pub const INVOCATIONS_OF_A_POLLER: u16 = 10;
 
-/// An event source mapping, which feeds a function from a queue.
+/// An event source mapping: Lambda reads a queue, and invokes a function with its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Its id.
+    /// The mapping's id.
     pub uuid: String,
-    /// The ARN of the function; empty if Lambda returned none.
+    /// The ARN of the invoked function; empty if Lambda returned none.
     pub function_arn: String,
-    /// The ARN of the queue.
+    /// The ARN of the queue that Lambda reads.
     pub queue_arn: String,
     /// `Enabled`, `Disabled`, or a state on the way to one of them.
     pub state: String,
-    /// The most messages in a batch.
+    /// The maximum number of messages per batch.
     pub batch_size: i32,
-    /// The longest time to gather a batch.
+    /// The maximum time that Lambda gathers messages for a batch.
     pub window: Duration,
-    /// `ReportBatchItemFailures` is on.
+    /// True if the function may report individual messages as failed (`ReportBatchItemFailures`).
     pub reports_failures: bool,
-    /// The most invocations at a time; `None` without a limit.
+    /// The maximum number of concurrent invocations; `None` means no limit.
     pub maximum_concurrency: Option<i32>,
-    /// The most provisioned pollers; `None` unless the mapping is in provisioned mode, which has no
-    /// `MaximumConcurrency` of its own.
+    /// The maximum number of provisioned pollers; `None` unless the mapping is in provisioned mode, which has no
+    /// `MaximumConcurrency`.
     pub maximum_pollers: Option<i32>,
 }
 
-/// The numbers of functions that the account may run at a time in this region.
+/// The account's limits of concurrent Lambda invocations in this region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executions {
-    /// All of them.
+    /// The limit for all functions together.
     pub all: u64,
-    /// The part that all functions without reserved concurrency share.
+    /// The part of the limit that the functions without reserved concurrency share.
     pub unreserved: u64,
 }
 
-/// Options of a receive.
+/// Options of a call that receives messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// The time that the messages stay hidden; zero leaves them visible.
+    /// The duration for which received messages stay hidden; zero leaves them visible.
     pub visibility: Duration,
-    /// The longest wait for the first message; zero asks only some of SQS's servers.
+    /// The longest wait for the first message; with zero, SQS asks only some of its servers.
     pub wait: Duration,
 }
 
-/// A message that was received.
+/// A message that was received from a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// SQS's id; empty if it returned none.
+    /// SQS's id of the message; empty if SQS returned none.
     pub id: String,
-    /// `None` if SQS returned none.
+    /// The handle to delete or hide the message with; `None` if SQS returned none.
     pub receipt_handle: Option<String>,
-    /// `None` if SQS returned none.
+    /// The message's body; `None` if SQS returned none.
     pub body: Option<String>,
-    /// The system attributes, such as `SentTimestamp`, by their names.
+    /// The message's system attributes, such as `SentTimestamp`, by name.
     pub system: BTreeMap<String, String>,
-    /// The message attributes, by their names.
+    /// The message attributes, by name.
     pub attributes: BTreeMap<String, Attribute>,
 }
 
-/// A message to send.
+/// A message to send to a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewMessage {
-    /// Its body.
+    /// The message's body.
     pub body: String,
-    /// Its message attributes.
+    /// The message attributes, by name.
     pub attributes: BTreeMap<String, Attribute>,
-    /// The X-Ray trace that it belongs to.
+    /// The X-Ray trace header; `None` if the message belongs to no trace.
     pub trace_header: Option<String>,
 }
 
-/// A message attribute.
+/// A message attribute of SQS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    /// `String`, `Number` or `Binary`, perhaps with a suffix.
+    /// The attribute's type: `String`, `Number` or `Binary`, perhaps with a suffix.
     pub data_type: String,
-    /// Its value.
+    /// The attribute's value.
     pub value: AttributeValue,
 }
 
 /// The value of a message attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeValue {
-    /// The value of a `String` or a `Number`.
+    /// The value of an attribute of type `String` or `Number`.
     Text(String),
-    /// The value of a `Binary`.
+    /// The value of an attribute of type `Binary`.
     Bytes(Vec<u8>),
 }
 
@@ -377,105 +384,105 @@ pub enum AttributeValue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct EntryFailure {
-    /// The consequence of the failure for this entry, and for others.
+    /// The kind of failure, which tells whether other entries or a later try would fail too.
     pub kind: EntryFailureKind,
-    /// The error's code; empty without an answer.
+    /// AWS's error code; empty if AWS did not answer.
     pub code: String,
-    /// The code and the message, or the problem on the way.
+    /// AWS's error code and message, or the problem that prevented an answer.
     pub text: String,
 }
 
-/// The consequence of a failed entry.
+/// The kinds of failure of a batch call's entry, by what they mean for other entries and for a later try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFailureKind {
-    /// The caller lacks the permission, for any entry.
+    /// The caller lacks the permission, so every other entry fails too.
     Denied,
     /// The queue does not exist.
     Missing,
-    /// The entry itself was refused, such as for the receipt handle of a message that is gone.
+    /// SQS refused this entry, such as for the receipt handle of a deleted message.
     Refused,
-    /// A later try may work.
+    /// A later try may succeed.
     Transient,
-    /// The entry was not tried, because the work ended first.
+    /// The entry was not tried, because the batch ended first.
     NotTried,
 }
 
-/// A version of a parameter.
+/// One version of an SSM parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterVersion {
-    /// Its number; the first version is 1.
+    /// The version's number; the first version is 1.
     pub number: i64,
-    /// Its value.
+    /// The parameter's value in this version.
     pub text: String,
-    /// When it was written; `None` if that was not read.
+    /// The time when the version was written; `None` if the call does not return it.
     pub at: Option<Timestamp>,
-    /// The ARN of its writer, if that was read.
+    /// The ARN of the user who wrote the version; `None` if the call does not return it.
     pub by: Option<String>,
 }
 
-/// The lines of a log group to read.
+/// Selects the log lines to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFilter<'a> {
-    /// The log group.
+    /// The name of the log group.
     pub group: &'a str,
-    /// A filter pattern of CloudWatch's; `None` matches every line.
+    /// A filter pattern of CloudWatch Logs; `None` matches every line.
     pub pattern: Option<String>,
-    /// The time of the first line.
+    /// The earliest time of a line.
     pub since: Timestamp,
-    /// The time of the last line; `None` means no end.
+    /// The latest time of a line; `None` means no limit.
     pub until: Option<Timestamp>,
-    /// Only this log stream.
+    /// The only log stream to read; `None` means all.
     pub stream: Option<&'a str>,
 }
 
-/// One page of log lines, perhaps empty, and the token of the next page; `None` after the last.
+/// One page of log lines. It may be empty even if more pages follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogPage {
-    /// The lines, in no certain order.
+    /// The lines of the page, in no particular order.
     pub events: Vec<LogEvent>,
-    /// The token of the next page.
+    /// The token to read the next page with; `None` on the last page.
     pub next: Option<String>,
 }
 
-/// A line of a log.
+/// A line of a CloudWatch log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEvent {
-    /// When it was written.
+    /// The time when the line was written.
     pub at: Timestamp,
-    /// The log stream.
+    /// The log stream that has the line.
     pub stream: String,
-    /// Its text.
+    /// The text of the line.
     pub message: String,
 }
 
-/// A log group.
+/// A CloudWatch log group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogGroup {
-    /// The time that it keeps a line; `None` is for ever.
+    /// The duration for which the group keeps a line; `None` means forever.
     pub retention: Option<Duration>,
-    /// Its class, such as `STANDARD` or `INFREQUENT_ACCESS`, if CloudWatch names it.
+    /// The group's class, such as `STANDARD` or `INFREQUENT_ACCESS`; `None` if CloudWatch names none.
     pub class: Option<String>,
 }
 
-/// Series of metric points to read in one call.
+/// Metrics to read in one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricQuery<'a> {
-    /// The series.
+    /// The metrics to read.
     pub series: Vec<Series<'a>>,
-    /// The length of a point, in whole minutes.
+    /// The period that each point covers, in whole minutes.
     pub period: Duration,
-    /// The time of the first point.
+    /// The time at which the first point begins.
     pub since: Timestamp,
-    /// The end of the last point.
+    /// The time at which the last point ends.
     pub until: Timestamp,
 }
 
-/// One metric's points.
+/// One metric to read, with the statistic to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series<'a> {
-    /// The namespace, such as `AWS/SQS`.
+    /// The metric's namespace, such as `AWS/SQS`.
     pub namespace: &'a str,
-    /// The name and value of its dimension.
+    /// The name and value of the metric's dimension.
     pub dimension: (&'a str, &'a str),
     /// The metric's name.
     pub name: &'a str,
@@ -483,108 +490,108 @@ pub struct Series<'a> {
     pub statistic: &'a str,
 }
 
-/// A metric alarm.
+/// A CloudWatch alarm on one or more metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricAlarm {
-    /// Its name.
+    /// The alarm's name.
     pub name: String,
-    /// Its description; empty without one.
+    /// The alarm's description; empty if it has none.
     pub description: String,
     /// `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     pub state: String,
-    /// The ARNs that it notifies in state `ALARM`.
+    /// The ARNs that the alarm notifies when it enters state `ALARM`.
     pub actions: Vec<String>,
-    /// Its actions are enabled.
+    /// True if the alarm's actions are enabled.
     pub actions_enabled: bool,
-    /// The metrics that it watches: one, or those of its expression.
+    /// The metrics that the alarm watches: a single one, or those in its expression.
     pub metrics: Vec<WatchedMetric>,
 }
 
 /// A metric that an alarm watches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchedMetric {
-    /// The namespace, such as `AWS/SQS`; empty if CloudWatch names none.
+    /// The metric's namespace, such as `AWS/SQS`; empty if CloudWatch names none.
     pub namespace: String,
     /// The metric's name; empty if CloudWatch names none.
     pub name: String,
-    /// Its dimensions.
+    /// The metric's dimensions, by name.
     pub dimensions: BTreeMap<String, String>,
 }
 
-/// An alarm on the sum of a metric over five minutes, raised from 1 on.
+/// An alarm to create: it is raised when the sum of a metric over five minutes is 1 or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAlarm {
-    /// Its name.
+    /// The alarm's name.
     pub name: String,
-    /// Its description.
+    /// The alarm's description.
     pub description: String,
-    /// The metric that it watches.
+    /// The metric that the alarm watches.
     pub metric: WatchedMetric,
-    /// The ARNs that it notifies when it is raised and when it is over.
+    /// The ARNs that the alarm notifies when it is raised and when it is over.
     pub actions: Vec<String>,
 }
 
 /// A CloudFormation stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
-    /// Its name.
+    /// The stack's name.
     pub name: String,
-    /// Its status, such as `UPDATE_COMPLETE`.
+    /// The stack's status, such as `UPDATE_COMPLETE`.
     pub status: String,
-    /// The values of its parameters.
+    /// The values of the stack's parameters, by name.
     pub parameters: BTreeMap<String, String>,
-    /// The capabilities of its last deployment.
+    /// The capabilities that were acknowledged in the stack's last deployment, such as `CAPABILITY_IAM`.
     pub capabilities: Vec<String>,
-    /// When it was last updated, in milliseconds; `None` if never.
+    /// The time of the stack's last update, in milliseconds since the epoch; `None` if it was never updated.
     pub updated: Option<i64>,
-    /// The stack that it is nested in.
+    /// The id of the stack that this one is nested in; `None` if it is not nested.
     pub parent: Option<String>,
 }
 
-/// A resource of a stack.
+/// A resource of a CloudFormation stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackResource {
-    /// Its name in the template.
+    /// The resource's name in the template.
     pub logical_id: String,
-    /// Its id in AWS; `None` if it was not created yet.
+    /// The resource's id in AWS; `None` if the resource does not exist yet.
     pub physical_id: Option<String>,
-    /// Its type, such as `AWS::Lambda::Function`.
+    /// The resource's type, such as `AWS::Lambda::Function`.
     pub kind: String,
 }
 
-/// An event of a stack.
+/// An event of a CloudFormation stack: the status of one of its resources changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackEvent {
-    /// The resource's name in the template.
+    /// The name of the resource in the template.
     pub logical_id: String,
-    /// The event is about the stack itself.
+    /// True if the event is about the stack itself.
     pub is_of_stack: bool,
-    /// The resource's status, such as `UPDATE_FAILED`.
+    /// The new status of the resource, such as `UPDATE_FAILED`.
     pub status: String,
-    /// The reason, if one is given.
+    /// The reason for the new status; `None` if CloudFormation gives none.
     pub reason: Option<String>,
 }
 
-/// The simulator's answer, from the role's policies, its boundary and the organization's. It ignores the resource's own
-/// policy, such as a queue's.
+/// The answer of IAM's policy simulator on whether a role may perform an action. It considers the role's policies, its
+/// permissions boundary and the organization's policies, but not the policy of the resource itself, such as a queue's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// A policy allows it.
+    /// A policy allows the action.
     Allowed,
-    /// No policy allows it.
+    /// No policy allows the action.
     NotAllowed,
-    /// A policy denies it. No further policy can allow it.
+    /// A policy denies the action, so no further policy can allow it.
     Denied,
 }
 
-/// A key of KMS.
+/// A KMS key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Its ARN; `None` if KMS returned none.
+    /// The key's ARN; `None` if KMS returned none.
     pub arn: Option<String>,
-    /// AWS manages it, so whoever may use the service may use the key.
+    /// True for a key that AWS manages: everyone who may use the service may use the key.
     pub is_managed_by_aws: bool,
-    /// Its state, such as `Enabled` or `PendingDeletion`, if KMS names it.
+    /// The key's state, such as `Enabled` or `PendingDeletion`; `None` if KMS names none.
     pub state: Option<String>,
 }

@@ -1,7 +1,8 @@
-//! Changes: all are planned, shown, confirmed and performed in one way.
+//! Changes to a deployment: all are planned, shown, confirmed and performed in the same way.
 //!
-//! A [`Change`] plans and performs. [`Planned`] is the plan of any change, as a program handles it: a terminal prints
-//! its layout, asks its question and performs it; a page shows it, and performs it when its button is pressed.
+//! A [`Change`] is planned and then performed. [`Planned`] is the plan of any change, in a form that a program can
+//! handle: a terminal prints its layout, asks its question and performs it; the console shows it on a page, and
+//! performs it when its button is pressed.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,97 +13,97 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::text::Text;
 
-/// A serializable value that describes its own layout.
+/// The output of a command: a serializable value that describes its own layout.
 pub trait Answer: Serialize {
-    /// Its layout.
+    /// The layout in which the value is shown.
     fn layout(&self) -> Layout;
 
-    /// The rows of [`Block::Rows`](crate::Block::Rows), each with a cell for each column. There may be a hundred
-    /// thousand, so they are made one by one.
+    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), each with a cell for each column. There may be a
+    /// hundred thousand, so they are made one by one.
     fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
         Box::new(std::iter::empty())
     }
 
-    /// The result of a command that answers with this and does nothing else: a failure if it shows something broken or
-    /// left out.
+    /// The result of a command that only shows this value: a failure if the value shows something broken or left out.
     ///
     /// # Errors
     ///
-    /// See above.
+    /// Fails if the value shows something broken or left out.
     fn end(&self) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// A change to a deployment.
+/// A change to a deployment, planned first and then performed.
 #[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
 pub trait Change {
-    /// The plan. Its identity shows later whether it still holds.
+    /// The plan of the change. Its identity later shows whether the plan still holds.
     type Plan: Plan;
-    /// The result: what was done, what was left, and what was not possible.
+    /// The result of the change: what was done, what was left, and what was not possible.
     type Done: Answer;
 
-    /// Reads what the change depends on, and plans it. Changes nothing.
+    /// Reads what the change depends on, and plans the change. Modifies nothing.
     ///
     /// # Errors
     ///
-    /// If the account cannot be read, or refuses the change as a whole.
+    /// Fails if the account cannot be read, or if the change is refused as a whole.
     async fn plan(&self) -> Result<Self::Plan, Failure>;
 
-    /// Performs a plan. Reports progress, and stops between two calls if the operator asks for it.
+    /// Performs a plan. Reports progress, and stops between two calls if the operator interrupts it.
     async fn perform(&self, plan: &Self::Plan) -> Performed<Self::Plan, Self::Done>;
 }
 
-/// A plan of a change.
+/// The plan of a change, which the operator confirms.
 pub trait Plan: Answer + Clone {
-    /// The part that the operator agrees to: two plans with the same identity are the same plan, whatever else they
-    /// show. By default, all of their JSON.
+    /// The part of the plan that the operator agrees to: two plans with the same identity are the same, whatever else
+    /// they show. By default, the identity is the plan's JSON.
     fn identity(&self) -> String {
         json(self)
     }
 
-    /// The question to ask before performing it; `None` if it has nothing to perform.
+    /// The question to ask before performing the plan; `None` if there is nothing to perform.
     fn question(&self) -> Option<Question>;
 }
 
-/// A question to the operator.
+/// A yes-or-no question to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The text, in lower case, with a question mark.
+    /// The question's text, in lower case, with a question mark.
     pub text: String,
-    /// Ask it even where prompts are skipped, because nobody can know in advance that it will come up.
+    /// True to ask even if prompts are skipped with `--yes`, because the operator could not know in advance that the
+    /// question would come up.
     pub in_person: bool,
 }
 
 impl Question {
-    /// A question that a yes answers.
+    /// A question that `--yes` answers.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), in_person: false }
     }
 }
 
-/// The outcome of performing a plan.
+/// The outcome of performing a plan of one kind of change.
 #[derive(Debug)]
 pub enum Performed<P, D> {
-    /// The plan no longer holds, and nothing was done. Holds the plan as it is now.
+    /// The plan is out of date, and nothing was done. Holds the new plan.
     Outdated(P),
-    /// The result, and the failure that the work ended with, if any.
+    /// The result, and the failure that ended the work, if any.
     Done(D, Result<(), Failure>),
-    /// Nothing was done, because of this failure.
+    /// The failure because of which nothing was done.
     Failed(Failure),
 }
 
-/// The plan of any change, ready to be shown and performed.
+/// The plan of any kind of change, ready to be shown and performed.
 pub struct Planned {
-    /// Its layout.
+    /// The layout of the plan.
     pub layout: Layout,
     /// The plan as JSON, on one line.
     pub json: String,
-    /// See [`Plan::identity`].
+    /// The plan's [`Plan::identity`].
     pub identity: String,
-    /// The question to ask before performing it; `None` if it has nothing to perform.
+    /// The question to ask before performing the plan; `None` if there is nothing to perform.
     pub question: Option<Question>,
-    /// The result of a run that does not perform it.
+    /// The result of a command that only shows the plan.
     pub end: Result<(), Failure>,
     perform: Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = Ended>>>>,
 }
@@ -113,10 +114,10 @@ impl std::fmt::Debug for Planned {
     }
 }
 
-/// The outcome of performing the plan of any change.
+/// The outcome of performing the plan of any kind of change.
 #[derive(Debug)]
 pub enum Ended {
-    /// The plan no longer holds, and nothing was done. Holds the plan as it is now.
+    /// The plan is out of date, and nothing was done. Holds the new plan.
     Outdated(Box<Planned>),
     /// The plan was performed.
     Done {
@@ -124,10 +125,10 @@ pub enum Ended {
         layout: Layout,
         /// The result as JSON, on one line.
         json: String,
-        /// The failure that the work ended with, if any.
+        /// The failure that ended the work, if any.
         result: Result<(), Failure>,
     },
-    /// Nothing was done.
+    /// The failure because of which nothing was done.
     Failed(Failure),
 }
 
@@ -136,7 +137,7 @@ impl Planned {
     ///
     /// # Errors
     ///
-    /// Those of [`Change::plan`].
+    /// Fails as [`Change::plan`] does.
     pub async fn of<C: Change + 'static>(change: C) -> Result<Self, Failure> {
         let plan = change.plan().await?;
         Ok(Self::from_plan(Rc::new(change), plan))
@@ -173,7 +174,7 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("BUG: an answer is plain JSON")
 }
 
-/// The failure of a plan that no longer holds, in a program that does not ask again.
+/// The failure to report if a plan is out of date and the program does not show the new plan.
 pub fn outdated() -> Failure {
     Failure::undone(Text::from("the plan is out of date, and nothing was changed; run the command again"))
 }
@@ -183,7 +184,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::layout::Block;
 
-    /// An answer without colours, with ` | ` between the cells of a row.
+    /// An answer as plain text without colours, with ` | ` between the cells of a row.
     pub(crate) fn plain(answer: &impl Answer) -> String {
         let row = |cells: &Vec<Text>| cells.iter().map(Text::to_string).collect::<Vec<_>>().join(" | ");
         let mut lines = Vec::new();

@@ -1,10 +1,10 @@
-//! This machine's clock. Only this file of the operator's half reads it.
+//! This machine's clock. Only this file of the operator's part of Comeback reads it.
 
 use std::time::SystemTime;
 
 use comeback_engine::Timestamp;
 
-/// The time by this machine's clock.
+/// The current time by this machine's clock.
 #[expect(clippy::disallowed_methods, reason = "the one place where the operator's half reads the clock")]
 pub fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

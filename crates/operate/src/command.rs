@@ -1,4 +1,4 @@
-//! Our own commands, as answers suggest them.
+//! Command lines of Comeback, as an output suggests them to the operator.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +7,14 @@ use crate::shown::shown;
 
 macro_rules! command_names {
     ($($name:ident $words:literal,)*) => {
-        /// The subcommands that an answer may suggest.
+        /// The subcommands that an output may suggest.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum CommandName {
             $(#[doc = concat!("`", $words, "`")] $name,)*
         }
 
         impl CommandName {
-            /// The words of the command line.
+            /// The words that name the subcommand on the command line.
             pub const fn words(self) -> &'static str {
                 match self {
                     $(Self::$name => $words,)*
@@ -43,7 +43,7 @@ command_names! {
     Waiting "waiting",
 }
 
-/// One of our commands with its words, which are quoted for a shell when it is written.
+/// A command line of Comeback. Its words are quoted for a shell when it is displayed.
 ///
 /// ```
 /// use comeback_operate::{Command, CommandName};
@@ -55,14 +55,14 @@ command_names! {
 pub struct Command {
     /// The subcommand.
     pub name: CommandName,
-    /// Its arguments, one word each. Words after `--` are never flags.
+    /// The arguments, one word each. Words after `--` are never flags.
     pub words: Vec<String>,
     /// The flags that direct the command to the deployment, quoted, with a space before each.
     pub place: String,
 }
 
 impl Command {
-    /// A command with its arguments and the flags that direct it to its deployment.
+    /// A command with these arguments, and with flags that direct it to a deployment.
     pub fn new<W: Into<String>>(
         name: CommandName,
         words: impl IntoIterator<Item = W>,
@@ -71,7 +71,7 @@ impl Command {
         Self { name, words: words.into_iter().map(Into::into).collect(), place: place.into() }
     }
 
-    /// The first argument that is not a flag, such as the function.
+    /// The first argument that is not a flag, such as the function's name; `None` if there is none.
     pub fn operand(&self) -> Option<&str> {
         let mut words = self.words.iter().skip_while(|word| word.starts_with("--") && *word != "--");
         words.find(|word| *word != "--").map(String::as_str)

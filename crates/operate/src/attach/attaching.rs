@@ -1,4 +1,4 @@
-//! The steps that attach a function.
+//! Plans the steps that attach a function.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,12 @@ use crate::handler_setting::{
 use crate::text;
 use crate::text::{quoted, shell};
 
-/// Lambda's shortest `MaximumEventAgeInSeconds`: how long it keeps an event that it cannot deliver.
+/// The `MaximumEventAgeInSeconds` of an attached function. It is Lambda's minimum: how long Lambda keeps an event that
+/// it cannot deliver.
 const EVENT_AGE: i32 = 60;
 
-/// The settings of an attached function, given those `before`.
+/// The settings for asynchronous invocations that an attached function gets. Of the settings `before`, only the
+/// on-success destination stays.
 pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSettings {
     InvokeSettings {
         retries: Some(0),
@@ -33,7 +35,7 @@ pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSe
 
 impl Attachment {
     /// Plans the steps that attach the function. The order is safe: the handler can retry the function before the first
-    /// failure reaches it. A function that another deployment retries is taken from it only if it `may_move`.
+    /// failure reaches it. Takes the function from another deployment only if `may_move` is true.
     pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = FunctionPlan::of(self);
@@ -101,7 +103,7 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// Names the function's own dead-letter queue, which Lambda uses beside the destination.
+    /// Adds a note that names the function's own dead-letter queue, which Lambda uses in addition to the destination.
     fn say_what_dead_letters(&self, plan: &mut FunctionPlan) {
         if let Some(queue) = self.target.dead_letter.as_ref().filter(|_| !plan.steps.is_empty()) {
             let name = &self.target.name;
@@ -117,7 +119,7 @@ impl Attachment {
         }
     }
 
-    /// Names the entry of `POLICIES` that applies to the function, unless nothing changes.
+    /// Adds a note that names the entry of `POLICIES` for the function, unless nothing changes.
     fn say_what_counts(&self, plan: &mut FunctionPlan) {
         let Some(policies) = self.deployment.policies().ok().filter(|_| !plan.steps.is_empty()) else {
             return;
@@ -132,7 +134,7 @@ impl Attachment {
         }
     }
 
-    /// Says how much of Lambda's limit the plan leaves, if it uses up any of it.
+    /// Adds a note on the space left for the handler's environment variables, if the plan uses some of it.
     fn say_room_left(&self, plan: &mut FunctionPlan) {
         let is_listed = |step: &Step| matches!(step, Step::List(..));
         if plan.steps.iter().any(is_listed) {
@@ -144,7 +146,7 @@ impl Attachment {
         }
     }
 
-    /// The size of the handler's variables once the function is on its allow-list.
+    /// The size of the handler's environment variables, in bytes, once the function is on the allow-list.
     fn environment_bytes(&self) -> usize {
         let mut variables = self.deployment.variables.clone();
         let list = list_with(self.deployment.allow_list(), &self.target.arn);
@@ -197,7 +199,7 @@ impl Attachment {
         }
     }
 
-    /// Keeps the earlier settings of a qualifier, unless they are Comeback's: those of this deployment or of another.
+    /// Plans to keep the qualifier's current settings in tags, unless this or another deployment of Comeback set them.
     fn keep_settings(&self, plan: &mut FunctionPlan) {
         let target = &self.target;
         let mut tags = Vec::new();
@@ -223,7 +225,7 @@ impl Attachment {
         }
     }
 
-    /// The number of tags that the function can still get after the plan's changes.
+    /// The number of tags that the function has room for once the plan's changes are made.
     fn room_for_tags(&self, plan: &FunctionPlan) -> usize {
         let kept = plan.steps.iter().filter_map(|step| match step {
             Step::Keep(tags) => Some(tags.iter().map(|(key, _)| key)),
@@ -234,7 +236,7 @@ impl Attachment {
         kept::TAGS.saturating_sub(there.len())
     }
 
-    /// Steps 2 and 3 of docs/attach.md.
+    /// Plans steps 2 and 3 of docs/attach.md, which let the handler invoke the function.
     fn allow_retrying(&self, steps: &mut Vec<Step>) -> Result<(), Failure> {
         let arn = &self.target.arn;
         let is_listed = self.deployment.allows(&self.target.invoked_arn());
@@ -288,7 +290,7 @@ impl Attachment {
         Ok(())
     }
 
-    /// Fails if IAM would refuse one more inline policy of the handler's role.
+    /// Fails if the handler's role has no room for the inline policy of one more function.
     fn check_role(&self) -> Result<(), Failure> {
         let characters = self.invoke_characters;
         if characters <= ROLE_CHARACTERS {

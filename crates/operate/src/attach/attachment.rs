@@ -1,4 +1,4 @@
-//! A function's attachment to a deployment: its facts, and how they are read.
+//! A function's attachment to a deployment: the facts from which attaching and detaching are planned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,38 +15,39 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, list_with, parameter_value};
 
-/// All facts about a function's attachment.
+/// All facts that decide how to attach a function to a deployment, or detach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
-    /// Lambda has no such function: its settings, tags and role went with it.
+    /// True if Lambda has no such function. Its settings, tags and role were deleted with it.
     pub(crate) is_gone: bool,
     pub(crate) deployment: Deployment,
-    /// The other deployments that retry the function, by the qualifier whose failures go there.
+    /// The other deployments that retry the function, by the qualifier whose failed events they receive.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
-    /// The customer's key that encrypts the retry queue, if there is one. `detach` does not need it.
+    /// The customer's KMS key that encrypts the retry queue, if there is one. `detach` does not need it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
     /// The verdict on whether the function's role may send to the retry queue and use its key.
     pub(crate) may_send: Verdict,
-    /// The permissions among these that a policy denies, such as `kms:Decrypt on KEY`.
+    /// The permissions needed for sending that a policy explicitly denies, such as `kms:Decrypt on KEY`.
     pub(crate) denied: Vec<String>,
-    /// `attach` has given the function's role this permission.
+    /// True if `attach` has given the function's role the permission to send to the retry queue.
     pub(crate) send_policy: bool,
     /// The verdict on whether the handler's role may invoke the function.
     pub(crate) may_invoke: Verdict,
-    /// `attach` has given the handler's role this permission, where no template does.
+    /// True if `attach` has given the handler's role the permission to invoke the function, because no template does.
     pub(crate) invoke_policy: bool,
-    /// The size of the handler role's inline policies with that permission, in characters, where no template gives it.
+    /// The size of the handler role's inline policies once `attach` adds the permission to invoke the function, in
+    /// characters; 0 if it need not add it.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations, if one does.
     pub(crate) owner: Option<String>,
-    /// The alarms on the function's events that Lambda loses.
+    /// The alarms on the function's failed events that Lambda drops.
     pub(crate) losses: Losses,
-    /// The owner of the allow-list.
+    /// The place that sets the allow-list, `TARGET_FUNCTIONS`.
     pub(crate) list_owner: ListOwner,
 }
 
-/// The owner of the allow-list.
+/// The place that sets the allow-list, `TARGET_FUNCTIONS`: it decides how, and whether, `attach` can edit the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
     /// A stack's parameter `TargetFunctions`, which also lets the handler invoke the functions that it names.
@@ -58,11 +59,11 @@ pub(crate) enum ListOwner {
 }
 
 impl Attachment {
-    /// Reads the attachment.
+    /// Reads all facts about a function.
     ///
     /// # Errors
     ///
-    /// If something cannot be read, or no deployment can retry the function.
+    /// Fails if something cannot be read, or if no deployment can retry the function.
     pub(crate) async fn read(
         account: &Account,
         deployment: Deployment,
@@ -110,7 +111,7 @@ impl Attachment {
         Ok(attachment)
     }
 
-    /// The same attachment once functions with these ARNs are on the allow-list.
+    /// The same attachment once the functions with the ARNs `listed` are on the allow-list too.
     pub(crate) fn beside(mut self, listed: &[String]) -> Self {
         for arn in listed {
             let list = list_with(self.deployment.allow_list(), arn);
@@ -122,7 +123,7 @@ impl Attachment {
         self
     }
 
-    /// Reads everything except the permissions of the two roles.
+    /// Reads everything except the permissions of the function's role and the handler's role.
     async fn of(account: &Account, deployment: Deployment, target: Target) -> Result<Self, Failure> {
         Ok(Self {
             is_gone: false,
@@ -142,7 +143,7 @@ impl Attachment {
         })
     }
 
-    /// The remains of a deleted function in a deployment.
+    /// Reads what remains of a deleted function in a deployment.
     async fn of_gone(
         account: &Account,
         deployment: Deployment,
@@ -156,7 +157,8 @@ impl Attachment {
         Ok(attachment)
     }
 
-    /// The qualifiers of the function whose failures go to the retry queue; `None` is the function itself.
+    /// The qualifiers of the function whose failed events go to the retry queue; `None` stands for the unqualified
+    /// function.
     pub(crate) fn attached(&self) -> impl Iterator<Item = Option<&str>> {
         let goes_there =
             |it: &InvokeSettings| it.on_failure.as_ref() == Some(&self.deployment.retry_queue.arn);
@@ -164,22 +166,22 @@ impl Attachment {
         all.map(|(qualifier, _)| qualifier.as_deref())
     }
 
-    /// The same qualifiers, without the named one.
+    /// The qualifiers whose failed events go to the retry queue, except the one that the operator named.
     pub(crate) fn other_qualifiers(&self) -> impl Iterator<Item = Option<&str>> {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
 
-    /// Returns true if the failures of the named qualifier go to the retry queue.
+    /// Returns true if the failed events of the qualifier that the operator named go to the retry queue.
     pub(crate) fn is_attached(&self) -> bool {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }
 
-    /// The function's name, as an operator writes it.
+    /// The function's name with its qualifier, as an operator writes it.
     pub(crate) fn name(&self) -> String {
         self.target.named(self.target.qualifier.as_deref())
     }
 
-    /// The missing part: the function, or the named qualifier.
+    /// A sentence that names what Lambda does not have: the function, or the qualifier.
     pub(crate) fn missing(&self) -> String {
         if self.is_gone {
             return format!("Lambda has no function {}", self.target.name);
@@ -187,7 +189,7 @@ impl Attachment {
         format!("Lambda has no alias or version {}", self.name())
     }
 
-    /// The grant that lets the function's role send to the retry queue.
+    /// The permissions that the function's role needs to send to the retry queue.
     pub(crate) fn sending(&self) -> Grant {
         let queue = &self.deployment.retry_queue;
         let key = self.key.iter().flatten();
@@ -197,7 +199,7 @@ impl Attachment {
         Grant { role, policy, statements: std::iter::once(send).chain(key).collect() }
     }
 
-    /// The grant that lets the handler's role invoke the function, where no template does.
+    /// The permissions that the handler's role needs to invoke the function, if no template gives them.
     pub(crate) fn invoking(&self) -> Grant {
         let Target { name, arn, .. } = &self.target;
         let (role, policy) = (self.deployment.role().to_owned(), format!("invoke-{name}"));
@@ -207,7 +209,8 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// Reads the owner. A nested stack's parameters are set by its parent, and a deleted stack owns nothing.
+    /// Finds out which place sets the allow-list. A nested stack's parameters are set by its parent, and a deleted
+    /// stack owns nothing.
     async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
         let stack = match &deployment.stack {
             Some(name) => account.aws.stack(name).await?.map(|stack| (name.clone(), stack)),
@@ -221,7 +224,7 @@ impl ListOwner {
         })
     }
 
-    /// The place to edit the list, unless only a template can edit it.
+    /// The place to edit the allow-list; `None` if only the stack's template can edit it.
     pub(crate) fn editable(&self, deployment: &Deployment) -> Option<SettingPlace> {
         match self {
             Self::Parameter { stack, .. } => Some(SettingPlace::Stack(stack.clone())),
@@ -231,7 +234,7 @@ impl ListOwner {
     }
 }
 
-/// Fails if a function is named by the ARN of another region or account.
+/// Fails if the function's name is an ARN of another region or account than the deployment's.
 fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Failure> {
     let Some(place) = &function.place else { return Ok(()) };
     let handler = &deployment.handler_arn;
@@ -248,7 +251,7 @@ fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Fai
     )))
 }
 
-/// A deleted function, known only by its ARN.
+/// A target that stands for a deleted function, known only by its ARN.
 pub(crate) fn gone(arn: &FunctionArn) -> Target {
     Target {
         name: arn.name.clone(),
@@ -259,7 +262,7 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
     }
 }
 
-/// The other deployments, by the qualifier whose failures go there.
+/// Finds the other deployments that retry the function, by the qualifier whose failed events they receive.
 async fn elsewhere(
     account: &Account,
     deployment: &Deployment,
@@ -276,8 +279,8 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// The stack that owns the settings of the named qualifier: the function's own stack, or a handler's, where a CDK app
-/// imported the function and attached it.
+/// The stack that owns the qualifier's settings for asynchronous invocations: the function's own stack or, if a CDK app
+/// imported and attached the function, a deployment's stack. `None` if no stack owns them.
 async fn owner(
     account: &Account,
     deployment: &Deployment,
@@ -303,7 +306,7 @@ async fn owner(
     Ok(None)
 }
 
-/// Returns true if an `EventInvokeConfig` is the target's, judged by its physical id: `orders|live`.
+/// Returns true if the physical id of an `EventInvokeConfig`, such as `orders|live`, names the target.
 fn is_of(id: &str, target: &Target) -> bool {
     id.replace('|', ":")
         .parse::<FunctionName>()

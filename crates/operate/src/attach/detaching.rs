@@ -1,4 +1,4 @@
-//! The steps that detach a function.
+//! Plans the steps that detach a function.
 
 use crate::attach::attachment::{Attachment, ListOwner};
 use crate::attach::kept;
@@ -14,7 +14,7 @@ use crate::text::{quoted, shell};
 
 impl Attachment {
     /// Plans the steps that detach the function. The destination is removed at once. Everything else is removed once
-    /// the function's events have left the retry queue, or at once if they are dead-lettered.
+    /// the function's events have left the retry queue, or immediately with `--now`.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());
@@ -80,7 +80,7 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// The effect of `--now` on the events that still wait.
+    /// A sentence that says what `--now` does to the function's events in the retry queue.
     fn effect_of_now(&self) -> String {
         let (name, list) = (&self.target.name, self.deployment.allow_list());
         let mut after = self.deployment.clone();
@@ -102,13 +102,13 @@ impl Attachment {
         }
     }
 
-    /// The tag with the time when the function's failures began to go elsewhere. Another deployment needs the usual tag
-    /// for itself.
+    /// The key of the tag that records when the function's failures began to go elsewhere. If another deployment
+    /// retries the function, the usual tag belongs to that deployment.
     pub(crate) fn mark(&self) -> &'static str {
         if self.elsewhere.is_empty() { kept::DETACHED } else { kept::MOVED }
     }
 
-    /// The tags that go last, unless another deployment needs them.
+    /// The keys of the tags to remove at the very end, except those that another deployment needs.
     fn last_tags(&self) -> &'static [&'static str] {
         if self.elsewhere.is_empty() {
             &[kept::RECURSION, kept::DETACHED, kept::MOVED]
@@ -117,14 +117,15 @@ impl Attachment {
         }
     }
 
-    /// Keeps the time when the destination was removed.
+    /// Plans to record in a tag when the destination was removed.
     fn keep_time(&self, plan: &mut FunctionPlan) {
         if self.is_attached() || kept::time(&self.target.tags, self.mark()).is_none() {
             plan.steps.push(Step::Mark(self.mark()));
         }
     }
 
-    /// Removes everything else. The tags go last: they tell a repeated run that something is left to remove.
+    /// Plans to remove everything except the destination. The tags go last: they tell a repeated run that something is
+    /// left to remove.
     fn finish(&self, leaving: &Leaving, plan: &mut FunctionPlan) {
         let target = &self.target;
         if leaving.at_once {
@@ -179,7 +180,7 @@ impl Attachment {
         plan.forget(self.last_tags().iter().map(|key| (*key).to_owned()));
     }
 
-    /// Takes the function off the allow-list, and withdraws the handler's permission to invoke it.
+    /// Plans to take the function off the allow-list, and to withdraw the handler's permission to invoke it.
     fn disallow(&self, plan: &mut FunctionPlan) {
         let arn = &self.target.arn;
         plan.steps.extend(self.removable().map(|place| Step::List(place, false)));
@@ -202,7 +203,7 @@ impl Attachment {
         }
     }
 
-    /// Plans the removal of everything that remains of a deleted function. None of its invocations is under way, and
+    /// Plans the removal of everything that remains of a deleted function. None of its invocations is running, and
     /// nothing can be restored.
     fn clear_away(&self) -> FunctionPlan {
         let mut plan = FunctionPlan::of(self);
@@ -228,7 +229,8 @@ impl Attachment {
         plan
     }
 
-    /// The place where the allow-list has an entry for this function alone, unless only a template can remove it.
+    /// The place to remove the function's own entry from the allow-list; `None` if there is no such entry, or if only
+    /// the stack's template can remove it.
     fn removable(&self) -> Option<SettingPlace> {
         let list = match &self.list_owner {
             ListOwner::Parameter { value, .. } => value,

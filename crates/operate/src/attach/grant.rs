@@ -1,4 +1,4 @@
-//! The permissions that `attach` adds to a role's inline policies, and `detach` takes out.
+//! Permissions that `attach` adds to a role's inline policies, and `detach` removes.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,15 @@ use serde_json::{Map, Value, json};
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// Limit of a role's inline policies together, in characters. Source: "IAM and AWS STS quotas", AWS IAM User Guide.
+/// IAM's limit of the total size of a role's inline policies, in characters. Source: "IAM and AWS STS quotas", AWS IAM
+/// User Guide.
 pub(crate) const ROLE_CHARACTERS: usize = 10_240;
 
-/// Actions, and the resources on which they are allowed.
+/// A policy statement: the allowed actions, and the resources they are allowed on.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
-/// An inline policy. Roles are global, so attachments in several regions share the policy, and somebody may have added
-/// statements to it: only the resources of ours come and go.
+/// An inline policy of a role. Roles are global, so attachments in several regions share one policy, and users may have
+/// added statements of their own. So only our resources are added and removed.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Policy(Map<String, Value>);
 
@@ -69,7 +70,7 @@ impl Policy {
         self.0.get("Statement").and_then(Value::as_array).is_none_or(Vec::is_empty)
     }
 
-    /// The policy's size as IAM counts it: without white space.
+    /// The policy's size as IAM counts it: in characters, without white space.
     fn characters(&self) -> usize {
         self.write().chars().filter(|it| !it.is_whitespace()).count()
     }
@@ -79,7 +80,7 @@ impl Policy {
     }
 }
 
-/// Returns true if a statement allows exactly these actions, and depends on nothing but its resources.
+/// Returns true if a statement allows exactly these actions, with no other condition than its resources.
 fn is_ours(statement: &Value, actions: &[&str]) -> bool {
     let Some(members) = statement.as_object() else { return false };
     let is_plain = members.keys().all(|key| ["Sid", "Effect", "Action", "Resource"].contains(&&**key));
@@ -93,7 +94,7 @@ fn texts(value: &Value) -> Vec<String> {
     all.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-/// Permissions that `attach` gives a role, in one of its inline policies.
+/// Permissions that `attach` gives a role through an inline policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) role: String,
@@ -102,18 +103,18 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    /// Returns true if the role has any of these permissions.
+    /// Returns true if the role's policy contains any of these permissions.
     pub(crate) async fn is_given(&self, account: &Account) -> Result<bool, Failure> {
         Ok(self.read(account).await?.has(&self.statements))
     }
 
-    /// Adds the statements.
+    /// Adds the permissions to the role's policy.
     pub(crate) async fn give(&self, account: &Account) -> Result<(), Failure> {
         let policy = self.read(account).await?.with(&self.statements);
         self.put(account, &policy).await
     }
 
-    /// Removes the statements, and the policy if it is then empty.
+    /// Removes the permissions from the role's policy, and deletes the policy if it is then empty.
     pub(crate) async fn withdraw(&self, account: &Account) -> Result<(), Failure> {
         let left = self.read(account).await?.without(&self.statements);
         if !left.is_empty() {
@@ -122,7 +123,7 @@ impl Grant {
         account.aws.delete_role_policy(&self.role, &self.policy).await
     }
 
-    /// The characters of all of the role's inline policies with this grant, as IAM counts them.
+    /// The total size of the role's inline policies once these permissions are added, in characters as IAM counts them.
     pub(crate) async fn characters_after(&self, account: &Account) -> Result<usize, Failure> {
         let names = account.aws.role_policies(&self.role).await?;
         let mut all = self.read(account).await?.with(&self.statements).characters();

@@ -1,4 +1,4 @@
-//! A function's earlier settings, kept in its tags.
+//! A function's settings from before it was attached, kept in tags of the function.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -8,23 +8,23 @@ use comeback_engine::Timestamp;
 use crate::aws::InvokeSettings;
 use crate::function::Target;
 
-/// The tag with the time when the function's last destination was removed. From then on, its events leave the retry
-/// queue.
+/// The key of the tag that records when the function's last destination was removed. From then on, no new events of the
+/// function enter the retry queue.
 pub const DETACHED: &str = "comeback:detached";
-/// The tag with the time when the function was moved to another deployment. From then on, its events leave the previous
-/// one.
+/// The key of the tag that records when the function was moved to another deployment. From then on, no new events of
+/// the function enter the previous deployment's retry queue.
 pub const MOVED: &str = "comeback:moved";
-/// The tag with the earlier recursion setting, which all qualifiers share.
+/// The key of the tag with the recursion setting from before. All qualifiers share it.
 pub const RECURSION: &str = "comeback:recursion";
-/// Stands for a number that was not set.
+/// The value of a tag for a number that was not set.
 const DEFAULT: &str = "default";
-/// Stands for a destination that was not set.
+/// The value of a tag for a destination that was not set.
 const NONE: &str = "none";
 
-/// Lambda's limit of a function's tags.
+/// Lambda's limit of tags per function.
 pub const TAGS: usize = 50;
 
-/// The tags that keep the settings of the named qualifier.
+/// The tags that keep the current settings of the target's qualifier.
 pub fn tags_of(target: &Target) -> Vec<(String, String)> {
     let InvokeSettings { retries, event_age, on_failure, on_success: _ } = target.settings();
     let number = |number: Option<i32>| number.map_or(DEFAULT.into(), |number| number.to_string());
@@ -32,7 +32,8 @@ pub fn tags_of(target: &Target) -> Vec<(String, String)> {
     keys(target.qualifier.as_deref()).into_iter().zip(values).collect()
 }
 
-/// The keys of those tags: `comeback:retries`, and for a qualifier `comeback:live:retries`.
+/// The keys of the tags that keep a qualifier's settings: `comeback:retries` or, for alias `live`,
+/// `comeback:live:retries`.
 pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     ["retries", "event-age", "on-failure"].map(|setting| match qualifier {
         Some(qualifier) => format!("comeback:{qualifier}:{setting}"),
@@ -40,9 +41,9 @@ pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     })
 }
 
-/// The settings that the tags keep, and true if they keep all of them. Anybody may have written the tags, so a value
-/// that Lambda would refuse counts as not kept, and becomes Lambda's default. The destination of successes stays as it
-/// is: `attach` never changes it.
+/// Restores the settings that the tags keep, and returns true beside them if no tag is missing or invalid. Anybody may
+/// have written the tags, so a value that Lambda would refuse is ignored, and Lambda's default takes its place. The
+/// on-success destination stays as it is: `attach` never changes it.
 pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
@@ -59,7 +60,7 @@ pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     (settings, all)
 }
 
-/// A number that Lambda accepts, or Lambda's default; `None` if the text is neither.
+/// Parses a tag's number: `Some(None)` means Lambda's default; `None` that Lambda would refuse the number.
 fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
     if text == DEFAULT {
         return Some(None);
@@ -67,7 +68,7 @@ fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
     text.parse().ok().filter(|number| range.contains(number)).map(Some)
 }
 
-/// Returns true if an ARN can be a destination: a queue, a topic, a function, an event bus or a bucket.
+/// Returns true if an ARN can be a destination of Lambda: a queue, a topic, a function, an event bus or a bucket.
 fn is_destination(arn: &str) -> bool {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let [scheme, partition, service, region, account, resource] = parts[..] else { return false };
@@ -83,28 +84,28 @@ fn is_destination(arn: &str) -> bool {
         }
 }
 
-/// The destination that the tags keep, unless it is known to be in this account.
+/// The on-failure destination that the tags keep, if it is not known to be in this account; `None` otherwise.
 pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
     let arn = settings.on_failure.as_deref()?;
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
 }
 
-/// Returns true if recursion was allowed before; `None` if no tag has it.
+/// Returns true if recursive loops were allowed before the function was attached; `None` if no tag says.
 pub fn recursion_allowed(target: &Target) -> Option<bool> {
     target.tags.get(RECURSION).map(|setting| setting == recursion(true))
 }
 
-/// A recursion setting, as Lambda writes it.
+/// Lambda's word for a recursion setting.
 pub const fn recursion(allowed: bool) -> &'static str {
     if allowed { "Allow" } else { "Terminate" }
 }
 
-/// The time that a tag keeps: [`DETACHED`] or [`MOVED`].
+/// The time that a tag records; `key` is [`DETACHED`] or [`MOVED`]. `None` without a valid tag.
 pub fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }
 
-/// Returns true if Lambda accepts a tag: the length of its key and value, and their characters.
+/// Returns true if Lambda accepts a tag, judged by the length and the characters of its key and value.
 pub fn fits((key, value): &(String, String)) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || " _.:/=+-@".contains(c);
     key.chars().count() <= 128

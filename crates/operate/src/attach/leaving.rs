@@ -1,4 +1,4 @@
-//! Evidence that a function's events have left the retry queue, so that `detach` may finish.
+//! Checks that a function's events have left the retry queue, so that `detach` may finish.
 
 use std::cell::Cell;
 use std::hash::RandomState;
@@ -18,32 +18,34 @@ use crate::log::{HIDING_INFO, Search};
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// Lambda keeps an event of an attached function for up to a minute before running it, and sends the failure within another.
+/// Lambda keeps an event of an attached function for up to a minute before running it, and takes up to another minute
+/// to send the failure.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
-/// Evidence that a function's events have left the retry queue, or that they may not have.
+/// Evidence that all events of a function have left the retry queue, or that some may still be there.
 ///
-/// SQS cannot list a queue, but the handler logs a line when an event arrives and another when it settles it. No event
-/// waits once all of this holds: every invocation that may still fail has ended, the handler has received each message
-/// that is due, and each message with a line also has one that settles it. SQS only estimates how many messages a queue
-/// has, so even if the queue seems empty, the log decides.
+/// SQS cannot list a queue, but the handler logs a line when an event arrives and another when it settles the event. No
+/// event waits once all of this holds: every invocation that may still fail has ended, the handler has received each
+/// message that is due, and each message with a line also has one that settles it. SQS only estimates how many messages
+/// a queue has, so even if the queue seems empty, the log decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
-    /// Events that still wait are dead-lettered (`--now`).
+    /// True to detach without waiting for the events that are still in the retry queue (`--now`).
     pub(crate) at_once: bool,
-    /// The reason why events may wait, according to the retry queue and the log; `None` if none do.
+    /// The reason why events may still be in the retry queue, according to its message counts and the log; `None` if
+    /// none are.
     pub(crate) waiting: Option<String>,
-    /// The other functions that send failures to the retry queue by the same role, or may still do so.
+    /// The other functions with the same role that send failures to the retry queue, or may still do so.
     pub(crate) sharing: Vec<String>,
 }
 
 impl Leaving {
-    /// Reads the evidence that `detach` needs.
+    /// Reads the evidence from the retry queue, the handler's log and the other functions.
     ///
     /// # Errors
     ///
-    /// If the queue, the log or the other functions cannot be read.
+    /// Fails if the queue, the log or the other functions cannot be read.
     pub(crate) async fn read(
         operator: &Operator,
         attachment: &Attachment,
@@ -63,7 +65,7 @@ impl Leaving {
         Ok(leaving)
     }
 
-    /// The end of the last invocation that may still send a failure; `None` if all have ended.
+    /// The time when the last invocation that may still send a failure ends; `None` if all have ended.
     pub(crate) fn under_way_until(&self, attachment: &Attachment) -> Option<Timestamp> {
         let tags = &attachment.target.tags;
         let detached = kept::time(tags, attachment.mark()).filter(|_| !attachment.is_attached());
@@ -72,7 +74,7 @@ impl Leaving {
         (self.now < end).then_some(end)
     }
 
-    /// The reason why the function's events may not have left yet; `None` if they have, or are dead-lettered.
+    /// The reason why `detach` must wait for the function's events; `None` if they have left, or `--now` was given.
     pub(crate) fn wait(&self, attachment: &Attachment) -> Option<String> {
         if self.at_once {
             return None;
@@ -117,8 +119,8 @@ async fn read_waiting(
     Ok(wait(queue, is_there.then_some(&log), now))
 }
 
-/// The reason why the log cannot show every waiting event: the handler has not received it yet, or the log level hides
-/// its line.
+/// The reason why the log may not show every waiting event: the handler has not received one yet, or the log level
+/// hides the lines. `None` if the log shows all of them.
 fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     if queue != Depth::default() && deployment.stopped().is_some() {
         return Some("the retry queue is not empty, but the handler receives nothing from it".into());
@@ -131,7 +133,8 @@ fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     Some(format!("the handler's log level is {level}, which hides waiting events (set it to INFO)"))
 }
 
-/// The reason why events wait, according to the log. A handler that has never run has no log.
+/// The reason why `detach` must wait, according to the log; `None` if it need not. `log` is `None` if the handler has
+/// never run.
 fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     match log {
         Some(log) => log.wait(now),
@@ -140,11 +143,11 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     }
 }
 
-/// The handler's log about the events of one function.
+/// The messages of one function according to the handler's log.
 #[derive(Debug, Default)]
 struct Waiting {
     messages: LogFold<RandomState>,
-    /// Some lines are of a later version than this command knows.
+    /// True if a newer version of Comeback wrote some of the log lines, which this command cannot read.
     is_newer: bool,
 }
 
@@ -191,8 +194,8 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
     Ok(sharing)
 }
 
-/// Returns true for a function that is being detached: its last invocations may still fail, and it has a `detach` of
-/// its own to finish.
+/// Returns true for a function that is being detached: its last invocations may still fail, and its own `detach` is not
+/// finished.
 async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
     let tags = account.aws.tags(arn).await?;
     Ok([kept::DETACHED, kept::MOVED].iter().any(|key| tags.contains_key(*key)))

@@ -1,5 +1,5 @@
-//! The plan for one or several functions, and how it is made, with one edit of the allow-list for all of them. If one
-//! function fails, the others continue.
+//! The plan to attach or detach one or several functions, and how it is performed. The allow-list is edited once for
+//! all functions. If one function fails, the others continue.
 
 use serde::{Serialize, Serializer};
 
@@ -19,29 +19,29 @@ use crate::pauses::parameter::read_pauses;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// Sends the failures of functions to a deployment, or leaves them to Lambda again.
+/// The change that attaches functions to a deployment, or detaches them from it.
 #[derive(Clone, Debug)]
 pub struct RouteFailures {
-    /// The operator.
+    /// The operator who makes the change, with the deployment.
     pub operator: Operator,
-    /// The functions.
+    /// The functions to attach or detach.
     pub functions: Vec<FunctionName>,
-    /// The place where their failures go.
+    /// The direction of the change: attach or detach.
     pub route: Route,
 }
 
-/// The place where failures go.
+/// The destination of the functions' failed events: the deployment, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// To the deployment.
+    /// Attaches the functions: their failed events go to the deployment.
     Attach {
-        /// Functions may be taken over from another deployment.
+        /// True to allow taking functions over from another deployment.
         may_move: bool,
     },
-    /// Nowhere: Lambda handles them.
+    /// Detaches the functions: Lambda alone handles their failed events again.
     Detach {
-        /// Their events are not waited for: those still waiting are dead-lettered, unless another alias or version
-        /// stays attached.
+        /// True to remove everything now, instead of waiting until the functions' events have left the retry queue.
+        /// Events that still wait are then dead-lettered, unless another alias or version stays attached.
         at_once: bool,
     },
 }
@@ -54,7 +54,7 @@ impl Route {
         }
     }
 
-    /// The state of a function that needs no change.
+    /// The word for the state of a function that needs no change.
     const fn state(self) -> &'static str {
         match self {
             Self::Attach { .. } => "attached",
@@ -63,7 +63,7 @@ impl Route {
     }
 }
 
-/// The plan to attach or detach functions.
+/// The plan to attach or detach functions: the changes to each of them.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttachPlan {
     functions: Vec<Part>,
@@ -71,12 +71,12 @@ pub struct AttachPlan {
     route: Route,
 }
 
-/// One function with its plan, or with the reason why the plan was not made or not finished.
+/// One function of a plan, with its steps or the failure that stopped them.
 #[derive(Clone, Debug)]
 struct Part {
     function: FunctionName,
     plan: Result<FunctionPlan, Failure>,
-    /// The plan was made, and the changes are visible.
+    /// True once the changes were made and are visible.
     is_made: bool,
 }
 
@@ -88,7 +88,7 @@ impl Serialize for Part {
             differences: Vec<Difference>,
             notes: &'a [Text],
             left: Option<&'a str>,
-            /// Nothing is left to do, now or later.
+            /// True if nothing is left to do, now or later.
             done: bool,
             failure: Option<Text>,
         }
@@ -109,7 +109,6 @@ impl Serialize for Part {
 }
 
 impl Part {
-    /// The function's name, for people.
     fn name(&self) -> Text {
         let (shown, name) = (self.function.to_string(), self.function.to_string());
         Piece::Function { shown, name }.into()
@@ -137,7 +136,8 @@ impl Part {
         }
     }
 
-    /// The failure, or the changes that could not be made yet.
+    /// The reason why the function is not finished: a failure, or changes left for a later run. `None` if it is
+    /// finished.
     fn failure(&self) -> Option<Failure> {
         let plan = match &self.plan {
             Ok(plan) => plan,
@@ -157,12 +157,12 @@ impl Part {
 }
 
 impl AttachPlan {
-    /// The plans of the functions that have not failed.
     fn planned(&self) -> impl Iterator<Item = &FunctionPlan> {
         self.functions.iter().filter_map(|part| part.plan.as_ref().ok())
     }
 
-    /// The edits of the allow-list: the place, the function's ARN, and true to add it.
+    /// The edits of the allow-list in all plans: the place to edit, the function's ARN, and true to add or false to
+    /// remove it.
     fn list_edits(&self) -> impl Iterator<Item = (&SettingPlace, &str, bool)> {
         self.planned().flat_map(|plan| {
             plan.steps.iter().filter_map(|step| match step {
@@ -174,7 +174,7 @@ impl AttachPlan {
 }
 
 impl Plan for AttachPlan {
-    /// The differences of each function.
+    /// Two plans are the same if they change the same settings of each function.
     fn identity(&self) -> String {
         let parts = self.functions.iter().map(|part| part.plan.as_ref().ok().map(FunctionPlan::differences));
         serde_json::json!(parts.collect::<Vec<_>>()).to_string()
@@ -203,7 +203,7 @@ impl Answer for AttachPlan {
         layout
     }
 
-    /// The failures, by function.
+    /// Fails with the failures of all functions together.
     fn end(&self) -> Result<(), Failure> {
         let failures = self.functions.iter().filter_map(|part| Some((part, part.failure()?)));
         let mut failures: Vec<_> = failures.collect();
@@ -221,7 +221,7 @@ impl Answer for AttachPlan {
     }
 }
 
-/// The functions that were attached or detached, and those that were not.
+/// The functions that were attached or detached, and those where that failed.
 #[derive(Debug, Serialize)]
 pub struct Attached {
     #[serde(flatten)]
@@ -247,7 +247,8 @@ impl Change for RouteFailures {
     type Plan = AttachPlan;
     type Done = Attached;
 
-    /// The failure of a single function is the failure of all.
+    /// Fails only if the plan is about a single function, and that function fails. Otherwise, the plan contains the
+    /// failures.
     async fn plan(&self) -> Result<AttachPlan, Failure> {
         self.operator.interrupt.or(self.read()).await
     }
@@ -270,8 +271,8 @@ impl Change for RouteFailures {
 }
 
 impl RouteFailures {
-    /// Reads everything again each time, to see the changes of this run and of others. Each plan leaves room for those before
-    /// it.
+    /// Reads all facts again on each call, to see the changes of this run and of others. The plan of each function
+    /// takes the earlier functions' entries in the allow-list into account.
     async fn read(&self) -> Result<AttachPlan, Failure> {
         let operator = &self.operator;
         let deployment = operator.deployment().await?;
@@ -304,8 +305,8 @@ impl RouteFailures {
         attachment.detach(&Leaving::read(&self.operator, attachment, at_once).await?)
     }
 
-    /// Makes the steps: those before the allow-list's of each function, then one edit of the allow-list for all, then the
-    /// rest. A function that fails is left out of the later steps.
+    /// Performs the steps: first those of each function that precede its step of the allow-list, then one edit of the
+    /// list for all functions, then the rest. A function that fails is left out of the later steps.
     async fn make(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
         let is_list = |step: &Step| matches!(step, Step::List(..));
         self.make_each(plan, |steps| {
@@ -358,7 +359,8 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Edits the allow-list of a place once for all functions. CloudFormation takes one update at a time.
+    /// Edits the allow-list in one place, once for all functions, because CloudFormation takes only one update at a
+    /// time.
     async fn edit_list(&self, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         if interrupt.is_raised() {
@@ -390,14 +392,15 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Reports that a step was made.
+    /// Tells the operator that a step was made.
     fn report(&self, step: &Step, target: &Target) {
         for difference in step.differences(target) {
             self.operator.follow.remark(&format!("  {}", difference.name()).into());
         }
     }
 
-    /// Waits until the changes are visible, which takes a while in some parts of AWS. Nobody waits for functions that failed.
+    /// Waits until the changes are visible, which takes a while in some parts of AWS. Functions that failed are not
+    /// waited for.
     async fn check(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         if plan.planned().next().is_none() {
@@ -441,7 +444,7 @@ fn not_visible(seen: &FunctionPlan) -> Failure {
     ))
 }
 
-/// Refuses to detach a function with an open pause of its own, which would outlive its attachment.
+/// Fails if the function has an open pause of its own, which would outlast the attachment.
 fn check_not_paused(open: &[OpenPause], target: &Target, deployment: &Deployment) -> Result<(), Failure> {
     let own = [target.arn.clone(), target.invoked_arn()];
     let Some(pause) = open.iter().find(|pause| own.contains(&pause.target)) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The steps of a plan: the settings they differ in, and the calls that make them.
+//! The steps of a plan: the settings that they change, and the calls that make the changes.
 
 use std::time::Duration;
 
@@ -18,47 +18,47 @@ use crate::interrupt::Interrupt;
 use crate::layout::Layout;
 use crate::text::{Text, Tone};
 
-/// One change to a function, or to the resources that retry it. Making it twice does no more than making it once.
+/// One change to a function, or to the resources that retry it. Repeating a step has no further effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Tags the function.
+    /// Adds tags to the function, which keep its earlier settings.
     Keep(Vec<(String, String)>),
-    /// Tags the function with the time of this change.
+    /// Adds a tag to the function with the time of the step.
     Mark(&'static str),
-    /// Removes tags of the function.
+    /// Removes tags from the function.
     Forget(Vec<(String, String)>),
-    /// Gives a role a permission.
+    /// Gives a role permissions.
     Allow(Grant),
-    /// Takes a permission back.
+    /// Withdraws permissions from a role.
     Withdraw(Grant),
-    /// Puts the function on the allow-list, or takes it off.
+    /// Adds the function to the allow-list (`true`), or removes it.
     List(SettingPlace, bool),
-    /// Allows recursive loops, or forbids them again.
+    /// Sets whether Lambda allows recursive loops of the function.
     Recursion(bool),
-    /// Makes an alarm on the function's events that Lambda loses on their way to the retry queue, or replaces one that
-    /// notifies nobody.
+    /// Creates the alarm on the function's failed events that Lambda drops, or replaces one that notifies nobody.
     Watch { alarm: LostAlarm, exists: bool },
-    /// Deletes that alarm.
+    /// Deletes the alarm on the function's failed events that Lambda drops.
     Unwatch(String),
-    /// Replaces the settings of asynchronous invocations, or removes them if all are default.
+    /// Replaces the settings of the function's asynchronous invocations, or removes them if all are defaults.
     Settings(InvokeSettings),
 }
 
-/// A setting that a plan changes.
+/// A setting that a plan changes, with its values before and after.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The owner of the setting, such as `function orders` or `stack comeback`.
+    /// The resource that has the setting, such as `function orders` or `stack comeback`.
     pub resource: String,
-    /// Its name.
+    /// The setting's name.
     pub setting: String,
-    /// Its value before the change, if it had one.
+    /// The setting's value before the change; `None` if it was not set.
     pub from: Option<String>,
-    /// Its value after the change, if it has one.
+    /// The setting's value after the change; `None` if the change removes the setting.
     pub to: Option<String>,
 }
 
 impl Difference {
-    /// One line, by its sign: `+` added, `-` removed, `~` changed.
+    /// The difference on one line that begins with `+` for a new setting, `-` for a removed one, and `~` for a changed
+    /// one.
     fn text(&self) -> Text {
         let Self { setting, from, to, .. } = self;
         let (tone, line) = match (from, to) {
@@ -69,19 +69,19 @@ impl Difference {
         Text::from("    ").and(Text::toned(tone, line))
     }
 
-    /// The change alone, such as `retries: 1 → 0`.
+    /// The values before and after, such as `retries: 1 → 0`.
     pub(crate) fn change(&self) -> String {
         let [from, to] = [&self.from, &self.to].map(|it| it.as_deref().unwrap_or("not set"));
         format!("{}: {from} → {to}", self.setting)
     }
 
-    /// The resource and the setting.
+    /// The resource's and the setting's names.
     pub(crate) fn name(&self) -> String {
         format!("{}: {}", self.resource, self.setting)
     }
 }
 
-/// Lays out differences below their resources.
+/// Adds lines to a layout: each resource, and below it the settings that change.
 pub(crate) fn lay_out(differences: &[Difference], layout: &mut Layout) {
     let mut above = "";
     for difference in differences {
@@ -99,7 +99,7 @@ fn difference(resource: String, setting: &str, from: Option<&str>, to: Option<&s
 }
 
 impl Step {
-    /// The settings that it changes.
+    /// The settings that the step changes.
     pub(crate) fn differences(&self, target: &Target) -> Vec<Difference> {
         let function = format!("function {}", target.name);
         let tag = |key: &str, from, to| difference(function.clone(), &format!("tag {key}"), from, to);
@@ -148,7 +148,7 @@ impl Step {
     }
 }
 
-/// The differences between two settings of asynchronous invocations.
+/// The differences between two sets of a function's settings for asynchronous invocations.
 pub(crate) fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings) -> Vec<Difference> {
     let texts = |it: &InvokeSettings| {
         let (retries, event_age) =
@@ -163,19 +163,19 @@ pub(crate) fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings
         .collect()
 }
 
-/// A function with its steps, in a safe order.
+/// The plan for one function: its steps, in a safe order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FunctionPlan {
     pub(crate) target: Target,
-    /// Lambda has no such function.
+    /// True if Lambda has no such function.
     pub(crate) is_gone: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) notes: Vec<Text>,
-    /// The changes that only a later run can make, and why.
+    /// The changes that only a later run can make, and the reason; `None` if this run can make all.
     pub(crate) left: Option<String>,
-    /// The effect of `--now` on the waiting events that these changes are left for.
+    /// A sentence that says what `--now` does to the events that the run would wait for; `None` if it need not wait.
     pub(crate) effect_of_now: Option<String>,
-    /// A warning to confirm even with `--yes`.
+    /// A warning that the operator must confirm even with `--yes`.
     pub(crate) warning: Option<String>,
 }
 
@@ -185,12 +185,11 @@ impl FunctionPlan {
         Self { target: attachment.target.clone(), is_gone: attachment.is_gone, ..Self::default() }
     }
 
-    /// Adds a note.
     pub(crate) fn note(&mut self, note: impl Into<Text>) {
         self.notes.push(note.into());
     }
 
-    /// Adds a step that removes these tags, as far as the function has them.
+    /// Adds a step that removes those of these tags that the function has.
     pub(crate) fn forget(&mut self, keys: impl IntoIterator<Item = String>) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();
@@ -199,18 +198,19 @@ impl FunctionPlan {
         }
     }
 
-    /// The settings that it changes.
+    /// The settings that the plan's steps change.
     pub(crate) fn differences(&self) -> Vec<Difference> {
         self.steps.iter().flat_map(|step| step.differences(&self.target)).collect()
     }
 
-    /// Returns true if nothing is known of the function: its name may be misspelt.
+    /// Returns true if there is neither a function of this name nor anything to remove: the name may be misspelled.
     pub(crate) fn is_of_unknown_function(&self) -> bool {
         self.is_gone && self.steps.is_empty()
     }
 }
 
-/// A new permission takes a few seconds to reach every part of AWS. The delays add up to a minute.
+/// The delays between checks whether AWS has applied a change, a minute in all. A new permission takes a few seconds to
+/// reach every part of AWS.
 pub(crate) fn delays() -> Delays {
     let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(8));
     let backoff = backoff.and_then(|backoff| backoff.with_jitter(Jitter::None));
@@ -218,11 +218,11 @@ pub(crate) fn delays() -> Delays {
 }
 
 impl Step {
-    /// Makes the step, except an edit of the allow-list, which is made once for all functions.
+    /// Performs the step, except an edit of the allow-list, which is made once for all functions.
     ///
     /// # Errors
     ///
-    /// If a call fails, or is stopped while it waits.
+    /// Fails if a call fails, or if the operator interrupts the step while it waits.
     pub(crate) async fn make(
         &self,
         account: &Account,
@@ -252,7 +252,8 @@ impl Step {
     }
 }
 
-/// Lambda refuses a destination until it knows that the function may send there.
+/// Puts the settings of asynchronous invocations, again and again while Lambda does not yet know that the function may
+/// send to the destination.
 async fn put_settings(
     account: &Account,
     target: &Target,
@@ -277,7 +278,7 @@ async fn put_settings(
     Ok(())
 }
 
-/// The failure of a run that was stopped between two steps.
+/// The failure to report if the operator interrupts a run between two steps.
 pub(crate) fn interrupted() -> Failure {
     Failure::interrupted("not every change was made; run the command again for the others")
 }

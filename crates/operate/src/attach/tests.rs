@@ -1,4 +1,4 @@
-//! Plans, and the account after performing them, wholly or in part.
+//! Tests of plans, and of an account after a plan was performed wholly or in part.
 
 mod moves;
 mod several;
@@ -44,7 +44,7 @@ fn operator(aws: &SimulatedAws) -> Operator {
     Operator::new(aws.account(), which)
 }
 
-/// The attachment of a function.
+/// Reads a function's attachment to the sample deployment.
 async fn read(aws: &SimulatedAws, function: &str) -> Attachment {
     let operator = operator(aws);
     let deployment = operator.deployment().await.unwrap();
@@ -56,7 +56,7 @@ pub(super) async fn attachment() -> Attachment {
     read(&sample(), "orders").await
 }
 
-/// A queue without events of the function, long after its last invocation.
+/// Evidence that none of the function's events is left in the retry queue, long after its last invocation.
 fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
@@ -70,7 +70,7 @@ fn to_detach(aws: &SimulatedAws, functions: &[&str]) -> RouteFailures {
     RouteFailures { route: Route::Detach { at_once: false }, ..to_attach(aws, functions) }
 }
 
-/// Plans and performs a change. A plan without steps is not performed.
+/// Plans a change and performs it, unless the plan has no steps.
 async fn carry_out(
     change: &impl Change<Plan = AttachPlan, Done = Attached>,
 ) -> (AttachPlan, Result<(), Failure>) {
@@ -101,7 +101,7 @@ async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     plan
 }
 
-/// The notes of the only function of a plan.
+/// The notes on the only function of a plan.
 fn notes(plan: &AttachPlan) -> Vec<String> {
     let notes = serde_json::to_value(plan).unwrap()["functions"][0]["notes"].take();
     serde_json::from_value(notes).unwrap()
@@ -111,7 +111,7 @@ fn texts(plan: &FunctionPlan) -> Vec<String> {
     plan.notes.iter().map(ToString::to_string).collect()
 }
 
-/// Everything that `attach` and `detach` may change, of function `orders` and of the deployment.
+/// Everything that `attach` and `detach` may change in the account, for function `orders` and the deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Snapshot {
     tags: BTreeMap<String, String>,
@@ -546,14 +546,14 @@ prop_compose! {
     }
 }
 
-/// Any combination of facts about an account that does not keep a function from being attached.
+/// A random combination of facts about an account in which a function can be attached.
 #[derive(Clone, Debug)]
 struct Facts {
     settings: BTreeMap<Option<String>, InvokeSettings>,
     recursion_allowed: bool,
     may_send: bool,
     in_stack: bool,
-    /// The entries of the allow-list.
+    /// The value of the allow-list.
     list: &'static str,
     has_alarms: bool,
     notifies: bool,
@@ -576,7 +576,7 @@ prop_compose! {
 }
 
 impl Facts {
-    /// The same facts without anything that `attach` leaves behind.
+    /// The same facts without the traces that an earlier `attach` may have left.
     fn never_attached(mut self) -> Self {
         self.settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
         if self.list == ARN {
@@ -622,7 +622,7 @@ impl Facts {
     }
 }
 
-/// Runs a test on an account whose operators wait for nothing but its clock.
+/// Runs a test on an account with a simulated clock, so that no time passes.
 fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test);
 }
@@ -631,7 +631,7 @@ fn function(qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| "orders".into(), |qualifier| format!("orders:{qualifier}"))
 }
 
-/// Attaches a function, unless it is killed after this number of calls.
+/// Attaches a function, and stops the command after this number of AWS calls if it is not finished by then.
 async fn attach_killed(aws: &SimulatedAws, name: &str, calls: u64) {
     let change = to_attach(aws, &[name]);
     let plan = change.plan().await.unwrap();

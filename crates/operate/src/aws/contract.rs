@@ -1,8 +1,8 @@
-//! The contract of the port: the behaviour of every implementation of [`Aws`] that Comeback relies on.
+//! Contract tests of [`Aws`]: the behaviour that Comeback relies on, for every implementation.
 //!
-//! Each function makes calls, and panics at the first answer that AWS would not give. They run on
-//! [`SimulatedAws`](super::simulated::SimulatedAws) in a unit test of this crate, and on a stand-in for AWS through the
-//! SDK. The port cannot create a function or a queue, so [`Fixture`] names those that must exist.
+//! Each function calls an implementation, and panics if an answer differs from what AWS would answer. The functions
+//! test [`SimulatedAws`](super::simulated::SimulatedAws) in a unit test of this crate, and the AWS SDK against a local
+//! stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`] names those that must exist.
 
 #![expect(clippy::unwrap_used, reason = "it is a test, though another crate's tests run it too")]
 
@@ -14,16 +14,16 @@ use crate::aws::{
     NewMessage, Receive, WatchedMetric,
 };
 
-/// The resources that an account must have to test the contract on it.
+/// The resources that must exist in an account before the contract can be tested there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixture {
-    /// The name of a function without tags, variables and settings of asynchronous invocations.
+    /// The name of a function without tags, variables or settings of asynchronous invocations.
     pub function: String,
     /// The function's ARN.
     pub function_arn: String,
-    /// An alias of the function.
+    /// The name of an alias of the function.
     pub alias: String,
-    /// The function's role, which has no inline policies.
+    /// The name of the function's role, which has no inline policies.
     pub role: String,
     /// The ARN of an empty queue. Its messages are hidden for at least a minute unless a receive says otherwise.
     pub queue_arn: String,
@@ -37,7 +37,7 @@ pub struct Fixture {
     pub log_group: String,
 }
 
-/// Runs the whole contract. The functions may also run one by one, in any order.
+/// Tests the whole contract. The functions of this module can also be called individually, in any order.
 pub async fn all(aws: &dyn Aws, fixture: &Fixture) {
     function(aws, fixture).await;
     invoke_settings(aws, fixture).await;
@@ -55,7 +55,8 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A function has the tags, variables and recursion setting that were written last, and its alias has its own.
+/// Tests that a function has the tags, variables and recursion setting that were written last, and that its alias has
+/// its own configuration.
 pub async fn function(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, function_arn, alias, role, .. } = fixture;
     let read = async |qualifier| aws.function(function, qualifier).await.unwrap();
@@ -94,7 +95,7 @@ pub async fn function(aws: &dyn Aws, fixture: &Fixture) {
     assert!(all.iter().any(|it| it.arn == *function_arn), "{all:?}");
 }
 
-/// Each qualifier has its own settings, and a put replaces all of them.
+/// Tests that each qualifier has its own settings, and that a put replaces all of them.
 pub async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, alias, .. } = fixture;
     let settings = |retries, event_age| InvokeSettings {
@@ -117,7 +118,7 @@ pub async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     }
 }
 
-/// A role has the inline policies that were put last.
+/// Tests that a role has the inline policies that were put last.
 pub async fn role(aws: &dyn Aws, fixture: &Fixture) {
     let role = &*fixture.role;
     let policy = |action: &str| {
@@ -140,14 +141,14 @@ pub async fn role(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.role_policies(role).await.unwrap(), [""; 0]);
 }
 
-/// Receives messages, hides them for this number of seconds, and returns them by body.
+/// Receives up to ten messages, hides them for this number of seconds, and returns them by body.
 async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, Message> {
     let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
     let received = aws.receive(url, 10, receive).await.unwrap();
     received.into_iter().map(|message| (message.body.clone().expect("a body"), message)).collect()
 }
 
-/// The counts of visible and of hidden messages.
+/// The numbers of visible and of hidden messages in a queue.
 async fn counts(aws: &dyn Aws, url: &str) -> [String; 2] {
     let names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];
     let attributes = aws.queue_attributes(url, &names).await.unwrap().expect("the queue exists");
@@ -170,12 +171,12 @@ fn handle(message: &Message) -> String {
     message.receipt_handle.clone().expect("a handle")
 }
 
-/// Asserts that a batch call succeeded for each entry.
 fn assert_done(answers: Vec<Result<(), crate::aws::EntryFailure>>) {
     answers.into_iter().for_each(|answer| answer.unwrap());
 }
 
-/// A queue carries messages with their attributes, hides and counts them, and deletes them. It is empty afterwards.
+/// Tests that a queue carries messages with their attributes, and that messages can be hidden, counted and deleted.
+/// Leaves the queue empty.
 pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let attributes = aws.queue_attributes(&url, &[]).await.unwrap().expect("the queue exists");
@@ -211,7 +212,7 @@ pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// A batch answers for each entry: a garbled handle is refused, and the others are not.
+/// Tests that a batch call has a result for each entry: only the one with an invalid receipt handle is refused.
 pub async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let bodies = (0..11).map(|number| NewMessage { body: format!("{number:02}"), ..NewMessage::default() });
@@ -234,7 +235,8 @@ pub async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Each receive of a message has its own handle, and the newest handle ends a hiding of any length.
+/// Tests that each receive of a message has a new receipt handle, which can make the message visible again however long
+/// it is hidden.
 pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let message = NewMessage { body: "recalled".into(), ..NewMessage::default() };
@@ -259,7 +261,7 @@ pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Each write of a parameter makes the next version, and a write of a new parameter overwrites nothing.
+/// Tests that each write of a parameter makes a new version, and that writing it as new never overwrites it.
 pub async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     let name = &*fixture.parameter;
     assert_eq!(aws.parameter(name).await.unwrap(), None);
@@ -277,7 +279,7 @@ pub async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     assert!(history.iter().all(|version| version.at.is_some()), "{history:?}");
 }
 
-/// An alarm is put, replaced and deleted by its name.
+/// Tests that an alarm can be created, replaced and deleted by name.
 pub async fn alarm(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { alarm: name, topic, function, .. } = fixture;
     let metric = WatchedMetric {
@@ -308,7 +310,7 @@ pub async fn alarm(aws: &dyn Aws, fixture: &Fixture) {
     }
 }
 
-/// The lines of a log group are found by time, and by a term that must be in them.
+/// Tests that log lines can be selected by time, and by a term that they contain.
 pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
     let group = &*fixture.log_group;
     assert!(aws.log_group(group).await.unwrap().is_some());
@@ -332,7 +334,7 @@ pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(search(None, now.saturating_add(hour)).await, [""; 0]);
 }
 
-/// A read of a missing resource gives `None`, or a failure that names the call.
+/// Tests that reading a missing resource returns `None`, or a failure that names the call.
 pub async fn missing(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.function("never", None).await.unwrap(), None);
     let failure = aws.function_configuration("never", None).await.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The port on the AWS SDK. Only this file and its folder name the SDK.
+//! The implementation of [`Aws`] on the AWS SDK. Only this file and its folder use the SDK.
 //!
 //! | file | holds |
 //! |---|---|
@@ -41,12 +41,12 @@ use crate::failure::Failure;
 
 pub use connect::SdkAws;
 
-/// The result of a call, with an error that names the call.
+/// Turns the error of an SDK call into a [`Failure`] that names the call.
 trait Or<T, E> {
-    /// `action` is the call's IAM action, such as `sqs:GetQueueAttributes`; `of` is its subject.
+    /// Names the call by `action`, its IAM action, such as `sqs:GetQueueAttributes`, and by `of`, the resource.
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
-    /// `None` if the error says that the subject of the call does not exist.
+    /// Returns `None` if `gone` recognizes the error: the resource of the call does not exist.
     fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure>;
 }
 
@@ -455,8 +455,8 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// Tells the simulator that the key is used through SQS: a key's policy may require that. KMS has this suffix in
-    /// all partitions.
+    /// The context for IAM's simulator that says a key is used through SQS, because a key's policy may require that.
+    /// KMS has this suffix in all partitions.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")
@@ -477,14 +477,14 @@ mod tests {
 
     use super::*;
 
-    /// An account that answers each request with this status, error type and body.
+    /// An account whose HTTP client answers each request with the status, error type and body that `answer` returns.
     pub(super) async fn answering(
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
     ) -> SdkAws {
         answering_at(None, answer).await
     }
 
-    /// The same, with this `Date` header.
+    /// Like [`answering`], with this `Date` header in each answer.
     pub(super) async fn answering_at(
         date: Option<&'static str>,
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
@@ -548,7 +548,7 @@ mod tests {
         assert_eq!(failure, format!("{action}Invalid queue ARN"));
     }
 
-    /// An answer of IAM.
+    /// The XML of an answer from IAM.
     fn xml(operation: &str, result: &str) -> String {
         let namespace = "https://iam.amazonaws.com/doc/2010-05-08/";
         format!(

@@ -1,5 +1,4 @@
-//! Plans where another deployment, or another function with the same role, is involved, or where the function itself is
-//! gone.
+//! Tests of plans that involve another deployment, another function with the same role, or a deleted function.
 
 use super::*;
 use crate::aws::Mapping;
@@ -7,7 +6,7 @@ use crate::aws::simulated::{queue_url, role_arn};
 
 const BILLING: &str = "billing-handler";
 
-/// The sample, and a second deployment without a stack: a handler with queues of its own.
+/// The sample account with a second deployment that has no stack: a handler with queues of its own.
 fn two_deployments() -> SimulatedAws {
     let aws = sample();
     let state = &mut *aws.state();

@@ -1,4 +1,4 @@
-//! Plans of several functions, and plans that become outdated.
+//! Tests of plans for several functions, and of plans that become outdated.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -87,7 +87,7 @@ async fn plan_that_somebody_else_changed_is_outdated() {
     assert!(!read(&aws, "orders").await.is_attached());
 }
 
-/// Raises an interrupt at the first remark.
+/// Interrupts the command at its first remark.
 #[derive(Debug)]
 struct Stopping(tokio::sync::watch::Sender<bool>, RefCell<Vec<String>>);
 

@@ -1,5 +1,5 @@
-//! AWS's clock: this machine's, corrected by the `Date` of AWS's answers. The handler compares the moments that
-//! commands write with its own clock, so they must not depend on the operator's machine.
+//! AWS's clock: this machine's clock, corrected by the `Date` header of AWS's answers. The handler compares times that
+//! commands write with its own clock, so those times must not depend on the operator's clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,13 +15,13 @@ use comeback_engine::Timestamp;
 
 use crate::clock::now;
 
-/// A smaller error is not corrected: a `Date` has whole seconds, and an answer takes a while.
+/// A smaller difference to AWS's clock is not corrected: a `Date` has whole seconds, and an answer takes a while.
 const TOLERATED_MILLIS: u64 = 5_000;
 
-/// The clock of an account, which its clients share.
+/// The clock of an account, shared by the clients of all services.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    /// The lead of AWS's clock over this machine's, in milliseconds.
+    /// How far AWS's clock is ahead of this machine's, in milliseconds.
     ahead: Arc<AtomicI64>,
 }
 
@@ -31,7 +31,7 @@ impl Clock {
         Timestamp::from_millis(millis)
     }
 
-    /// Sets the clock by AWS's time in an answer.
+    /// Corrects the clock if it differs too much from the time in an answer.
     fn set(&self, time: Timestamp) {
         if time.as_millis().abs_diff(self.now().as_millis()) >= TOLERATED_MILLIS {
             let ahead = time.as_millis().cast_signed() - now().as_millis().cast_signed();

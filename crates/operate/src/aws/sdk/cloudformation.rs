@@ -1,4 +1,4 @@
-//! CloudFormation's answers in our own types.
+//! Converts CloudFormation's answers to our own types.
 
 use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::operation::update_stack::builders::UpdateStackFluentBuilder;
@@ -6,7 +6,7 @@ use aws_sdk_cloudformation::types::{self, Capability, Parameter, StackResourceSu
 
 use crate::aws::{Stack, StackEvent, StackResource};
 
-/// Returns true if CloudFormation says that the stack does not exist. It has no error type for that.
+/// Returns true if CloudFormation says that the stack does not exist. It has no error type of its own for that.
 pub(super) fn is_gone(error: &impl ProvideErrorMetadata) -> bool {
     error.code() == Some("ValidationError")
         && error.message().is_some_and(|message| message.contains("does not exist"))
@@ -49,7 +49,7 @@ pub(super) fn event(event: types::StackEvent) -> StackEvent {
     }
 }
 
-/// The call that updates a stack: the same template, with another value for one parameter.
+/// Fills in a call that gives one parameter of a stack a new value, and keeps the template and the other parameters.
 pub(super) fn update(
     call: UpdateStackFluentBuilder,
     stack: &Stack,

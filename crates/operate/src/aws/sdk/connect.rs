@@ -1,6 +1,6 @@
 //! Connecting to an account: the region, the profile, the credentials and the clients.
 //!
-//! A mistake in any of them is named before the first call that needs it.
+//! A mistake in any of them is reported before the first call that needs it.
 
 use std::error::Error;
 use std::mem;
@@ -30,17 +30,17 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Piece, Quotes, Text};
 
-/// A long poll of SQS takes 20 s.
+/// The timeout of one HTTP request. It must exceed the 20 s of SQS's longest long poll.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most bytes in an answer's body. The largest, ten messages of SQS, has 10 MiB, or three times that as JSON. A
-/// larger one comes from something between here and the service, and would take all memory.
+/// The largest body of an answer that we accept, in bytes. The largest genuine one, ten SQS messages, has 10 MiB, or
+/// three times that as JSON. A larger body comes from something between here and AWS, and could exhaust the memory.
 const LARGEST_ANSWER: usize = 64 << 20;
-/// The compass directions in the names of regions.
+/// The compass directions that occur in the names of AWS regions.
 const DIRECTIONS: [&str; 9] =
     ["central", "east", "north", "northeast", "northwest", "south", "southeast", "southwest", "west"];
 
-/// An account behind the AWS SDK.
+/// An AWS account, called through the AWS SDK.
 #[derive(Clone, Debug)]
 pub struct SdkAws {
     config: SdkConfig,
@@ -56,13 +56,13 @@ pub struct SdkAws {
 }
 
 impl SdkAws {
-    /// Connects as the AWS CLI does: `region` and `profile` take precedence over the environment, and credentials in
-    /// the environment over the profile that it names.
+    /// Connects as the AWS CLI does: `region` and `profile` take precedence over the environment variables. Credentials
+    /// in the environment take precedence over a profile that the environment names.
     ///
     /// # Errors
     ///
-    /// If the region is invalid, a named profile does not exist, there are no valid credentials, or AWS does not
-    /// answer.
+    /// Fails if the region is invalid, the named profile does not exist, there are no valid credentials, or AWS does
+    /// not answer.
     pub async fn connect(region: Option<&str>, profile: Option<&str>) -> Result<(Self, Place), Failure> {
         if let Some(region) = region {
             check_region(region)?;
@@ -84,7 +84,7 @@ impl SdkAws {
         Ok((Self::new(&config), place))
     }
 
-    /// The clients of a configuration, which has credentials and a region.
+    /// Creates the clients from an SDK configuration, which must have credentials and a region.
     pub fn new(config: &SdkConfig) -> Self {
         let clock = Clock::default();
         macro_rules! client {
@@ -108,7 +108,7 @@ impl SdkAws {
         }
     }
 
-    /// The configuration of its clients.
+    /// The SDK configuration that the clients were created from.
     pub const fn config(&self) -> &SdkConfig {
         &self.config
     }
@@ -139,7 +139,7 @@ async fn config(region: Option<&str>, profile: Option<&str>) -> Result<SdkConfig
     Ok(config.into_builder().credentials_provider(provider).build())
 }
 
-/// Fails an answer with a body larger than [`LARGEST_ANSWER`].
+/// Makes the SDK fail an answer with a body larger than [`LARGEST_ANSWER`].
 #[derive(Debug)]
 struct LimitAnswers;
 
@@ -161,8 +161,8 @@ impl Intercept for LimitAnswers {
     }
 }
 
-/// Fails for a name that cannot be a region's, such as an availability zone's. A region's name has lower-case words,
-/// the last of them a compass direction, and a number. A list of regions would refuse new ones.
+/// Fails if a name cannot be that of a region, such as the name of an availability zone. A region's name has lower-case
+/// words, the last of them a compass direction, and a number. A fixed list of regions would refuse new ones.
 fn check_region(name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('-').collect();
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -179,8 +179,8 @@ fn check_region(name: &str) -> Result<(), Failure> {
     Err(Failure::could_not(format!("{name:?} is not a region: {how}")))
 }
 
-/// The failure for missing credentials. It names the innermost cause, which says most; without one, there were no
-/// credentials to try.
+/// The failure to report if there are no valid credentials. It includes the innermost cause, which says most; if there
+/// is no cause, no credentials were found at all.
 fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failure {
     let (mut cause, mut next) = (None, error.source());
     while let Some(source) = next {
@@ -201,7 +201,8 @@ fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failu
     Failure::could_not(text![format!("no AWS credentials{cause}: "), how])
 }
 
-/// The profile to sign in with: the selected one, or the source of its role, if that uses single sign-on.
+/// The profile to log in with: the selected profile, or the one that its role is assumed from, if it uses single
+/// sign-on; `None` otherwise.
 fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     let mut name = profiles.selected_profile();
     // A circle of sources is refused elsewhere.
@@ -218,8 +219,9 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     None
 }
 
-/// Reads the profiles. Fails if no file has the profile that the flag names, or else the environment: the SDK would
-/// quietly go on without it. Also fails for half a key, which the SDK skips.
+/// Reads the AWS configuration files. Fails if they lack the profile that the flag or, without a flag, the environment
+/// names: the SDK would silently continue without a profile. Also fails if a profile has only half an access key, which
+/// the SDK skips.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
@@ -267,7 +269,7 @@ mod tests {
         }
     }
 
-    /// The refusal of a profile's credentials with this configuration file.
+    /// The error text for the credentials of a profile in this configuration file.
     async fn refused(config: &'static str, profile: &'static str) -> String {
         let fs = Fs::from_slice(&[("config", config)]);
         let env = Env::from_slice(&[

@@ -1,4 +1,4 @@
-//! CloudWatch Logs' answers in our own types.
+//! Converts CloudWatch Logs' answers to our own types.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! SQS's calls, in batches through `comeback-delivery`, and its answers in our own types.
+//! Calls SQS in batches through `comeback-delivery`, and converts its answers to our own types.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::aws::{
 };
 use crate::failure::Failure;
 
-/// SQS's limit for one receive.
+/// SQS's maximum of messages per receive.
 const MOST_OF_A_RECEIVE: usize = 10;
-/// Concurrent calls that send or delete.
+/// The number of concurrent calls that send or delete.
 const AT_ONCE: usize = 8;
-/// Concurrent calls that hide: there may be 100,000 messages, ten a call.
+/// The number of concurrent calls that hide messages: there may be 100,000 messages, ten in each call.
 const HIDING: usize = 16;
 
 pub(super) async fn receive(
@@ -69,7 +69,7 @@ fn attribute(value: MessageAttributeValue) -> Attribute {
     }
 }
 
-/// An unanswered send is not repeated: if SQS accepted it, a second send would make another message.
+/// Sends messages. An unanswered send is not repeated: if SQS did accept it, a second send would create a duplicate.
 pub(super) async fn send(
     client: &Client,
     url: &str,
@@ -125,7 +125,8 @@ pub(super) async fn hide(
 
 type Told = mpsc::UnboundedReceiver<(Duration, String)>;
 
-/// A listener for a sender's pauses, which may be called on any thread, and the channel's receiving end.
+/// A callback for a sender's pauses, which may be called on any thread, and the receiving end of the channel it writes
+/// to.
 fn pauses() -> (impl Fn(Duration, &ServiceError) + Send + Sync + 'static, Told) {
     let (tell, told) = mpsc::unbounded_channel();
     let listen = move |pause: Duration, error: &ServiceError| {
@@ -135,7 +136,7 @@ fn pauses() -> (impl Fn(Duration, &ServiceError) + Send + Sync + 'static, Told) 
     (listen, told)
 }
 
-/// Does the work, and passes on the sender's pauses.
+/// Runs `work`, and meanwhile passes the sender's pauses on to `paused`.
 async fn hearing<T>(work: impl Future<Output = T>, mut told: Told, paused: Paused<'_>) -> T {
     let mut work = std::pin::pin!(work);
     loop {
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(receive(&account.await.sqs, URL, 80, options).await, Ok(Vec::new()));
     }
 
-    /// The number of calls that were made.
+    /// Counts the calls that were made.
     #[derive(Clone, Default)]
     struct Calls(Arc<AtomicUsize>);
 
