@@ -89,7 +89,7 @@ pub enum Performed<P, D> {
     Outdated(P),
     /// The result, and the failure that ended the work, if any.
     Done(D, Result<(), Failure>),
-    /// The failure because of which nothing was done.
+    /// A failure before anything was done.
     Failed(Failure),
 }
 
@@ -128,7 +128,7 @@ pub enum Ended {
         /// The failure that ended the work, if any.
         result: Result<(), Failure>,
     },
-    /// The failure because of which nothing was done.
+    /// A failure before anything was done.
     Failed(Failure),
 }
 

@@ -1,22 +1,22 @@
-//! The dead-letters of the dead-letter queue: listed, shown, redriven, discarded and imported.
+//! Dead-letters in the dead-letter queue: listing, showing, redriving, discarding and importing them.
 //!
-//! SQS cannot list a queue: a dead-letter must be received, which hides it from everybody. So a [`scan()`] receives
-//! every dead-letter once, hides it for [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and in the end gives all
-//! of them back. It leaves a [`Snapshot`], which has no payloads. A change selects dead-letters of a snapshot, plans by
-//! their ids, and receives those again to act on them. It deletes a dead-letter only once the dead-letter is accepted
-//! elsewhere. A change that is killed at any moment loses nothing: hidden dead-letters become visible again, and at
-//! most the dead-letters at hand get a second copy, with the same keys.
+//! SQS cannot list a queue: to read a dead-letter, a command must receive it, which hides it from everybody else. So a
+//! [`scan()`] receives every dead-letter once, hides it for [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and
+//! in the end makes all of them visible again. Its result is a [`Snapshot`], without the payloads. A change selects
+//! dead-letters of a snapshot, plans by their ids, and receives those again to act on them. It deletes a dead-letter
+//! only once its copy is accepted elsewhere. Killing a change at any moment loses nothing: hidden dead-letters become
+//! visible again, and at most those being processed are duplicated, with the same keys.
 //!
 //! | file | holds |
 //! |---|---|
 //! | [`filter`] | the filter that selects a command's dead-letters |
 //! | [`received`] | a message of the dead-letter queue |
-//! | [`rules`] | the message that a redrive sends, or why it would be dead-lettered again |
-//! | [`scan`](mod@scan) | receiving each dead-letter once, and giving back those that stay |
+//! | [`rules`] | the message that a redrive sends, or the reason why it would be dead-lettered again |
+//! | [`scan`](mod@scan) | receiving each dead-letter once, and making those visible again that stay |
 //! | [`groups`], [`snapshot`] | the result of a scan: a row for each dead-letter, and their groups |
-//! | [`list`](mod@list), [`show`](mod@show) | the questions |
+//! | [`list`](mod@list), [`show`](mod@show) | the commands that only read |
 //! | [`plan`], [`pace`], [`work`](plan) | the selected dead-letters of a change, and how it acts on them |
-//! | [`redrive`], [`discard`], [`import`] | the changes |
+//! | [`redrive`], [`discard`], [`import`] | the commands that change the queue |
 //! | [`mod@file`] | the file of a discard, an export or an import |
 
 pub mod discard;

@@ -1,4 +1,4 @@
-//! A deployment: a retry handler with its queues, its mapping and its settings.
+//! A deployment of Comeback: a retry handler with its queues, its event source mapping and its settings.
 
 pub mod find;
 pub mod mapping;
@@ -22,68 +22,69 @@ use crate::function::{FunctionName, command_name, deployment_of_its_own, is_far}
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The most functions that are read at a time: IAM's simulator and Lambda's API throttle more.
+/// The maximum number of functions to read at the same time. With more, IAM's simulator and Lambda's API would throttle
+/// the calls.
 pub const AT_A_TIME: usize = 8;
 
-/// A retry handler with its queues, its mapping and its settings.
+/// A deployment of Comeback: a retry handler with its queues, its event source mapping and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
-    /// The stack that owns the handler, if one does.
+    /// The stack that owns the handler; `None` if no stack does.
     pub stack: Option<String>,
     /// The handler's name.
     pub handler: String,
-    /// The version of Comeback that was deployed, if the handler's tags have it and may be read.
+    /// The deployed version of Comeback, from the handler's tags; `None` if the tags lack it or cannot be read.
     pub version: Option<String>,
     /// The handler's ARN.
     pub handler_arn: FunctionArn,
     /// The ARN of the handler's role.
     pub role_arn: String,
-    /// The handler's timeout.
+    /// The handler's timeout, after which Lambda stops an invocation.
     pub timeout: Duration,
-    /// The handler's log group.
+    /// The name of the handler's log group.
     pub log_group: String,
-    /// The lowest level of the lines that Lambda lets the handler write, such as `WARN`, if one is set.
+    /// The lowest level of the lines that the handler may log, such as `WARN`; `None` if no level is set.
     pub log_level: Option<String>,
     /// The handler's environment variables.
     pub variables: BTreeMap<String, String>,
-    /// Its reserved concurrency is 0.
+    /// True if the handler's reserved concurrency is 0, so that it never runs.
     pub never_runs: bool,
-    /// The mapping that feeds the handler from the retry queue, if there is one.
+    /// The event source mapping that feeds the handler from the retry queue; `None` if there is none.
     pub mapping: Option<Mapping>,
     /// The retry queue.
     pub retry_queue: Queue,
     /// The dead-letter queue.
     pub dead_letter_queue: Queue,
-    /// The flags that direct a suggested command to its account and region.
+    /// The flags to add to a suggested command so that it uses the deployment's region and profile.
     pub place_flags: String,
 }
 
-/// The reason why a handler retries nothing.
+/// The reason why the handler currently retries nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
-    /// The settings are refused.
+    /// The handler refuses its settings.
     #[error("the handler does not start, so nothing is retried")]
     RefusesSettings,
-    /// The reserved concurrency is 0.
+    /// The handler's reserved concurrency is 0.
     #[error("the handler's reserved concurrency is 0, so nothing is retried")]
     NoConcurrency,
-    /// The mapping is missing or disabled.
+    /// The handler's event source mapping is missing or disabled.
     #[error("no enabled event source mapping feeds the handler, so nothing is retried")]
     NotFed,
 }
 
-/// The fate of the events of a function that is not on the allow-list.
+/// The handler's treatment of events of a function that is not on the allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unlisted {
-    /// The handler dead-letters them (`target_not_allowed`), paused or not, when it next receives them.
+    /// The handler dead-letters the events as `target_not_allowed` when it next receives them, even during a pause.
     DeadLettered,
-    /// The list is empty: the handler keeps every event, and retries none.
+    /// The handler keeps the events without retrying them, because the allow-list is empty.
     Kept,
 }
 
 impl Unlisted {
-    /// The fate of a function's events; `None` if the handler retries the function.
+    /// The handler's treatment of a function's events; `None` if the handler retries them.
     pub fn of(policies: &Policies, arn: &str) -> Option<Self> {
         match policies.stack() {
             policy if policy.keeps_everything() => Some(Self::Kept),
@@ -92,22 +93,22 @@ impl Unlisted {
     }
 }
 
-/// A deployment as an operator names it: by its stack, or by a handler that no stack owns.
+/// The name by which an operator refers to a deployment: its stack or, if no stack owns the handler, the handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentName {
-    /// The stack's name.
+    /// The name of the stack.
     Stack(String),
-    /// The handler's name.
+    /// The name of the handler, which no stack owns.
     Handler(String),
 }
 
 impl DeploymentName {
-    /// A deployment's name: that of the handler's stack, or of the handler without one.
+    /// The name of a deployment: `stack` or, if that is `None`, `handler`.
     pub fn new(stack: Option<String>, handler: &str) -> Self {
         stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
     }
 
-    /// The flag that names it in a command.
+    /// The flag with which a command names the deployment, such as `--stack shop`.
     pub fn flag(&self) -> String {
         let (flag, name) = match self {
             Self::Stack(stack) => ("--stack", stack),
@@ -127,17 +128,17 @@ impl Display for DeploymentName {
 }
 
 impl Deployment {
-    /// The deployment's name.
+    /// The name by which an operator refers to the deployment.
     pub fn name(&self) -> DeploymentName {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }
 
-    /// One of our commands on this deployment.
+    /// A Comeback command with the flags that direct it to this deployment.
     pub fn command<W: Into<String>>(&self, name: CommandName, words: impl IntoIterator<Item = W>) -> Command {
         self.command_of(&self.name(), name, words)
     }
 
-    /// One of our commands on another deployment of the same account and region.
+    /// A Comeback command with the flags that direct it to another deployment in the same account and region.
     pub fn command_of<W: Into<String>>(
         &self,
         other: &DeploymentName,
@@ -151,13 +152,14 @@ impl Deployment {
         }
     }
 
-    /// A function as a piece of a text.
+    /// A function in a text. A program may show it as a link.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
 
-    /// The commands that attach the functions of these ARNs, each once. Functions of other accounts and regions get the
-    /// alternative instead, and a hint is added for functions that moved.
+    /// The commands that attach the functions with these ARNs, without duplicates. A function in another account or
+    /// region cannot be attached here, so the text says what to do instead. It also has a hint for functions that
+    /// moved.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -172,16 +174,16 @@ impl Deployment {
         text![commands, " (if the function moved to another stack, see docs/attach.md)"]
     }
 
-    /// A command of the AWS CLI, with the flags that direct it to the deployment's account and region.
+    /// A command of the AWS CLI, with the flags that make it use the deployment's region and profile.
     pub fn aws(&self, command: impl Display) -> String {
         aws(&self.place_flags, command)
     }
 
-    /// The handler's policies.
+    /// The handler's policies, parsed from its environment variables.
     ///
     /// # Errors
     ///
-    /// The settings that the handler refuses.
+    /// Fails with the settings that the handler refuses.
     pub fn policies(&self) -> Result<Policies, Vec<SettingError>> {
         // Lambda sets these two variables. They keep the handler from being its own target.
         let policies = Policies::from_variables(|name| match name {
@@ -192,17 +194,18 @@ impl Deployment {
         Ok(policies.in_queue(&self.retry_queue.parsed_arn))
     }
 
-    /// The text of `POLICIES`.
+    /// The value of the handler's variable `POLICIES`; empty if it is not set.
     pub fn policies_text(&self) -> &str {
         self.variables.get("POLICIES").map(String::as_str).unwrap_or_default()
     }
 
-    /// The text of `TARGET_FUNCTIONS`.
+    /// The value of the handler's variable `TARGET_FUNCTIONS`; empty if it is not set.
     pub fn allow_list(&self) -> &str {
         self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
     }
 
-    /// The reason why nothing is retried, as far as the settings and the mapping show it; `None` if the handler runs.
+    /// The reason why nothing is retried, according to the handler's settings and its event source mapping; `None` if
+    /// it retries.
     pub fn stopped(&self) -> Option<Stopped> {
         if self.policies().is_err() {
             Some(Stopped::RefusesSettings)
@@ -215,24 +218,25 @@ impl Deployment {
         }
     }
 
-    /// A sentence about why nothing is retried, with the command that names the fix; `None` if the handler runs.
+    /// A sentence that says why nothing is retried, and which command names the fix; `None` if the handler retries.
     pub fn stopped_note(&self) -> Option<Text> {
         let why = self.stopped()?;
         let doctor = quoted(self.command(CommandName::Doctor, ["--short"]));
         Some(text![format!("Now {why}: "), doctor, " names the fix."])
     }
 
-    /// The entries of `TARGET_FUNCTIONS`.
+    /// The entries of the handler's variable `TARGET_FUNCTIONS`.
     pub fn target_functions(&self) -> impl Iterator<Item = &str> {
         entries(self.allow_list())
     }
 
-    /// Returns true if the allow-list has this function. An entry that the handler cannot parse allows nothing.
+    /// Returns true if an entry of the allow-list matches the ARN. An entry that the handler cannot parse matches
+    /// nothing.
     pub fn allows(&self, arn: &str) -> bool {
         self.target_functions().filter_map(|it| it.parse::<FunctionPattern>().ok()).any(|it| it.allows(arn))
     }
 
-    /// Returns true if an entry of `TARGET_FUNCTIONS` matches the function, or one of its versions or aliases.
+    /// Returns true if an entry of the allow-list matches the function, or any of its versions or aliases.
     pub fn retries(&self, function: &FunctionArn) -> bool {
         let mut patterns = self.target_functions().filter_map(|entry| entry.parse::<FunctionPattern>().ok());
         patterns.any(|pattern| {
@@ -241,7 +245,8 @@ impl Deployment {
         })
     }
 
-    /// The functions that match a pattern of the allow-list and have the retry queue as a destination.
+    /// The functions that the allow-list matches and whose failed events go to the retry queue; empty if no entry of
+    /// the allow-list is a pattern with `*`.
     pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
         if !self.target_functions().any(|entry| entry.contains('*')) {
             return Ok(Vec::new());
@@ -258,13 +263,13 @@ impl Deployment {
         found.into_iter().filter_map(Result::transpose).collect()
     }
 
-    /// The ARN of a function, in the handler's account and region unless the name says otherwise.
+    /// The ARN of a function. A name without a region and account refers to those of the handler.
     pub fn arn_of(&self, function: &FunctionName) -> FunctionArn {
         let place = function.place.as_ref().unwrap_or(&self.handler_arn).clone();
         FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }
     }
 
-    /// The parameter that holds the pauses; `None` if the handler reads none.
+    /// The name of the SSM parameter with the pauses; `None` if the handler reads none.
     pub fn pauses(&self) -> Option<&str> {
         self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
     }
@@ -275,19 +280,19 @@ impl Deployment {
     }
 }
 
-/// A command of the AWS CLI, with the flags that direct it to an account and region.
+/// A command of the AWS CLI, with the flags that make it use a region and profile.
 pub fn aws(place_flags: &str, command: impl Display) -> String {
     format!("aws {command}{place_flags}")
 }
 
-/// The entries of a comma-separated list.
+/// The entries of a comma-separated list, without the empty ones.
 pub fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
 #[cfg(any(test, feature = "simulated"))]
 impl Deployment {
-    /// A deployment that may retry `orders`, without its mapping.
+    /// A test deployment that has `orders` on its allow-list, and no event source mapping.
     pub fn sample() -> Self {
         let function = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
         let (retry_queue, dead_letter_queue) = (Queue::sample("retries"), Queue::sample("dead"));

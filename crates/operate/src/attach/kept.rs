@@ -8,11 +8,11 @@ use comeback_engine::Timestamp;
 use crate::aws::InvokeSettings;
 use crate::function::Target;
 
-/// The key of the tag that records when the function's last destination was removed. From then on, no new events of the
-/// function enter the retry queue.
+/// The key of the tag that records when the function's last destination was removed. From then on, the function's
+/// events drain from the retry queue.
 pub const DETACHED: &str = "comeback:detached";
-/// The key of the tag that records when the function was moved to another deployment. From then on, no new events of
-/// the function enter the previous deployment's retry queue.
+/// The key of the tag that records when the function was moved to another deployment. From then on, the function's
+/// events drain from the previous deployment's retry queue.
 pub const MOVED: &str = "comeback:moved";
 /// The key of the tag with the recursion setting from before. All qualifiers share it.
 pub const RECURSION: &str = "comeback:recursion";
@@ -41,9 +41,9 @@ pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     })
 }
 
-/// Restores the settings that the tags keep, and returns true beside them if no tag is missing or invalid. Anybody may
-/// have written the tags, so a value that Lambda would refuse is ignored, and Lambda's default takes its place. The
-/// on-success destination stays as it is: `attach` never changes it.
+/// The settings to restore according to the tags, and true if no tag is missing or invalid. Anybody may have written
+/// the tags, so a value that Lambda would refuse is ignored, and Lambda's default takes its place. The on-success
+/// destination stays as it is: `attach` never changes it.
 pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));

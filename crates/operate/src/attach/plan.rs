@@ -40,8 +40,8 @@ pub enum Route {
     },
     /// Detaches the functions: Lambda alone handles their failed events again.
     Detach {
-        /// True to remove everything now, instead of waiting until the functions' events have left the retry queue.
-        /// Events that still wait are then dead-lettered, unless another alias or version stays attached.
+        /// True to detach without waiting until the functions' events have left the retry queue: those that still wait
+        /// are dead-lettered, unless another alias or version stays attached.
         at_once: bool,
     },
 }

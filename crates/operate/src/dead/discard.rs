@@ -1,4 +1,4 @@
-//! Writes dead-letters to a file and deletes them.
+//! The discard of dead-letters: writes them to a file, and deletes them from the queue.
 
 use std::path::PathBuf;
 
@@ -18,22 +18,23 @@ use crate::shown::shown;
 use crate::text;
 use crate::text::{Text, quoted};
 
-/// Writes dead-letters to a new file and deletes them, each only once it is on disk.
+/// The change that discards dead-letters: writes them to a new file, and deletes each from the queue once it is on
+/// disk.
 #[derive(Clone, Debug)]
 pub struct Discard {
-    /// The operator.
+    /// The operator who makes the change, with the deployment.
     pub operator: Operator,
-    /// The dead-letters.
+    /// The dead-letters to discard.
     pub chosen: Chosen,
-    /// The file, which must not exist.
+    /// The path of the file to create. The file must not exist yet.
     pub export: PathBuf,
-    /// The most dead-letters per second.
+    /// The maximum number of dead-letters to discard per second.
     pub pace: Pace,
-    /// The most dead-letters.
+    /// The maximum number of dead-letters to discard; `None` means no limit.
     pub limit: Option<u64>,
 }
 
-/// The plan of a discard.
+/// The plan of a discard: which dead-letters are written to which file.
 #[derive(Clone, Debug, Serialize)]
 pub struct DiscardPlan {
     plan: Picked,
@@ -42,7 +43,7 @@ pub struct DiscardPlan {
     export: String,
 }
 
-/// The dead-letters that were discarded, and those that were not.
+/// The result of a discard: how many dead-letters were discarded, and why others were not.
 #[derive(Debug, Serialize)]
 pub struct Discarded {
     plan: Picked,
@@ -51,7 +52,7 @@ pub struct Discarded {
     export: String,
     #[serde(skip)]
     read: Read,
-    /// The file contains no dead-letter.
+    /// True if no dead-letter was written, so the file is removed again.
     #[serde(skip)]
     is_empty: bool,
 }
@@ -116,7 +117,7 @@ impl Answer for DiscardPlan {
 }
 
 impl Discarded {
-    /// The command that brings the dead-letters back.
+    /// A remark on how to bring the discarded dead-letters back with `dead import`; `None` if none were discarded.
     fn back(&self) -> Option<Text> {
         let export = shown(&self.export);
         match &self.outcome.not_deleted {

@@ -1,4 +1,4 @@
-//! The file of a discard, an export or an import: a dead-letter on each line.
+//! The file that a discard or an export writes and an import reads: one dead-letter per line, as JSON.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -23,30 +23,31 @@ use crate::numbers::grouped;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// Bytes of dead-letters that are written to a file at once.
+/// The number of bytes after which an export writes its collected dead-letters to the file.
 const WRITTEN_AT_ONCE: usize = 4 << 20;
 
-/// A dead-letter as a line of a file: everything SQS stores of it and takes back.
+/// A dead-letter as one line of a file: everything that SQS stores and accepts in a new message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
     pub(super) message_id: String,
-    /// Milliseconds since the epoch, for people: a message that is sent again gets a new time.
+    /// The time when the message was sent, in milliseconds since the epoch. It only informs people: an imported message
+    /// gets a new time.
     sent_timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace_header: Option<String>,
     attributes: BTreeMap<String, StoredAttribute>,
-    /// The body as it was received, to the byte.
+    /// The message's body, byte for byte as it was received.
     pub(super) body: String,
 }
 
-/// A message attribute in JSON.
+/// A message attribute as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredAttribute {
-    /// `String`, `Number` or `Binary`, and perhaps a label: `Number.int`.
+    /// The attribute's type: `String`, `Number` or `Binary`, perhaps with a label such as in `Number.int`.
     pub r#type: String,
-    /// The value as text; in Base64 for a `Binary`.
+    /// The attribute's value as text; in Base64 for a `Binary`.
     pub value: String,
 }
 
@@ -62,7 +63,7 @@ impl Line {
         }
     }
 
-    /// The message to send.
+    /// The message that an import sends for the line.
     pub(super) fn message(self) -> Result<NewMessage, String> {
         let attribute = |(name, attribute): (String, StoredAttribute)| match attribute.read() {
             Ok(attribute) => Ok((name, attribute)),
@@ -73,7 +74,7 @@ impl Line {
     }
 }
 
-/// A dead-letter's message attributes in JSON.
+/// Converts a dead-letter's message attributes for JSON.
 pub(super) fn stored(attributes: &BTreeMap<String, Attribute>) -> BTreeMap<String, StoredAttribute> {
     let stored = |(name, attribute): (&String, &Attribute)| {
         let value = match &attribute.value {
@@ -98,12 +99,13 @@ impl StoredAttribute {
     }
 }
 
-/// A new file for dead-letters. If it is empty in the end, it is removed, so that the command can be repeated.
+/// A new file to write dead-letters to. If the file is still empty in the end, it is removed, so that the command can
+/// be repeated.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
     file: File,
-    /// The beginning of each line that was written last.
+    /// The positions in the file where the lines of the last write begin.
     beginnings: RefCell<Vec<u64>>,
 }
 
@@ -127,7 +129,7 @@ impl NewFile {
         self.path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0)
     }
 
-    /// Writes lines, and waits until they are on disk. If that fails, the file is cut back to its previous length: the
+    /// Writes lines, and waits until they are on disk. If that fails, cuts the file back to its previous length: the
     /// dead-letters stay in the queue, and an import must not send them too.
     fn write(&self, lines: &[Line]) -> Result<(), NotDone> {
         let failure = |error: io::Error, may_be_elsewhere| {
@@ -146,8 +148,8 @@ impl NewFile {
         written.map_err(|error| failure(error, self.cut(before).is_err()))
     }
 
-    /// Cuts the file, and waits until that is on disk: otherwise the lines could come back after a crash, and an import
-    /// would send them.
+    /// Cuts the file to a length, and waits until that is on disk. Otherwise, the lines could reappear after a crash,
+    /// and an import would send them.
     fn cut(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length).and_then(|()| self.file.sync_all())
     }
@@ -172,14 +174,14 @@ impl Action for NewFile {
         vec![self.write(&lines); lines.len()]
     }
 
-    /// Cuts off the last lines: an import must not send dead-letters that are still in the queue.
+    /// Cuts off the lines of the last dead-letters: they are still in the queue, and an import must not send them too.
     fn take_back(&self, dead_letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
         beginning.is_some_and(|length| self.cut(length).is_ok())
     }
 }
 
-/// Syncs the file's folder: without that, a new file may not survive a crash.
+/// Syncs the folder that contains the file. Without that, a new file may not survive a crash.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
         // Folders cannot be synced here.
@@ -189,7 +191,7 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Dead-letters that were written to a file, and are still in the queue.
+/// The result of an export: how many dead-letters were written to which file. They are still in the queue.
 #[derive(Debug, Serialize)]
 pub struct Exported {
     file: String,
@@ -199,11 +201,11 @@ pub struct Exported {
     read: Read,
 }
 
-/// Writes dead-letters of a snapshot to a new file. They stay in the queue.
+/// Writes the selected dead-letters of a snapshot to a new file. They stay in the queue.
 ///
 /// # Errors
 ///
-/// If the file exists or cannot be written, or the dead-letter queue cannot be read.
+/// Fails if the file exists or cannot be written, or if the dead-letter queue cannot be read.
 pub async fn export(
     operator: &Operator,
     snapshot: &Snapshot,
@@ -256,18 +258,19 @@ impl Answer for Exported {
     }
 }
 
-/// The dead-letters of a file, one after another.
+/// Reads the dead-letters of a file one by one.
 #[derive(Debug)]
 pub(super) struct Lines {
     path: PathBuf,
     file: BufReader<File>,
     number: u64,
-    /// The last line is cut off: `discard` was killed while writing it, and never deleted its dead-letter.
+    /// True if the last line turned out to be cut off: `discard` was killed while writing it, and did not delete its
+    /// dead-letter.
     pub(super) is_cut_off: bool,
 }
 
 impl Lines {
-    /// Opens a file that nobody else is writing.
+    /// Opens a file. Fails if `discard` is still writing it.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| unreadable(path, error))?;
         if let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
@@ -276,8 +279,8 @@ impl Lines {
         Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, is_cut_off: false })
     }
 
-    /// The next dead-letter, with its message's id. The last line may lack its line break, as some editors leave it, or
-    /// be cut off.
+    /// Reads the next dead-letter: the id of the original message, and the message to send. Returns `None` at the end
+    /// of the file. The last line may lack its line break, as some editors leave it, or be cut off.
     pub(super) fn next(&mut self) -> Result<Option<(String, NewMessage)>, Failure> {
         let mut text = Vec::new();
         self.file.read_until(b'\n', &mut text).map_err(|error| unreadable(&self.path, error))?;
@@ -303,7 +306,7 @@ impl Lines {
         }
     }
 
-    /// The failure of the line that was read last.
+    /// The failure to report if the line that was read last is invalid.
     pub(super) fn bad(&self, problem: &str) -> Failure {
         let (path, line) = (self.path.display(), self.number);
         Failure::could_not(format!(
@@ -312,12 +315,12 @@ impl Lines {
     }
 }
 
-/// The failure of a file that cannot be read or written.
+/// The failure to report if a file cannot be read or written.
 pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failure {
     Failure::could_not(format!("{}: {problem}", path.display()))
 }
 
-/// The bytes without a byte-order mark, which Windows editors write. They are the beginning of a file, or all of it.
+/// Removes a byte-order mark, which Windows editors write, from the beginning of a file. Fails if the file is UTF-16.
 pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
     match bytes {
         // A byte-order mark. Or a NUL beside an ASCII character: all JSON begins with an ASCII character.
@@ -430,8 +433,8 @@ pub(super) mod tests {
 
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
 
-    /// A limit on the size of files stands in for a full disk. It applies to the whole process, so this test runs
-    /// itself.
+    /// A limit on the size of files simulates a full disk. It applies to a whole process, so the test starts itself
+    /// again as a child process with the limit.
     #[cfg(unix)]
     #[test]
     fn full_disk_leaves_no_copy_in_the_file() {

@@ -1,4 +1,4 @@
-//! The filter that selects a command's dead-letters.
+//! The filter that selects dead-letters for a command.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -12,38 +12,39 @@ use wildmatch::WildMatch;
 use crate::durations;
 use crate::function::FunctionName;
 
-/// The reason of a record that SQS's own redrive took from the retry queue.
+/// The reason reported for an invocation record that SQS moved from the retry queue to the dead-letter queue by itself,
+/// after too many receives.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
-/// The tests that a dead-letter must pass. All that are set must hold. Messages that are not Comeback's match only the
-/// empty filter.
+/// Conditions that a dead-letter must meet, all at once. Messages that Comeback did not write match only the empty
+/// filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Its [reason](read_reason).
+    /// The dead-letter's [reason](read_reason).
     pub reason: Option<&'static str>,
-    /// Its function; without a qualifier, any of its versions and aliases.
+    /// The dead-letter's function. A name without a qualifier also matches all versions and aliases.
     pub target: Option<FunctionName>,
-    /// A glob for the error type, class name or simple name.
+    /// A glob pattern for the error's type, class name or simple name.
     pub error: Option<String>,
-    /// Only dead-letters older than this.
+    /// The age that the dead-letter must exceed.
     pub older: Option<Duration>,
-    /// Only dead-letters newer than this.
+    /// The age that the dead-letter must stay below.
     pub newer: Option<Duration>,
-    /// Its number of retries.
+    /// The number of retries that were made.
     pub retries: Option<RangeInclusive<u64>>,
-    /// Its event's key.
+    /// The event's key.
     pub key: Option<String>,
-    /// Values in its payload.
+    /// Values that the event's payload must contain.
     pub payload: Vec<PayloadTest>,
 }
 
 impl Filter {
-    /// Returns true if no test is set.
+    /// Returns true if the filter has no conditions.
     pub fn takes_everything(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns true for a dead-letter that matches, with its age measured at `now`.
+    /// Returns true if a dead-letter matches. Its age is measured at `now`.
     pub fn takes(&self, dead_letter: &ReceivedDeadLetter<'_>, now: Timestamp) -> bool {
         let age = now.since(dead_letter.dead_lettered_at);
         self.takes_everything()
@@ -67,7 +68,7 @@ impl Filter {
         self.payload.iter().all(holds)
     }
 
-    /// The flags of a suggested command, in the order of the fields.
+    /// The flags that give a suggested command the same filter, in the order of the fields.
     pub fn flags(&self) -> Vec<String> {
         let flags = [
             ("reason", self.reason.map(ToOwned::to_owned)),
@@ -84,13 +85,13 @@ impl Filter {
     }
 }
 
-/// Returns true if a test holds for a fact, or is not set. A test never holds for an unknown fact.
+/// Returns true if `test` is not set, or if it holds for `fact`. It never holds for a fact that is unknown.
 fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) -> bool {
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of the handler's reason, or `max_receive_count`; `unknown`, which no filter can name, for a message that is
-/// not ours.
+/// The name of a dead-letter's reason: the handler's reason; `max_receive_count` if SQS moved the message by itself; or
+/// `unknown`, which no filter can name, for a message that Comeback did not write.
 pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),
@@ -99,22 +100,23 @@ pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     }
 }
 
-/// Reads the name of one of the handler's reasons, or `max_receive_count` if SQS itself dead-lettered it.
+/// Parses a reason: the name of one of the handler's reasons, or `max_receive_count` for messages that SQS moved to the
+/// dead-letter queue by itself.
 ///
 /// # Errors
 ///
-/// If it is neither; the error lists the names.
+/// Fails if the text is neither; the error lists the names.
 pub fn read_reason(text: &str) -> Result<&'static str, String> {
     let all: Vec<_> = ReasonCode::ALL.iter().map(|code| code.name()).chain([MAX_RECEIVE_COUNT]).collect();
     let found = all.iter().find(|name| **name == text).copied();
     found.ok_or_else(|| format!("{text:?} is not a reason; the reasons are {}", all.join(", ")))
 }
 
-/// Reads a test on the number of retries: `>5`, `>=5`, `<5`, `<=5`, `=5` or `5`.
+/// Parses a condition on the number of retries, such as `>5`, `>=5`, `<5`, `<=5`, `=5` or `5`.
 ///
 /// # Errors
 ///
-/// If it is not one of these.
+/// Fails if the text does not have one of these forms.
 pub fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
     let test = text.trim();
     let number = test.trim_start_matches(['<', '>', '=']);
@@ -131,7 +133,7 @@ pub fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
     })
 }
 
-/// Writes numbers of retries so that [`read_retries`] reads exactly the same ones.
+/// Writes a range of retry counts so that [`read_retries`] parses the same range again.
 fn retries_text(retries: &RangeInclusive<u64>) -> String {
     match (*retries.start(), *retries.end()) {
         _ if retries.is_empty() => "<0".into(),
@@ -141,7 +143,8 @@ fn retries_text(retries: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// A test for a value at a place in the payload: `/customer/id=42`. It matches `42` and `"42"`.
+/// A condition on the value at a place in the payload, such as `/customer/id=42`. This one matches both `42` and
+/// `"42"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PayloadTest {
     pointer: String,
@@ -149,11 +152,11 @@ pub struct PayloadTest {
 }
 
 impl PayloadTest {
-    /// Reads a JSON pointer and a value.
+    /// Parses a JSON pointer and a value, separated by `=`.
     ///
     /// # Errors
     ///
-    /// If the text is not a pointer and a value.
+    /// Fails if the text is not a JSON pointer and a value.
     pub fn read(text: &str) -> Result<Self, String> {
         let parts =
             text.split_once('=').filter(|(pointer, _)| pointer.is_empty() || pointer.starts_with('/'));
@@ -173,7 +176,7 @@ impl PayloadTest {
     }
 }
 
-/// A member of an object or of a list, by a token of a JSON pointer.
+/// Finds the member of an object or list that one token of a JSON pointer names; `None` if it does not exist.
 fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
     let name = token.replace("~1", "/").replace("~0", "~");
     match parsed::<Members<'_>>(json) {
@@ -182,10 +185,11 @@ fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
     }
 }
 
-/// The members of an object. A name with a lone surrogate does not hide the others.
+/// The members of a JSON object. A name that contains a lone surrogate is readable too, and does not hide the others.
 type Members<'j> = BTreeMap<LossyText<'j>, &'j RawValue>;
 
-/// Returns true for equal values. Numbers are compared as text: an id may have more digits than a float.
+/// Returns true if two JSON values are equal. Numbers are compared as text, because an id may have more digits than a
+/// float can hold.
 fn is_same(one: &RawValue, other: &RawValue) -> bool {
     if let (Some(one), Some(other)) = (parsed::<Vec<&RawValue>>(one), parsed::<Vec<_>>(other)) {
         return one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other));
@@ -209,7 +213,8 @@ mod tests {
     use super::*;
     use crate::dead::samples::{DeadLetter, NOW, ORDERS, event, malformed, received, record, unknown};
 
-    /// Returns true if a filter matches a dead-letter that was written an hour ago after seven retries that timed out.
+    /// Returns true if a filter matches a dead-letter that was written an hour ago, after seven retries that ended in a
+    /// `TimeoutException`.
     fn takes(filter: Filter) -> bool {
         let now = Timestamp::from_secs(1_000_003_600);
         filter.takes(&received(&event("com.acme.TimeoutException")).dead_letter(), now)

@@ -1,4 +1,4 @@
-//! Dead-letters by reason, function and error, and short descriptions of them.
+//! Groups of dead-letters with the same reason, function and error, and short descriptions of individual dead-letters.
 
 use std::cmp::Reverse;
 
@@ -14,28 +14,30 @@ use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
-/// The most groups: a function may write anything as an error's type. All further dead-letters are counted together.
+/// The maximum number of groups, because a function may report any text as an error's type. Further dead-letters are
+/// counted in one group.
 pub(super) const MOST_GROUPS: usize = 1_000;
-/// Characters of an error that are kept.
+/// The number of characters kept of an error's type and message.
 pub(super) const LONGEST_ERROR: usize = 256;
-/// Characters of an error's message in a table.
+/// The number of characters shown of an error's message in a table.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
-/// The traits shared by a group's dead-letters.
+/// The criteria by which dead-letters are grouped. They are the same for all dead-letters of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alike {
-    /// The reason's name, `max_receive_count` or `unknown`.
+    /// The name of the reason, `max_receive_count` or `unknown`.
     pub reason: &'static str,
-    /// The function's ARN.
+    /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
-    /// The last error's type, or its first 256 characters.
+    /// The last error's type, cut after 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The problem with dead-letters that were not understood and name no error, cut after 256 characters.
+    /// The reason why the handler could not parse the messages, cut after 256 characters; `None` if it could, or if
+    /// they name an error.
     pub detail: Option<String>,
 }
 
 impl Alike {
-    /// The group of dead-letters beyond the limit.
+    /// The group that counts all dead-letters beyond the maximum number of groups.
     pub(super) const OTHER: Self = Self { reason: "other", target: None, error_type: None, detail: None };
 
     pub(super) fn of(dead_letter: &ReceivedDeadLetter<'_>) -> Self {
@@ -49,31 +51,32 @@ impl Alike {
     }
 }
 
-/// Dead-letters with the same reason, target and error.
+/// A group of dead-letters with the same reason, function and error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// The reason's name, `max_receive_count` or `unknown`.
+    /// The name of the reason, `max_receive_count` or `unknown`.
     pub reason: &'static str,
-    /// The function's ARN.
+    /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
-    /// The last error's type, or its first 256 characters.
+    /// The last error's type, cut after 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The error's message in one of its dead-letters, or its first 256 characters.
+    /// The error's message in the first dead-letter of the group, perhaps cut; `None` if it has none.
     pub error_message: Option<String>,
-    /// The problem with dead-letters that were not understood and name no error, cut after 256 characters.
+    /// The reason why the handler could not parse the messages, cut after 256 characters; `None` if it could, or if
+    /// they name an error.
     pub detail: Option<String>,
-    /// Dead-letters in the group.
+    /// The number of dead-letters in the group.
     pub count: u64,
-    /// When the first of them was dead-lettered.
+    /// The time when the first dead-letter of the group was dead-lettered.
     pub oldest: Timestamp,
-    /// When the last of them was dead-lettered.
+    /// The time when the last dead-letter of the group was dead-lettered.
     pub newest: Timestamp,
-    /// When SQS deletes the first of them.
+    /// The time when SQS deletes the first dead-letter of the group.
     pub expires: Timestamp,
 }
 
 impl Group {
-    /// A group without dead-letters yet, with the message and the times of its first.
+    /// A group that does not yet count any dead-letters, with the message and the times of its first one.
     pub(super) fn of(
         alike: &Alike,
         message: Option<String>,
@@ -102,48 +105,49 @@ impl Group {
     }
 }
 
-/// The time when SQS deletes a dead-letter that was sent at this time.
+/// The time when SQS deletes a dead-letter that was sent at `sent`.
 pub fn expires(sent: Timestamp) -> Timestamp {
     sent.saturating_add(RETENTION)
 }
 
-/// Orders groups by size, the largest first.
+/// Sorts groups by the number of their dead-letters, the largest first.
 pub(super) fn largest_first<T>(groups: &mut [(T, Group)]) {
     let traits =
         |group: &Group| (group.reason, group.target.clone(), group.error_type.clone(), group.detail.clone());
     groups.sort_by_cached_key(|(_, group)| (Reverse(group.count), traits(group)));
 }
 
-/// A short description of a dead-letter.
+/// A short description of one dead-letter, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Described {
-    /// The event's key. A message that was not understood has none.
+    /// The event's key; `None` for a message that could not be parsed.
     pub key: Option<String>,
-    /// SQS's id.
+    /// SQS's id of the message.
     pub message_id: String,
-    /// `event`; `verbatim` for a body left as it was received; `record` for a message that SQS's own redrive took;
-    /// `unknown` for any other message.
+    /// The form of the message: `event` if the handler wrote the event in its own format; `verbatim` if it kept the
+    /// body as received; `record` if SQS moved the message by itself, so the body is an invocation record; `unknown`
+    /// for any other message.
     pub kind: &'static str,
-    /// The reason's name, `max_receive_count` or `unknown`.
+    /// The name of the reason, `max_receive_count` or `unknown`.
     pub reason: &'static str,
-    /// The function's ARN.
+    /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
-    /// The last error's type.
+    /// The last error's type; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The last error's message.
+    /// The last error's message; `None` if it is unknown.
     pub error_message: Option<String>,
-    /// Retries made.
+    /// The number of retries that were made; `None` if it is unknown.
     pub retries: Option<u64>,
-    /// When it was dead-lettered.
+    /// The time when the event was dead-lettered.
     pub dead_lettered_at: Timestamp,
-    /// When its message was sent.
+    /// The time when the message was sent to the dead-letter queue.
     pub sent: Timestamp,
-    /// The value that was found, and the limit that it broke.
+    /// The details of the reason, such as the limit that was exceeded and the actual value; `None` if there are none.
     pub detail: Option<String>,
 }
 
 impl Described {
-    /// The description of a dead-letter, with its texts as they are.
+    /// The description of a dead-letter, with texts at their full length.
     pub(super) fn of(received: &Received, dead_letter: &ReceivedDeadLetter<'_>) -> Self {
         Self {
             key: dead_letter.key.clone(),
@@ -165,7 +169,7 @@ impl Described {
         }
     }
 
-    /// The same description with the beginning of each long text.
+    /// The same description, with long texts cut.
     pub(super) fn cut(self) -> Self {
         let [error_type, error_message, detail] = [&self.error_type, &self.error_message, &self.detail]
             .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
@@ -173,7 +177,7 @@ impl Described {
     }
 }
 
-/// The groups as a table.
+/// Lays out groups as a table.
 pub fn groups_table<'g>(
     groups: impl IntoIterator<Item = &'g Group>,
     deployment: &Deployment,
@@ -195,21 +199,22 @@ pub fn groups_table<'g>(
     table
 }
 
-/// A dead-letter on one line.
+/// A dead-letter as one row of a table.
 pub(super) struct Line<'l> {
     pub(super) key: Option<&'l str>,
     pub(super) message_id: &'l str,
     pub(super) target: Option<&'l str>,
     pub(super) reason: &'static str,
     pub(super) error_type: Option<&'l str>,
-    /// The last error's message or, if the dead-letter was not understood, the reason.
+    /// The last error's message or, if the message could not be parsed, the reason for that; `None` if neither is
+    /// known.
     pub(super) message: Option<&'l str>,
     pub(super) retries: Option<u64>,
     pub(super) dead_lettered_at: Timestamp,
 }
 
 impl Described {
-    /// The description on one line.
+    /// The dead-letter as one row of a table.
     pub(super) fn line(&self) -> Line<'_> {
         Line {
             key: self.key.as_deref(),
@@ -224,7 +229,7 @@ impl Described {
     }
 }
 
-/// Dead-letters as a table.
+/// Lays out dead-letters as a table.
 pub(super) fn dead_letters_table<'l>(
     lines: impl IntoIterator<Item = Line<'l>>,
     deployment: &Deployment,
@@ -249,7 +254,7 @@ fn function(arn: Option<&str>, deployment: &Deployment) -> Text {
     arn.map(|arn| deployment.function(arn, shown_name(arn))).unwrap_or_default()
 }
 
-/// A message on one line of a table.
+/// The beginning of an error's message, for one row of a table.
 fn shown_message(message: Option<&str>) -> Text {
     let line = message.map(|text| cut(text.lines().next().unwrap_or_default(), SHOWN_OF_A_MESSAGE));
     line.unwrap_or_default().into()
@@ -259,12 +264,12 @@ fn ago(at: Timestamp, now: Timestamp) -> Text {
     Piece::Moment { shown: age(at, now), at }.into()
 }
 
-/// The time since a moment, in short.
+/// The time that has passed since a moment, in a short form.
 fn age(moment: Timestamp, now: Timestamp) -> String {
     durations::short(now.since(moment).as_secs_f64().floor())
 }
 
-/// The first characters of a text, with `…` in place of the rest.
+/// Cuts a text after `most` characters, and ends it with `…` if anything was cut.
 pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
@@ -272,8 +277,8 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The detail of a dead-letter that was not understood and names no error. Other details contain ages and counts, so
-/// hardly two are equal.
+/// The detail of a dead-letter that could not be parsed and names no error; `None` for any other. The details of others
+/// contain ages and counts, so they would hardly ever be equal.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));

@@ -1,5 +1,5 @@
-//! Brings dead-letters back from the file that a discard wrote. A record beside the file lists those imported, so that
-//! a repeated import continues.
+//! The import of dead-letters from a file that a discard wrote. A second file records those already imported, so that a
+//! repeated import continues where it ended.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -22,18 +22,19 @@ use crate::numbers::grouped;
 use crate::operator::{Operator, Progress};
 use crate::shown::shown;
 
-/// Puts the dead-letters of a file back into the dead-letter queue.
+/// The change that puts the dead-letters of a file back into the dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The operator.
+    /// The operator who makes the change, with the deployment.
     pub operator: Operator,
-    /// The file. A file of the same name with `.done` behind it records the dead-letters that were imported.
+    /// The file to import. A second file, with `.done` appended to the name, records the dead-letters that were
+    /// imported.
     pub file: PathBuf,
-    /// The most dead-letters per second.
+    /// The maximum number of dead-letters to import per second.
     pub pace: Pace,
 }
 
-/// The plan of an import.
+/// The plan of an import: how many dead-letters of the file are sent to which queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportPlan {
     dead_letters: u64,
@@ -41,42 +42,42 @@ pub struct ImportPlan {
     before: u64,
     cut_off: bool,
     left: BTreeMap<String, u64>,
-    /// The name of the queue.
+    /// The name of the dead-letter queue.
     #[serde(skip)]
     queue: String,
     #[serde(skip)]
     journal: PathBuf,
 }
 
-/// The dead-letters that were imported, and those that were not.
+/// The result of an import: how many dead-letters were imported, and why others were not.
 #[derive(Debug, Serialize)]
 pub struct Imported {
     #[serde(flatten)]
     plan: ImportPlan,
     #[serde(skip)]
     outcome: Outcome,
-    /// The operator stopped the import.
+    /// True if the operator interrupted the import.
     #[serde(skip)]
     is_interrupted: bool,
-    /// The failure that ended the import midway, such as a full disk.
+    /// The failure that ended the import midway, such as a full disk; `None` if none did.
     #[serde(skip)]
     failure: Option<Failure>,
 }
 
-/// Reads the lines of a file, so that a bad one is refused before anything is sent.
+/// Checks all lines of a file, so that an invalid one is found before anything is sent.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, is being written, or has a line that a discard did not write.
+/// Fails if the file cannot be read, is still being written, or has a line that no discard wrote.
 pub fn check(file: &Path) -> Result<(), Failure> {
     count(file, &HashSet::new()).map(drop)
 }
 
-/// The counts of a file's dead-letters.
+/// The numbers of dead-letters in a file.
 #[derive(Default)]
 struct Count {
     new: u64,
-    /// Those imported before.
+    /// The number of dead-letters that were imported before.
     before: u64,
     is_cut_off: bool,
 }
@@ -96,7 +97,7 @@ fn count(file: &Path, imported: &HashSet<String>) -> Result<Count, Failure> {
 }
 
 impl Import {
-    /// The path of the record of imported dead-letters.
+    /// The path of the file that records the imported dead-letters.
     fn journal(&self) -> PathBuf {
         self.file.with_added_extension("done")
     }
@@ -127,7 +128,7 @@ impl Import {
         })
     }
 
-    /// Performs the plan, unless another import of the file has run since it was made.
+    /// Performs the plan. If another import of the file has run since, does nothing and returns the new plan.
     async fn send(&self, plan: &ImportPlan) -> Result<Result<Imported, ImportPlan>, Failure> {
         let deployment = self.operator.deployment().await?;
         let mut journal = Journal::open(&plan.journal)?;
@@ -149,7 +150,8 @@ impl Import {
         Ok(Ok(done))
     }
 
-    /// Sends the dead-letters that are not on record. Even if it fails, `done` counts those that were sent.
+    /// Sends the dead-letters that are not recorded as imported. Even if that fails, `done` counts those that were
+    /// sent.
     async fn send_all(
         &self,
         deployment: &Deployment,
@@ -173,7 +175,7 @@ impl Import {
         }
     }
 
-    /// Sends some dead-letters, and records them. Returns false if the import is to end there.
+    /// Sends one batch of dead-letters, and records those that were accepted. Returns false if the import must end.
     async fn send_some(
         &self,
         deployment: &Deployment,
@@ -282,20 +284,20 @@ impl Answer for Imported {
     }
 }
 
-/// The beginning of the record's first line, which names the queue.
+/// The prefix of the first line of the `.done` file, which names the queue.
 const QUEUE: &str = "queue ";
 
-/// The dead-letters of a file that were imported.
+/// The content of the `.done` file: the dead-letters that were imported.
 #[derive(Debug, Default)]
 struct Record {
-    /// The ARN of the queue that they were sent to; `None` if none was sent.
+    /// The ARN of the queue that the dead-letters were sent to; `None` if nothing was imported yet.
     queue: Option<String>,
-    /// The ids of the messages.
+    /// The original message ids of the imported dead-letters.
     ids: HashSet<String>,
 }
 
 impl Record {
-    /// The record at a path; an empty one if the file does not exist.
+    /// Reads the record at a path; it is empty if the file does not exist.
     fn of(path: &Path) -> Result<Self, Failure> {
         match std::fs::read(path) {
             Ok(text) => Self::read(path, &text),
@@ -312,15 +314,15 @@ impl Record {
     }
 }
 
-/// The file that records the queue and the imported messages' ids. Each comes after a line break, so that an id that
-/// was cut off spoils no other.
+/// The `.done` file, open for recording the queue and the message ids of imported dead-letters. Each id comes after a
+/// line break, so that an id that was cut off cannot spoil the next one.
 struct Journal {
     path: PathBuf,
     file: File,
 }
 
 impl Journal {
-    /// Opens the file, and keeps other imports away until it is dropped.
+    /// Opens the file, and locks it against other imports until it is dropped.
     fn open(path: &Path) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -366,7 +368,7 @@ mod tests {
     use crate::dead::file::tests::LINE;
     use crate::dead::samples::Dead;
 
-    /// A folder with a file to import, and an account.
+    /// A folder with a file to import, and a simulated account to import it into.
     struct Setting {
         folder: tempfile::TempDir,
         dead: Dead,
@@ -399,7 +401,7 @@ mod tests {
         }
     }
 
-    /// The count of dead-letters in a file with this text, and true if its last line is cut off.
+    /// The number of dead-letters in a file with this text, and true if its last line is cut off.
     async fn planned(text: impl AsRef<[u8]>) -> Result<(u64, bool), String> {
         Setting::with(text).plan().await.map(|plan| (plan.dead_letters, plan.cut_off))
     }

@@ -1,5 +1,5 @@
-//! Commands that are killed at any call, again and again, in an account whose calls fail: no dead-letter is lost, and
-//! none is duplicated without a cause.
+//! Tests that kill commands at random calls, again and again, in an account whose calls sometimes fail: no dead-letter
+//! may be lost, and none may be duplicated without a cause.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,12 +23,13 @@ use crate::dead::samples::{Dead, DeadLetter, event, malformed, record, unknown};
 use crate::dead::snapshot::{Selection, scan};
 use crate::deployment::queue::HIDDEN_FOR;
 
-/// The number of random histories, each with its own dead-letters, filter, pace, faults and up to a dozen kills.
+/// The number of random histories to test, each with its own dead-letters, filter, pace, faults and up to a dozen
+/// kills.
 const HISTORIES: u64 = 300;
-/// The same for commands that wait for the disk at each step.
+/// The number of random histories for commands that write files. They are slower, because each step waits for the disk.
 const HISTORIES_WITH_FILES: u64 = 40;
 
-/// One history of an account, and a command that is killed in it again and again.
+/// A simulated account, with what is needed to kill a command in it again and again.
 struct History {
     dead: Dead,
     dead_letters: Vec<DeadLetter>,
@@ -37,7 +38,7 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// Entries of sends and deletions that failed or were not answered: each may explain a copy.
+    /// The number of entries whose send or deletion failed or was not answered: each may explain one duplicate.
     explained: Rc<Cell<usize>>,
 }
 
@@ -86,8 +87,8 @@ impl History {
         Chosen::matching(self.filter.clone())
     }
 
-    /// Plans and performs a change repeatedly, at first killed at random calls and in the end undisturbed, until
-    /// nothing is left to do. Returns the number of kills.
+    /// Plans and performs a change repeatedly, first killed at random calls and in the end undisturbed, until nothing
+    /// is left to do. Returns the number of kills.
     async fn run_to_the_end<C: Change>(&mut self, mut change: impl FnMut(&Self, Option<u64>) -> C) -> usize {
         let (mut luck, mut kills) = (self.luck.clone(), 0);
         for _ in 0..luck.random_range(0..12) {
@@ -105,7 +106,8 @@ impl History {
         kills
     }
 
-    /// Asserts that each dead-letter is in the dead-letter queue, unless it is already elsewhere.
+    /// Asserts that no dead-letter is lost: each is in the dead-letter queue, in an exported file, or in the retry
+    /// queue.
     fn check_kept(&self) {
         let kept: BTreeSet<String> = self.dead.dead().into_iter().map(|it| it.message.body).collect();
         let exported: BTreeSet<String> = exported(self.folder.path()).into_iter().map(|it| it.body).collect();
@@ -118,13 +120,13 @@ impl History {
         }
     }
 
-    /// The dead-letters that are in the dead-letter queue, by body.
+    /// The number of copies of each dead-letter in the dead-letter queue, by body.
     fn in_dead_letter_queue(&self) -> BTreeMap<String, usize> {
         counted(self.dead.dead().into_iter().map(|stored| stored.message.body))
     }
 }
 
-/// Plans and performs a change; `None` if it failed without doing anything.
+/// Plans and performs a change. Returns `None` if the change failed without doing anything.
 async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
     match change.perform(&change.plan().await.ok()?).await {
         Performed::Done(_, result) => Some(result),
@@ -148,7 +150,8 @@ fn counted(texts: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The key of a message in the retry queue, read as the handler reads it: it must be an event that starts anew.
+/// The key of a message in the retry queue, parsed as the handler does it. Asserts that the message starts its event
+/// anew.
 fn key_of(stored: &Stored) -> String {
     let record = Record {
         message_id: stored.id.clone(),
@@ -168,7 +171,7 @@ fn key_of(stored: &Stored) -> String {
     event.origin_request_id
 }
 
-/// The dead-letters in a folder's exports. An export's last line may be cut off.
+/// The dead-letters in the exported files of a folder.
 fn exported(folder: &Path) -> Vec<Line> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let exports = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));

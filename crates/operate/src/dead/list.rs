@@ -1,4 +1,4 @@
-//! The dead-letters, by group and one by one.
+//! Listing dead-letters: the groups, and the first ones individually.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::layout::Layout;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 
-/// The dead-letters that match a filter: counted by reason, function and error, and the first of them one by one.
+/// The dead-letters that match a filter: counted by reason, function and error, and the first ones listed individually.
 #[derive(Clone, Debug)]
 pub struct Listing {
     snapshot: Rc<Snapshot>,
@@ -27,7 +27,7 @@ pub struct Listing {
 ///
 /// # Errors
 ///
-/// If the deployment or its dead-letter queue cannot be read.
+/// Fails if the deployment or its dead-letter queue cannot be read.
 pub async fn list(operator: &Operator, filter: Filter, most: usize) -> Result<Listing, Failure> {
     let deployment = operator.deployment().await?;
     let snapshot = Snapshot::take(operator, &deployment, filter, None, most).await?;

@@ -1,4 +1,4 @@
-//! The pace of work on dead-letters.
+//! The pace at which a command processes dead-letters.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,43 +7,44 @@ use crate::dead::scan::ROUND;
 use crate::deployment::queue::HIDDEN_FOR;
 use crate::numbers::{rate_flag, read_rate};
 
-/// Dead-letters per second; above zero.
+/// A number of dead-letters per second; above zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace(pub f64);
 
 impl Pace {
-    /// The default pace of a redrive: its function may only just have recovered.
+    /// The default pace of a redrive. It is slow, because the function may only just have recovered.
     pub const REDRIVE: Self = Self(50.0);
     /// The default pace of a discard or an import.
     pub const FILE: Self = Self(500.0);
 
-    /// Reads a pace such as `50/s` or `600/m`.
+    /// Parses a pace such as `50/s` or `600/m`.
     ///
     /// # Errors
     ///
-    /// Those of [`read_rate`].
+    /// Fails as [`read_rate`] does.
     pub fn read(text: &str) -> Result<Self, String> {
         read_rate(text).map(Self)
     }
 
-    /// The number of dead-letters to act on together: those of one second. The very first dead-letter goes alone: if a
-    /// permission is missing, only that one is copied and not deleted.
+    /// The number of dead-letters to process in one batch: those of one second. The very first one is processed alone:
+    /// if a permission is missing, only that one is copied and not deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
-    /// The number of dead-letters to receive together: the last is acted on well before it becomes visible again.
+    /// The number of dead-letters to receive together, small enough to process the last of them well before it becomes
+    /// visible again.
     pub(super) fn at_hand(self) -> usize {
         ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
     }
 
-    /// The time that these dead-letters take.
+    /// The time to process this number of dead-letters at this pace.
     pub(super) fn time_for(self, dead_letters: u64) -> Duration {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 }
 
-/// As a flag has it, such as `50/s`.
+/// Writes the pace as a flag's value, such as `50/s`.
 impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&rate_flag(self.0))

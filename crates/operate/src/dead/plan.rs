@@ -1,4 +1,4 @@
-//! The dead-letters that a change acts on, and their outcome.
+//! Plans for dead-letters: those that a change acts on, and the outcome for each.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -20,30 +20,31 @@ use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// Functions named one by one.
+/// The maximum number of functions that a plan names individually.
 const MOST_NAMED: usize = 20;
 
-/// The dead-letters that an operator chooses.
+/// The dead-letters that an operator chose for a change.
 #[derive(Clone, Debug)]
 pub enum Chosen {
-    /// Those that match a filter. The queue is scanned for the plan.
+    /// The dead-letters that match a filter. The queue is scanned to plan the change.
     Matching(Box<Filter>),
-    /// Those of a snapshot.
+    /// The selected dead-letters of an earlier scan.
     Selected(Rc<Snapshot>, Selection),
 }
 
 impl Chosen {
-    /// Every dead-letter, and every message that is not Comeback's.
+    /// Chooses every message in the dead-letter queue, including those that Comeback did not write.
     pub fn all() -> Self {
         Self::matching(Filter::default())
     }
 
-    /// Those that match a filter.
+    /// Chooses the dead-letters that match a filter.
     pub fn matching(filter: Filter) -> Self {
         Self::Matching(Box::new(filter))
     }
 
-    /// The snapshot to plan from. `rules` judge which dead-letters could be redriven.
+    /// The snapshot to plan from: the earlier scan, or a new one. The `rules` decide for each dead-letter whether it
+    /// could be redriven.
     pub(super) async fn snapshot(
         &self,
         operator: &Operator,
@@ -61,26 +62,27 @@ impl Chosen {
     }
 }
 
-/// Dead-letters of a snapshot to act on, and those that are skipped.
+/// The dead-letters of a snapshot that a change acts on, and those that it skips.
 #[derive(Clone, Debug)]
 pub struct Picked {
     pub(super) snapshot: Rc<Snapshot>,
-    /// The groups of those to act on, the largest first.
+    /// The groups of the dead-letters to act on, the largest first.
     groups: Vec<Group>,
-    /// Message ids of those to act on: nothing else is. 110,000 take about 10 MB.
+    /// The message ids of the dead-letters to act on; 110,000 take about 10 MB.
     pub(super) ids: Rc<HashSet<Box<str>>>,
-    /// Those that would be dead-lettered again at once, by reason.
+    /// The numbers of skipped dead-letters, which would be dead-lettered again immediately, by reason.
     pub(super) skipped: BTreeMap<&'static str, u64>,
-    /// Functions of such dead-letters that `TARGET_FUNCTIONS` does not allow; the first twenty.
+    /// The first twenty functions of skipped dead-letters that `TARGET_FUNCTIONS` does not allow.
     pub(super) not_allowed: BTreeSet<String>,
-    /// Dead-letters to act on at most.
+    /// The maximum number of dead-letters to act on; `None` means no limit.
     pub(super) limit: Option<u64>,
     pub(super) pace: Pace,
     note: Option<String>,
 }
 
 impl Picked {
-    /// Picks dead-letters. `skip` gives the reason if one would be dead-lettered again at once.
+    /// Picks dead-letters from a snapshot. `skip` returns the reason if a dead-letter would be dead-lettered again
+    /// immediately.
     pub(super) fn of(
         chosen: &Chosen,
         snapshot: Rc<Snapshot>,
@@ -124,7 +126,8 @@ impl Picked {
         &self.snapshot.deployment
     }
 
-    /// The identity of a plan: the same dead-letters have the same one, at any time.
+    /// The identity of a plan. Plans made at different times have the same identity if they contain the same
+    /// dead-letters.
     pub(super) fn identity(&self) -> String {
         let mut ids: Vec<&str> = self.ids.iter().map(AsRef::as_ref).collect();
         ids.sort_unstable();
@@ -188,40 +191,41 @@ impl Serialize for Picked {
     }
 }
 
-/// The outcome of a plan's dead-letters.
+/// The outcome for the dead-letters of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// Dead-letters that are safe elsewhere, and deleted.
+    /// The number of dead-letters that are stored elsewhere and were deleted.
     pub done: u64,
-    /// Dead-letters that were left, by problem.
+    /// The numbers of dead-letters that were left unchanged, by the problem.
     pub left: BTreeMap<String, u64>,
-    /// Dead-letters that are, or may be, elsewhere and were not deleted: a repeated command acts on them again.
+    /// Dead-letters that were not deleted, although they are, or may be, stored elsewhere; `None` if there are none.
     pub not_deleted: Option<NotDeleted>,
-    /// The reason why not all of the plan's dead-letters were received.
+    /// The reason why some of the plan's dead-letters may not have been received; `None` if the scan was complete.
     pub incomplete: Option<String>,
 }
 
-/// Dead-letters that are, or may be, elsewhere and were not deleted.
+/// Dead-letters that were not deleted, although they are, or may be, stored elsewhere. A repeated command acts on them
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotDeleted {
-    /// Their number.
+    /// The number of these dead-letters.
     pub count: u64,
-    /// The reason.
+    /// The reason why the first of them was not deleted.
     pub why: String,
 }
 
 impl Outcome {
-    /// Counts a dead-letter that is, or may be, elsewhere and was not deleted.
+    /// Counts a dead-letter that was not deleted, although it is, or may be, stored elsewhere.
     pub(super) fn not_delete(&mut self, why: &str) {
         self.not_deleted.get_or_insert_with(|| NotDeleted { count: 0, why: why.to_owned() }).count += 1;
     }
 
-    /// Counts a dead-letter that was left.
+    /// Counts a dead-letter that was left unchanged.
     pub(super) fn leave(&mut self, why: &str) {
         *self.left.entry(why.to_owned()).or_default() += 1;
     }
 
-    /// `redrove 812 dead-letters; …`
+    /// A sentence such as `redrove 812 dead-letters; …`, with the problems.
     pub(super) fn summary(&self, did: &str) -> String {
         let mut parts = vec![format!("{did} {}", counted_dead_letters(self.done))];
         if let Some(NotDeleted { count, why }) = &self.not_deleted {
@@ -232,7 +236,7 @@ impl Outcome {
         shown(&parts.join("; ")).into_owned()
     }
 
-    /// A remark on dead-letters of the plan that were not found again.
+    /// A remark on dead-letters of the plan that could not be found again; `None` if all were found.
     pub(super) fn missing(&self, picked: &Picked, read: &Read) -> Option<String> {
         let not_deleted = self.not_deleted.as_ref().map_or(0, |it| it.count);
         let met = self.done + not_deleted + self.left.values().sum::<u64>();
@@ -243,7 +247,7 @@ impl Outcome {
         })
     }
 
-    /// The result of a command: a failure if it left dead-letters that the plan did not skip.
+    /// The result of a command: a failure if dead-letters are left that the plan did not skip.
     pub(super) fn result(&self, picked: &Picked, read: &Read, summary: &str) -> Result<(), Failure> {
         read.result(summary)?;
         if picked.limit.is_none_or(|limit| self.done < limit) {
@@ -254,7 +258,7 @@ impl Outcome {
     }
 }
 
-/// The failure of a command that did not finish.
+/// The failure to report if a command has left dead-letters for another run.
 pub(super) fn left_over(summary: &str) -> Failure {
     Failure::undone(format!("{summary}; run the command again for the rest"))
 }

@@ -7,17 +7,17 @@ use comeback_engine::{MOVED_ATTRIBUTE, ReceivedDeadLetter, Record, Timestamp};
 use crate::aws::{Attribute, AttributeValue, Message};
 use crate::failure::Failure;
 
-/// A message that was received from the dead-letter queue.
+/// A message received from the dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The message, as the handler knows it.
+    /// The message in the form that the handler works with.
     pub record: Record,
-    /// Its message attributes.
+    /// The message attributes, by name.
     pub attributes: BTreeMap<String, Attribute>,
 }
 
 impl Received {
-    /// The message, if SQS returned all of it.
+    /// Converts a message. Fails if SQS did not return all parts of it.
     pub(super) fn of(message: Message) -> Result<Self, Failure> {
         let Message { id, receipt_handle, body, system, attributes } = message;
         let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));
@@ -44,12 +44,12 @@ impl Received {
         Ok(Self { record, attributes })
     }
 
-    /// The message's id.
+    /// SQS's id of the message.
     pub fn id(&self) -> &str {
         &self.record.message_id
     }
 
-    /// The dead-letter in the message.
+    /// Parses the message as a dead-letter.
     pub fn dead_letter(&self) -> ReceivedDeadLetter<'_> {
         ReceivedDeadLetter::read(&self.record, |name| text(&self.attributes, name))
     }

@@ -1,4 +1,4 @@
-//! Sends dead-letters back to the retry queue, where their events start over.
+//! The redrive of dead-letters: sends them back to the retry queue, where their events start anew.
 
 use comeback_engine::ReasonCode;
 use serde::Serialize;
@@ -19,28 +19,31 @@ use crate::operator::Operator;
 use crate::shown::shown;
 use crate::text;
 
-/// Sends dead-letters back to the retry queue. Each is deleted only once SQS has accepted its copy.
+/// The change that redrives dead-letters: sends them to the retry queue, and deletes each once SQS has accepted the
+/// copy.
 #[derive(Clone, Debug)]
 pub struct Redrive {
-    /// The operator.
+    /// The operator who makes the change, with the deployment.
     pub operator: Operator,
-    /// The dead-letters.
+    /// The dead-letters to redrive.
     pub chosen: Chosen,
-    /// The ARN of a function to invoke instead of the original one; `TARGET_FUNCTIONS` must allow it.
+    /// The ARN of a function to invoke instead of the original one; `TARGET_FUNCTIONS` must allow it. `None` keeps the
+    /// original.
     pub retarget: Option<String>,
-    /// The most dead-letters per second.
+    /// The maximum number of dead-letters to redrive per second.
     pub pace: Pace,
-    /// The most dead-letters.
+    /// The maximum number of dead-letters to redrive; `None` means no limit.
     pub limit: Option<u64>,
 }
 
 impl Redrive {
-    /// A redrive of dead-letters to their own functions, at the usual pace.
+    /// A redrive of dead-letters to their original functions, at the default pace and without a limit.
     pub fn new(operator: Operator, chosen: Chosen) -> Self {
         Self { operator, chosen, retarget: None, pace: Pace::REDRIVE, limit: None }
     }
 
-    /// Fails if the filter names a function whose events would all be dead-lettered again.
+    /// Fails if the filter names a function that is not on the allow-list, because all of its events would be
+    /// dead-lettered again.
     fn check_target(&self, deployment: &Deployment) -> Result<(), Failure> {
         let Chosen::Matching(filter) = &self.chosen else { return Ok(()) };
         let Some(target) = filter.target.as_ref().filter(|_| self.retarget.is_none()) else { return Ok(()) };
@@ -48,14 +51,14 @@ impl Redrive {
         if deployment.retries(&arn) { Ok(()) } else { Err(not_allowed([&*arn.to_string()], deployment)) }
     }
 
-    /// The reason why a dead-letter is skipped.
+    /// The reason to skip a dead-letter; `None` if it can be redriven.
     fn skips(&self, row: &Row) -> Option<ReasonCode> {
         // Each dead-letter was judged by the function that it names, not by the new one.
         row.refused.filter(|code| self.retarget.is_none() || *code != ReasonCode::TargetNotAllowed)
     }
 }
 
-/// The plan of a redrive.
+/// The plan of a redrive: the dead-letters to send to the retry queue.
 #[derive(Clone, Debug, Serialize)]
 pub struct RedrivePlan {
     plan: Picked,
@@ -65,7 +68,7 @@ pub struct RedrivePlan {
     rules: RedriveRules,
 }
 
-/// The dead-letters that were redriven, and those that were not.
+/// The result of a redrive: how many dead-letters were redriven, and why others were not.
 #[derive(Debug, Serialize)]
 pub struct Redriven {
     plan: Picked,
@@ -76,19 +79,19 @@ pub struct Redriven {
 }
 
 impl RedrivePlan {
-    /// Dead-letters to redrive.
+    /// The number of dead-letters to redrive.
     pub fn count(&self) -> u64 {
         self.plan.count()
     }
 
-    /// The failure of a plan with functions that are not on the allow-list.
+    /// The failure to report if the plan has functions that are not on the allow-list.
     fn refusal(&self) -> Failure {
         not_allowed(self.plan.not_allowed.iter().map(String::as_str), self.plan.deployment())
     }
 }
 
 impl Redriven {
-    /// Dead-letters that were redriven.
+    /// The number of dead-letters that were redriven.
     pub fn count(&self) -> u64 {
         self.redriven
     }
@@ -151,7 +154,7 @@ impl Answer for RedrivePlan {
     }
 }
 
-/// The failure of a redrive to functions that are not on the allow-list.
+/// The failure to report if functions of a redrive are not on the allow-list.
 fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deployment) -> Failure {
     let arns: Vec<&str> = arns.into_iter().collect();
     let listed: Vec<_> = arns.iter().map(|arn| shown(arn)).collect();
@@ -181,7 +184,7 @@ impl Answer for Redriven {
     }
 }
 
-/// Sends dead-letters to the retry queue.
+/// The action of a redrive: sends dead-letters to the retry queue.
 struct Sending<'a> {
     operator: &'a Operator,
     deployment: &'a Deployment,
@@ -202,7 +205,7 @@ impl Action for Sending<'_> {
         answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
     }
 
-    /// Does nothing: a sent dead-letter may already be retried.
+    /// Does nothing: a dead-letter that was sent may already be retried.
     fn take_back(&self, _: usize) -> bool {
         false
     }
@@ -230,7 +233,6 @@ mod tests {
         redrive.plan().await.unwrap()
     }
 
-    /// Plans and performs.
     async fn run(redrive: &Redrive) -> (Redriven, Result<(), Failure>) {
         let plan = planned(redrive).await;
         match redrive.perform(&plan).await {
@@ -239,7 +241,7 @@ mod tests {
         }
     }
 
-    /// Redrives all dead-letters of an account, to their own functions.
+    /// A redrive of all dead-letters of an account to their original functions.
     fn all(dead: &Dead) -> Redrive {
         Redrive::new(dead.operator(), Chosen::all())
     }
@@ -405,7 +407,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         assert!(failure.to_string().starts_with("--retarget payments: give the full ARN"), "{failure}");
     }
 
-    /// A redrive of a part of a snapshot.
+    /// A redrive of selected dead-letters of a snapshot.
     fn part(dead: &Dead, snapshot: &Rc<crate::dead::Snapshot>, selection: Selection) -> Redrive {
         Redrive::new(dead.operator(), Chosen::Selected(Rc::clone(snapshot), selection))
     }

@@ -1,4 +1,4 @@
-//! The message that a redrive sends for a dead-letter, by the handler's own rules.
+//! The message that a redrive sends for a dead-letter, checked by the handler's own rules.
 
 use comeback_engine::{Action, Pauses, Policies, ReasonCode, Record, Timestamp, decide};
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::quoted;
 
-/// The rules for starting the events of dead-letters over.
+/// The rules by which a deployment's handler would process redriven dead-letters.
 #[derive(Clone, Debug)]
 pub struct RedriveRules {
     policies: Policies,
@@ -18,12 +18,12 @@ pub struct RedriveRules {
 }
 
 impl RedriveRules {
-    /// The rules of a deployment: for the functions that the dead-letters name, or for `retarget`.
+    /// The rules of a deployment, for redriving to the original functions or to `retarget`.
     ///
     /// # Errors
     ///
-    /// If the handler's settings are refused, because nobody can tell which functions it would re-invoke; or if it
-    /// would not re-invoke `retarget`.
+    /// Fails if the handler refuses its settings, because then nobody can tell which functions it would re-invoke. Also
+    /// fails if it would not re-invoke `retarget`.
     pub fn new(deployment: &Deployment, retarget: Option<&str>) -> Result<Self, Failure> {
         let policies = deployment.policies().map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -46,17 +46,17 @@ impl RedriveRules {
         }
     }
 
-    /// The function that is invoked instead of the original one.
+    /// The function to invoke instead of the original one; `None` if the original is kept.
     pub fn retarget(&self) -> Option<&str> {
         self.retarget.as_deref()
     }
 
-    /// The message that starts the event over. It has none of the dead-letter's attributes: `Comeback` would mark it as
-    /// a moved message.
+    /// The message to send so that the dead-letter's event starts anew. It has none of the dead-letter's attributes:
+    /// the attribute `Comeback` would mark it as a moved message.
     ///
     /// # Errors
     ///
-    /// The reason why the handler would dead-letter it again at once.
+    /// Fails with the reason why the handler would dead-letter the message again immediately.
     pub fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
         let body = received.dead_letter().redriven(self.retarget()).map_err(|reason| reason.code)?;
         let body = self.rehearsed(body, received.record.sent)?;
@@ -64,8 +64,8 @@ impl RedriveRules {
         Ok(NewMessage { body, trace_header, ..NewMessage::default() })
     }
 
-    /// Asks the handler's rules whether the event would be dead-lettered, on its first receive or when its first retry
-    /// is due. The event starts anew, so the answer does not depend on when its message is sent.
+    /// Runs the handler's rules to find out whether they would dead-letter the event, on its first receive or when its
+    /// first retry is due. The event starts anew, so the result does not depend on the time when its message is sent.
     fn rehearsed(&self, body: String, sent: Timestamp) -> Result<String, ReasonCode> {
         let mut record = Record {
             message_id: "rehearsed".into(),

@@ -1,4 +1,4 @@
-//! Dead-letters of every kind, in the dead-letter queue of a simulated account.
+//! Sample dead-letters of every kind, in the dead-letter queue of a simulated account.
 
 use std::cell::Cell;
 use std::fmt;
@@ -13,23 +13,23 @@ use crate::interrupt::Interrupt;
 use crate::operator::{Follow, Operator, Progress, Which};
 use crate::text::Text;
 
-/// The only function that may be re-invoked, with any qualifier.
+/// The ARN of the only function on the allow-list, with any qualifier.
 pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The account's time.
+/// The time by the simulated account's clock.
 pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
 
-/// A dead-letter to put into the queue.
+/// A sample dead-letter, before it is put into the queue.
 #[derive(Clone, Debug)]
 pub struct DeadLetter {
-    /// Its event's key.
+    /// The event's key.
     pub key: String,
     /// The last error's type.
     pub error_type: &'static str,
     /// The message's body.
     pub body: String,
-    /// The attribute `Reason`.
+    /// The message attribute `Reason`; `None` if the message has none.
     pub reason: Option<&'static str>,
-    /// Its event can be redriven.
+    /// True if the dead-letter's event can be redriven.
     pub can_be_redriven: bool,
 }
 
@@ -40,7 +40,7 @@ fn key() -> String {
     format!("key-{}", NUMBER.get())
 }
 
-/// A dead-letter that the handler wrote.
+/// A dead-letter that the handler wrote in its own format.
 pub fn event(error_type: &'static str) -> DeadLetter {
     let key = key();
     let body = format!(
@@ -49,7 +49,8 @@ pub fn event(error_type: &'static str) -> DeadLetter {
     DeadLetter { key, error_type, body, reason: Some("max_age"), can_be_redriven: true }
 }
 
-/// A record that SQS's own redrive took from the retry queue.
+/// An invocation record that SQS moved from the retry queue to the dead-letter queue by itself, after too many
+/// receives.
 pub fn record(error_type: &'static str) -> DeadLetter {
     let key = key();
     let body = format!(
@@ -58,14 +59,14 @@ pub fn record(error_type: &'static str) -> DeadLetter {
     DeadLetter { key, error_type, body, reason: None, can_be_redriven: true }
 }
 
-/// A body that was not understood.
+/// A message with a body that the handler could not parse.
 pub fn malformed() -> DeadLetter {
     let key = key();
     let body = format!(r#"{{"requestPayload":"{key}"}}"#);
     DeadLetter { key, error_type: "", body, reason: Some("malformed_record"), can_be_redriven: false }
 }
 
-/// A message that is not Comeback's.
+/// A message that Comeback did not write.
 pub fn unknown() -> DeadLetter {
     let key = key();
     let body = format!("hello from {key}");
@@ -73,7 +74,7 @@ pub fn unknown() -> DeadLetter {
 }
 
 impl DeadLetter {
-    /// The same for function `payments`, which may not be re-invoked.
+    /// The same dead-letter of function `payments`, which is not on the allow-list.
     #[must_use]
     pub fn of_payments(self) -> Self {
         Self { body: self.body.replace("function:orders", "function:payments"), ..self }
@@ -92,39 +93,39 @@ impl DeadLetter {
     }
 }
 
-/// A simulated account with a deployment that has dead-letters.
+/// A simulated account with a deployment and its dead-letters.
 #[derive(Clone, Debug)]
 pub struct Dead {
-    /// The account.
+    /// The simulated account.
     pub aws: SimulatedAws,
 }
 
 impl Dead {
-    /// A deployment with these dead-letters, to which `orders` is attached.
+    /// An account with these dead-letters, in a deployment to which function `orders` is attached.
     pub fn with(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Self {
         let dead = Self { aws: Sample { is_attached: true, ..Sample::new(NOW) }.build() };
         dead_letters.into_iter().for_each(|dead_letter| drop(dead.put(&dead_letter)));
         dead
     }
 
-    /// Puts a dead-letter into the queue. Returns its message's id.
+    /// Puts a dead-letter into the dead-letter queue. Returns the message's id.
     pub fn put(&self, dead_letter: &DeadLetter) -> String {
         let now = self.aws.time();
         self.aws.queue(Sample::DEAD_LETTER_QUEUE).send(now, std::time::Duration::ZERO, dead_letter.message())
     }
 
-    /// The depth of the dead-letter queue.
+    /// The message counts of the dead-letter queue.
     pub fn depth(&self) -> Depth {
         let now = self.aws.time();
         self.aws.queue(Sample::DEAD_LETTER_QUEUE).depth(now)
     }
 
-    /// The messages of the dead-letter queue, visible or not.
+    /// All messages in the dead-letter queue, visible or hidden.
     pub fn dead(&self) -> Vec<Stored> {
         self.stored(Sample::DEAD_LETTER_QUEUE)
     }
 
-    /// The messages of the retry queue.
+    /// All messages in the retry queue, visible or hidden.
     pub fn retried(&self) -> Vec<Stored> {
         self.stored(Sample::RETRY_QUEUE)
     }
@@ -134,12 +135,12 @@ impl Dead {
         self.aws.queue(queue).stored(now).cloned().collect()
     }
 
-    /// An operator whom nobody watches.
+    /// An operator without an interrupt, who ignores all reports.
     pub fn operator(&self) -> Operator {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
 
-    /// An operator who stops the work at this progress report.
+    /// An operator who interrupts the command at its `times`-th progress report.
     pub fn stopping_after(&self, times: u64) -> Operator {
         let (raise, interrupt) = Interrupt::new();
         let follow = self.following(move |told| {
@@ -150,7 +151,7 @@ impl Dead {
         Operator { interrupt, ..follow }
     }
 
-    /// An operator who calls `hear` with the count of progress reports.
+    /// An operator who calls `hear` on each progress report, with the number of reports so far.
     pub fn following(&self, hear: impl Fn(u64) + 'static) -> Operator {
         Operator { follow: Rc::new(Hears { told: Cell::new(0), hear: Box::new(hear) }), ..self.operator() }
     }
@@ -183,7 +184,7 @@ impl Dead {
     }
 }
 
-/// A deployment that retries `orders` alone.
+/// A deployment with only `orders` on its allow-list.
 #[cfg(test)]
 pub(crate) fn deployment() -> crate::deployment::Deployment {
     let mut deployment = crate::deployment::Deployment::sample();
@@ -191,7 +192,7 @@ pub(crate) fn deployment() -> crate::deployment::Deployment {
     deployment
 }
 
-/// A dead-letter as it is received.
+/// A dead-letter as a command receives it from the queue.
 #[cfg(test)]
 pub(crate) fn received(dead_letter: &DeadLetter) -> crate::dead::received::Received {
     let NewMessage { body, attributes, .. } = dead_letter.message();

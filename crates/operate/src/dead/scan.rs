@@ -1,4 +1,4 @@
-//! Receiving every dead-letter once, and giving back those that were not deleted.
+//! Scans of the dead-letter queue: receive every dead-letter once, and make those visible again that were not deleted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,65 +17,69 @@ use crate::failure::Failure;
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// Dead-letters received in one round, ten in a call.
+/// The number of dead-letters to receive in one round of concurrent calls, ten in each call.
 pub(super) const ROUND: usize = 80;
-/// SQS's limit for one receive.
+/// SQS's maximum of messages per receive.
 const MOST_OF_A_RECEIVE: usize = 10;
-/// A long poll asks all of SQS's servers, a short one only some of them. One second is the shortest long poll.
+/// The wait of a receive. A long poll asks all of SQS's servers, a short poll only some of them; one second is the
+/// shortest long poll.
 const WAIT: Duration = Duration::from_secs(1);
-/// The most dead-letters hidden at a time. SQS allows about 120,000 messages in flight, those of other readers
-/// included.
+/// The maximum number of dead-letters to hide at the same time. SQS allows about 120,000 messages in flight, including
+/// those of other readers.
 const MOST_HIDDEN: usize = 110_000;
-/// Rounds in a row without a new dead-letter, after which the queue counts as read: sixteen long polls.
+/// The number of consecutive rounds without a new dead-letter after which all are read. Two rounds are sixteen long
+/// polls.
 const QUIET_ROUNDS: u32 = 2;
-/// Dead-letters given back in one delivery.
+/// The number of dead-letters to make visible again in one batch.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// The most dead-letters that can be given back without a remark: more take a while.
+/// The number of dead-letters above which the operator is told that making them visible again takes a while.
 const MANY: usize = 2_000;
 
-/// The reason why reading ended.
+/// The reason why a scan ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// Every dead-letter was read.
     All,
-    /// No more dead-letters are needed.
+    /// The command needs no further dead-letters.
     Enough,
-    /// The operator stopped it.
+    /// The operator interrupted the scan.
     Interrupted,
-    /// No more dead-letters may be hidden at once.
+    /// The maximum number of dead-letters is hidden, so no more can be received.
     TooManyHidden,
-    /// Reading failed.
+    /// A call failed.
     Failed(Failure),
 }
 
-/// The part of the dead-letter queue that was read, and the dead-letters that are still hidden.
+/// The result of a scan: how many dead-letters were read, why it ended, and which dead-letters are still hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Dead-letters read, each counted once.
+    /// The number of different dead-letters that were read.
     pub dead_letters: u64,
-    /// Dead-letters left alone, because they were sent later than those to read.
+    /// The number of dead-letters that were ignored because they were sent too late, usually after the scan began.
     pub newer: u64,
-    /// The reason why reading ended.
+    /// The reason why the scan ended.
     pub end: End,
-    /// Dead-letters that could not be given back, and why. They become visible again.
+    /// The number of dead-letters that could not be made visible again, and why; `None` if all could. They become
+    /// visible after a while.
     pub still_hidden: Option<(u64, String)>,
-    /// Dead-letters that another reader has hidden.
+    /// Dead-letters that another reader keeps hidden; `None` if there are none.
     pub locked: Option<Locked>,
 }
 
-/// Dead-letters that are hidden by another reader, possibly a killed one. Nobody else can read them until they are
-/// visible.
+/// Dead-letters that another reader keeps hidden, possibly one that was killed. Nobody else can read them until they
+/// are visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Locked {
-    /// Their approximate number.
+    /// The approximate number of these dead-letters.
     pub dead_letters: u64,
-    /// The time when the last of them is visible again if the command that has hidden it ended just now. SQS does not
-    /// say when it was hidden, so a later check names a later time.
+    /// The time when the last of them is visible again, if the other reader ended just now. SQS does not say when they
+    /// were hidden, so a later check gives a later time.
     pub until: Timestamp,
 }
 
 impl Locked {
-    /// The dead-letters that other readers hide, in a queue that had `depth` at `now`, after `read` of them were read.
+    /// The dead-letters that other readers keep hidden, in a queue that had `depth` at `now`, before `read`
+    /// dead-letters were read from it; `None` if there are none.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
         // The counts may be a minute old: dead-letters that were hidden then may by now be visible, and read.
         let dead_letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
@@ -94,7 +98,7 @@ impl Locked {
         counted(self.dead_letters, "more is", "more are")
     }
 
-    /// The time of day, rounded up to a minute.
+    /// The time of day when the last of them is visible again, rounded up to a minute.
     fn clock(&self) -> String {
         let until = Timestamp::from_secs(self.until.rounded_up_to_secs().as_secs().next_multiple_of(60));
         format!("{} UTC", until.to_string().get(11..16).unwrap_or_default())
@@ -112,18 +116,18 @@ impl fmt::Display for Locked {
     }
 }
 
-/// The longest time that a dead-letter stays hidden, in minutes.
+/// The longest time for which a received dead-letter stays hidden, in minutes.
 const fn minutes() -> u64 {
     HIDDEN_FOR.as_secs() / 60
 }
 
-/// A count of dead-letters in words.
+/// The number of dead-letters in words, such as `1 dead-letter`.
 pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
     counted(dead_letters, "dead-letter", "dead-letters")
 }
 
 impl Read {
-    /// The reason why some dead-letters may not have been read.
+    /// The reason why the scan may have missed dead-letters; `None` if it missed none.
     pub fn incomplete(&self) -> Option<String> {
         match &self.end {
             End::All => self.locked.map(|locked| locked.to_string()),
@@ -137,11 +141,12 @@ impl Read {
         }
     }
 
-    /// The result of a command; `done` says what it has done.
+    /// The result of a command that has scanned the queue. An error begins with the scan's problem, followed by `done`:
+    /// what the command has done.
     ///
     /// # Errors
     ///
-    /// If reading was interrupted or failed, some dead-letters could not be read, or some stay hidden.
+    /// Fails if the scan was interrupted or failed, if some dead-letters could not be read, or if some stay hidden.
     pub fn result(&self, done: &str) -> Result<(), Failure> {
         let hidden = self.still_hidden.as_ref().map(|(dead_letters, why)| {
             format!(
@@ -163,14 +168,14 @@ impl Read {
     }
 }
 
-/// A failed call for one dead-letter, with its IAM action.
+/// A text on a failed call for one dead-letter, with the call's IAM action.
 pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     let is_denied = failure.kind == EntryFailureKind::Denied;
     let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };
     format!("{action}: {failure}{remedy}")
 }
 
-/// Remarks that a batch of calls pauses while dead-letters are hidden.
+/// Returns a callback that tells the operator about the pauses of a batch call.
 pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));
@@ -178,8 +183,8 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Passes every dead-letter that was sent until `until` to `show`, until that returns `true`, and gives all of them
-/// back. Remarks in advance that they are hidden.
+/// Passes every dead-letter that was sent until `until` to `show`, until `show` returns true, and then makes all of
+/// them visible again. Tells the operator in advance that they are hidden meanwhile.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,
@@ -216,15 +221,15 @@ pub(super) async fn show_each(
     Ok(Read { locked: Locked::of(depth, read.dead_letters, now), ..read })
 }
 
-/// Receives dead-letters one after another, none twice.
+/// A scan under way: receives dead-letters in rounds, each only once.
 pub(super) struct Scan<'a> {
     operator: &'a Operator,
     url: &'a str,
     until: Timestamp,
-    /// Receipt handles of the dead-letters received so far, by message id: 110,000 take about 50 MB. `None` once it is
-    /// deleted.
+    /// The receipt handles of the dead-letters received so far, by message id; `None` for a deleted one. 110,000 take
+    /// about 50 MB.
     handles: BTreeMap<String, Option<String>>,
-    /// Handles that are not `None`.
+    /// The number of dead-letters received and not deleted, which are hidden.
     hidden: usize,
     read: Read,
     quiet_rounds: u32,
@@ -232,7 +237,7 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// Reads dead-letters that were sent until `until`.
+    /// Begins a scan that ignores dead-letters sent after `until`.
     pub(super) fn new(operator: &'a Operator, deployment: &'a Deployment, until: Timestamp) -> Self {
         Self {
             operator,
@@ -246,8 +251,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The next dead-letters, at most `most` and at most a round. Those that are not [deleted](Self::deleted) are given
-    /// back in the end.
+    /// Receives the next dead-letters, at most `most` and at most one round. Those that the caller does not report as
+    /// [deleted](Self::deleted) become visible again at the end of the scan.
     pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, End> {
         loop {
             if self.operator.interrupt.is_raised() {
@@ -267,14 +272,14 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Records that a dead-letter was deleted, so that it is not given back.
+    /// Records that a dead-letter was deleted, so that the scan does not try to make it visible again.
     pub(super) fn deleted(&mut self, dead_letter: &Received) {
         let handle = self.handles.insert(dead_letter.id().to_owned(), None);
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Gives back the dead-letters that are held, however the scan ended. Fails only if reading failed before any
-    /// dead-letter was read.
+    /// Ends the scan: makes all received dead-letters visible again that were not deleted. Fails only if a call failed
+    /// before any dead-letter was read.
     pub(super) async fn give_back(self, end: End) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
@@ -306,7 +311,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives one round, and returns the dead-letters that are new to us and old enough.
+    /// Receives one round of dead-letters, and returns those that are new to this scan and were not sent too late.
     async fn round(&mut self, most: usize) -> Result<Vec<Received>, End> {
         let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
         let options = Receive { visibility: HIDDEN_FOR, wait: WAIT };

@@ -1,4 +1,4 @@
-//! One dead-letter in full, with its payload.
+//! Showing one dead-letter in full, with its payload.
 
 use std::collections::BTreeMap;
 
@@ -19,22 +19,23 @@ use crate::shown::shown_json;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The attributes that Comeback writes. The dead-letter's description contains their values.
+/// The message attributes that Comeback writes. They are not shown, because the dead-letter's description contains
+/// their values.
 const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "ErrorType", MOVED_ATTRIBUTE];
 
-/// A dead-letter in full.
+/// A dead-letter in full, with its payload.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeadLetter {
-    /// The dead-letter in short.
+    /// The short description of the dead-letter.
     #[serde(flatten)]
     pub described: Described,
-    /// When the event first failed.
+    /// The time when the event first failed; `None` if it is unknown.
     pub first_failure: Option<Timestamp>,
-    /// The event, as it was sent.
+    /// The event's payload, as it was sent to the function; `None` if the message contains none.
     pub payload: Option<Box<RawValue>>,
-    /// The message's body, if it contains no event.
+    /// The message's body, if it contains no payload; `None` otherwise.
     pub body: Option<String>,
-    /// Attributes that the sender added to a message that was not understood.
+    /// The message attributes that Comeback did not write.
     pub attributes: BTreeMap<String, StoredAttribute>,
     #[serde(skip)]
     read: Read,
@@ -44,7 +45,7 @@ pub struct DeadLetter {
 ///
 /// # Errors
 ///
-/// If the deployment or its dead-letter queue cannot be read, or no dead-letter is found.
+/// Fails if the deployment or its dead-letter queue cannot be read, or if no dead-letter has this key or id.
 pub async fn show(operator: &Operator, name: &str) -> Result<DeadLetter, Failure> {
     let deployment = operator.deployment().await?;
     let mut found = None;
@@ -77,7 +78,7 @@ impl DeadLetter {
         Self { described, first_failure, payload, body, attributes, read }
     }
 
-    /// The facts about it, without its payload and body.
+    /// The facts to show about the dead-letter, without its payload and body.
     pub fn facts(&self) -> Vec<Fact> {
         let Described { key, message_id, kind, reason, target, error_type, error_message, .. } =
             &self.described;
@@ -125,11 +126,12 @@ impl Answer for DeadLetter {
     }
 }
 
-/// Values nested deeper stay on one line: a payload may be nothing but brackets, and each would be indented further.
+/// The depth up to which values are indented; deeper ones stay on one line. A payload may consist of nothing but
+/// brackets, each of which would be indented further.
 const DEEPEST_INDENTED: usize = 16;
 
-/// Indents JSON by two spaces. Values keep their text and their order: parsing would change large numbers and the order
-/// of keys.
+/// Indents JSON by two spaces. It does not parse the values, because that would change large numbers and the order of
+/// keys.
 pub fn pretty(json: &str) -> String {
     let mut text = String::new();
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -171,7 +173,7 @@ mod tests {
     use crate::dead::samples::{Dead, event, malformed, received, unknown};
     use crate::dead::scan::End;
 
-    /// An answer beside other members, as a program prints it.
+    /// An answer as JSON, beside another member of the same object.
     fn beside(answer: &impl Serialize) -> String {
         #[derive(Serialize)]
         struct Object<'a, A> {

@@ -1,4 +1,4 @@
-//! The result of one scan of the dead-letter queue: a row for each dead-letter, without its payload.
+//! The result of a scan of the dead-letter queue: a row for each dead-letter, without its payload.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -18,90 +18,92 @@ use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// The bytes of a dead-letter's key that a row keeps.
+/// The number of bytes that a row keeps of a dead-letter's key.
 const MOST_OF_A_KEY: usize = 120;
-/// The bytes of an error's message that a row keeps.
+/// The number of bytes that a row keeps of an error's message.
 const MOST_OF_A_MESSAGE: usize = 140;
-/// The most functions that are named.
+/// The maximum number of functions to name in an error.
 const MOST_NAMED: usize = 20;
 
-/// The dead-letters that a scan found.
+/// The dead-letters that a scan found, from which a program shows them and plans changes.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// When the scan began.
+    /// The time when the scan began.
     pub at: Timestamp,
-    /// The filter that they match.
+    /// The filter that the dead-letters match.
     pub filter: Filter,
-    /// The deployment, as it was then.
+    /// The deployment, as it was when the scan began.
     pub deployment: Deployment,
-    /// The part of the queue that was read.
+    /// The result of the scan, including dead-letters that do not match the filter.
     pub read: Read,
-    /// The first of them, described, up to the requested number.
+    /// Descriptions of the first dead-letters, as many as were requested.
     pub(super) described: Vec<Described>,
-    /// When the last of all dead-letters was sent, by SQS's clock.
+    /// The time when the last dead-letter in the queue was sent, by SQS's clock.
     pub(super) newest: Timestamp,
-    /// The rows, the oldest first.
+    /// A row for each dead-letter, the oldest first.
     rows: Vec<Row>,
     kinds: Vec<Kind>,
     seen: Seen,
-    /// The message ids of dead-letters that this process has redriven or discarded since.
+    /// The message ids of dead-letters that this process has redriven or discarded since the scan.
     gone: RefCell<HashSet<Box<str>>>,
 }
 
-/// A dead-letter, in at most 500 bytes.
+/// A dead-letter of a snapshot, in at most 500 bytes.
 #[derive(Debug)]
 pub struct Row {
-    /// SQS's id.
+    /// SQS's id of the message.
     pub message_id: Box<str>,
-    /// The event's key, or its beginning.
+    /// The event's key, perhaps cut; `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,
-    /// The last error's message or, if the dead-letter was not understood, the reason; or its beginning.
+    /// The last error's message or, if the message could not be parsed, the reason for that, perhaps cut; `None` if
+    /// neither is known.
     pub message: Option<Box<str>>,
-    /// When it was dead-lettered.
+    /// The time when the event was dead-lettered.
     pub dead_lettered_at: Timestamp,
-    /// When its message was sent.
+    /// The time when the message was sent to the dead-letter queue.
     pub sent: Timestamp,
-    /// Retries made.
+    /// The number of retries that were made; `None` if it is unknown.
     pub retries: Option<u32>,
-    /// The reason why a redriven event would be dead-lettered again at once.
+    /// The reason why the event would be dead-lettered again immediately if it were redriven; `None` if it can be
+    /// redriven.
     pub refused: Option<ReasonCode>,
-    /// Its group's place in [`Snapshot::kinds`].
+    /// The index of the row's group in [`Snapshot::kinds`].
     kind: u32,
 }
 
-/// A group: the traits of its dead-letters, and the message of the first.
+/// A group of rows: the criteria that its dead-letters share, and the message of the first.
 #[derive(Debug)]
 struct Kind {
     alike: Alike,
     message: Option<String>,
 }
 
-/// Dead-letters of a snapshot.
+/// A selection of dead-letters in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// All of them.
+    /// Selects every dead-letter.
     All,
-    /// A group, by its number.
+    /// Selects the dead-letters of a group, by the group's number.
     Group(usize),
-    /// A dead-letter, by its message id.
+    /// Selects one dead-letter, by its message id.
     DeadLetter(String),
 }
 
-/// The functions of all dead-letters that were read, whether they match the filter or not.
+/// The functions of all dead-letters that the scan read, whether they match the filter or not.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The first twenty of them.
+    /// The first twenty of the functions, for an error to name.
     functions: BTreeSet<String>,
-    /// Some dead-letter belongs to the function that the filter names.
+    /// True if a dead-letter belongs to the function that the filter names.
     has_target: bool,
 }
 
-/// Scans the dead-letters that match a filter, and judges which of them could be redriven.
+/// Scans the queue for dead-letters that match a filter, and checks which of them could be redriven.
 ///
 /// # Errors
 ///
-/// If the deployment or its dead-letter queue cannot be read, the scan is interrupted, or the filter names an unknown
-/// function.
+/// Fails if the deployment or its dead-letter queue cannot be read, if the scan is interrupted, or if the filter names
+/// an unknown function.
 pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failure> {
     let deployment = operator.deployment().await?;
     // Nobody can tell what a handler that does not start would do, so a redrive is refused then.
@@ -113,7 +115,7 @@ pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failu
 }
 
 impl Snapshot {
-    /// Reads the dead-letters that match a filter, and describes the first `describe` of them.
+    /// Scans the queue for dead-letters that match a filter, and describes the first `describe` of them.
     pub(super) async fn take(
         operator: &Operator,
         deployment: &Deployment,
@@ -155,7 +157,8 @@ impl Snapshot {
         })
     }
 
-    /// Fails if the scan was interrupted or failed. A plan is possible even if there are too many dead-letters to read.
+    /// Fails if the scan was interrupted or failed. A snapshot is usable even if there were too many dead-letters to
+    /// read.
     pub(super) fn is_whole_enough(&self) -> Result<(), Failure> {
         match &self.read.end {
             End::Interrupted => self.read.result("nothing was changed"),
@@ -164,11 +167,11 @@ impl Snapshot {
         }
     }
 
-    /// Fails if the filter names a function that has no dead-letters and that the handler does not retry: its name may
-    /// be misspelled. Returns a note if only its alias or version may be. Dead-letters that could not be read may
-    /// belong to it.
+    /// Checks the function that the filter names: its name may be misspelled. Returns a note if no dead-letter belongs
+    /// to it but the handler retries it, because its alias or version may be misspelled.
     ///
-    /// # Errors
+    /// Fails if no dead-letter belongs to the function and the handler does not retry it. Never fails if some
+    /// dead-letters could not be read, because they may belong to it.
     ///
     /// See above.
     pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
@@ -189,25 +192,25 @@ impl Snapshot {
         )))
     }
 
-    /// The dead-letters that are left, the oldest first.
+    /// The selected rows, the oldest first, without those redriven or discarded since the scan.
     pub fn rows(&self, selection: &Selection) -> Vec<&Row> {
         let gone = self.gone.borrow();
         let is_left = |row: &&Row| gone.is_empty() || !gone.contains(&row.message_id);
         self.rows.iter().filter(|row| selection.has(row)).filter(is_left).collect()
     }
 
-    /// The newest dead-letter of an event.
+    /// The last dead-letter of an event, by the event's key; `None` if there is none.
     pub fn dead_letter_of(&self, key: &str) -> Option<&Row> {
         let key = Some(beginning(key, MOST_OF_A_KEY));
         self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)
     }
 
-    /// The groups that have dead-letters left, with their numbers, the largest first.
+    /// The groups that still have dead-letters, with their numbers, the largest first.
     pub fn groups(&self) -> Vec<(usize, Group)> {
         self.groups_of(&self.rows(&Selection::All))
     }
 
-    /// The groups of these rows, with their numbers, the largest first.
+    /// The groups of these rows, with the groups' numbers, the largest first.
     pub(super) fn groups_of(&self, rows: &[&Row]) -> Vec<(usize, Group)> {
         let mut groups: Vec<Option<Group>> = self.kinds.iter().map(|_| None).collect();
         for row in rows {
@@ -221,7 +224,7 @@ impl Snapshot {
         groups
     }
 
-    /// These rows as a table.
+    /// Lays out rows as a table.
     pub fn table(&self, rows: &[&Row], now: Timestamp) -> Table {
         let lines = rows.iter().map(|row| {
             let Alike { reason, target, error_type, .. } = self.alike(row);
@@ -239,17 +242,17 @@ impl Snapshot {
         dead_letters_table(lines, &self.deployment, now)
     }
 
-    /// The traits shared by the dead-letters of a row's group.
+    /// The criteria that the dead-letters of a row's group share.
     pub fn alike(&self, row: &Row) -> &Alike {
         &self.kinds[row.kind as usize].alike
     }
 
-    /// The traits shared by a group's dead-letters.
+    /// The criteria that the dead-letters of a group share; `None` if no group has this number.
     pub fn group(&self, number: usize) -> Option<&Alike> {
         self.kinds.get(number).map(|kind| &kind.alike)
     }
 
-    /// Forgets a dead-letter that is gone.
+    /// Removes a dead-letter that was redriven or discarded.
     pub(super) fn forget(&self, message_id: &str) {
         self.gone.borrow_mut().insert(message_id.into());
     }

@@ -1,4 +1,4 @@
-//! Acting on dead-letters: each is deleted once it is safe elsewhere.
+//! Performing a change on dead-letters: each is deleted once it is stored elsewhere.
 
 use std::convert::Infallible;
 
@@ -11,33 +11,35 @@ use crate::dead::scan::{End, Read, Scan, failed, tell_pause};
 use crate::failure::Failure;
 use crate::operator::{Operator, Progress};
 
-/// An action on a dead-letter before it is deleted.
+/// An action that stores dead-letters elsewhere, so that they can be deleted from the queue.
 pub(super) trait Action {
-    /// The prepared input for one dead-letter.
+    /// The input of the action for one dead-letter, such as the message to send.
     type Prepared;
 
-    /// Checks that the action is possible, and prepares it.
+    /// Checks that the action is possible for a dead-letter, and prepares the input. Fails with the reason why it is
+    /// impossible.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
-    /// Performs the action. If it returns `Ok`, the dead-letter is safe elsewhere and is deleted.
+    /// Performs the action, and returns a result for each dead-letter. After an `Ok`, the dead-letter is stored
+    /// elsewhere, and the caller deletes it.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the action for the last `dead_letters`, which stay in the queue. Returns true if that worked.
+    /// Undoes the action for the last `dead_letters` of them, which stay in the queue. Returns true if that worked.
     fn take_back(&self, dead_letters: usize) -> bool;
 }
 
-/// An action that failed for one dead-letter.
+/// The failure of an action for one dead-letter.
 #[derive(Clone, Debug)]
 pub(super) struct NotDone {
     pub(super) why: String,
-    /// It would fail for every other dead-letter too.
+    /// True if the action would fail for every other dead-letter too.
     pub(super) for_all: bool,
-    /// The dead-letter may be elsewhere despite the failure.
+    /// True if the dead-letter may be stored elsewhere despite the failure.
     pub(super) may_be_elsewhere: bool,
 }
 
 impl NotDone {
-    /// The failure of a send to a queue.
+    /// The failure of sending a message to the named queue.
     pub(super) fn of_send(failure: &EntryFailure, queue: &str) -> Self {
         let why = failed("sqs:SendMessage", failure);
         let for_all = matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing);
@@ -51,12 +53,12 @@ impl NotDone {
     }
 }
 
-/// Returns true for a call that SQS did not answer: it may have taken effect.
+/// Returns true if SQS did not answer the call, which may nevertheless have taken effect.
 fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
-/// Performs an action on the dead-letters of a plan, by their ids.
+/// Performs an action on the dead-letters that a plan has picked, and deletes those that are then stored elsewhere.
 pub(super) async fn act<A: Action>(
     operator: &Operator,
     picked: &Picked,
@@ -80,9 +82,9 @@ struct Run<'a, A> {
     picked: &'a Picked,
     action: &'a A,
     scan: Scan<'a>,
-    /// The number of dead-letters acted on.
+    /// The number of dead-letters on which the action was tried.
     tried: u64,
-    /// The number of dead-letters of the plan that were received.
+    /// The number of the plan's dead-letters that were received.
     met: usize,
     outcome: Outcome,
 }
@@ -110,7 +112,7 @@ impl<A: Action> Run<'_, A> {
         }
     }
 
-    /// The next dead-letters to act on.
+    /// Receives the next dead-letters of the plan, and prepares the action on them.
     async fn choose(&mut self) -> Result<Vec<(Received, A::Prepared)>, End> {
         let room = (self.picked.count() - self.tried) as usize;
         if room == 0 || self.met == self.picked.ids.len() {
@@ -130,8 +132,9 @@ impl<A: Action> Run<'_, A> {
         Ok(chosen)
     }
 
-    /// Acts on dead-letters, and deletes those that are safe elsewhere. If a deletion fails, the work ends: going on
-    /// would only make copies. The action is undone, if possible, for dead-letters known to stay.
+    /// Performs the action on dead-letters, and deletes those that are then stored elsewhere. If a deletion fails, the
+    /// work ends, because it would only make further copies. Undoes the action, if possible, for dead-letters that
+    /// surely stay in the queue.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),

@@ -1,4 +1,4 @@
-//! Finds a deployment: by its handler, its stack or its retry queue.
+//! Finds a deployment by its handler, its stack or its retry queue.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::Failure;
 use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_group};
 
-/// The handler's tag with Comeback's version, which the template and the construct set.
+/// The key of the handler's tag with Comeback's version. The template and the CDK construct set it.
 const VERSION_TAG: &str = "comeback:version";
 
 impl DeploymentName {
-    /// The deployment that retries the messages of a queue, if one does.
+    /// The deployment whose handler processes the messages of a queue; `None` if no retry handler does.
     pub async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
         if queue_arn.parse::<QueueArn>().is_err() {
             return Ok(None);
@@ -36,7 +36,7 @@ impl DeploymentName {
 }
 
 impl Deployment {
-    /// Finds the deployment of a handler or, if no handler is named, of a stack.
+    /// Finds a deployment by its handler or, if `handler` is `None`, by its stack.
     pub async fn find(
         account: &Account,
         handler: Option<&FunctionName>,
@@ -130,11 +130,11 @@ impl Deployment {
     }
 }
 
-/// The resources of a stack that must exist.
+/// The resources of a stack.
 ///
 /// # Errors
 ///
-/// If the stack does not exist, or cannot be read.
+/// Fails if the stack does not exist or cannot be read.
 pub async fn resources(account: &Account, stack: &str) -> Result<Vec<StackResource>, Failure> {
     let of = format!("{stack} in {}", account.place);
     let resources = account.aws.stack_resources(stack, &of).await?;

@@ -9,20 +9,20 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// The time that a received dead-letter stays hidden from other readers, unless it is given back earlier. Reading
-/// 100,000 dead-letters takes some minutes. A longer time would only keep dead-letters from the operator after a
-/// command was killed; a dead-letter that becomes visible while a slow command still works is received, and hidden,
-/// once more.
+/// The time for which a received dead-letter stays hidden from other readers, unless it is made visible earlier.
+/// Reading 100,000 dead-letters takes a few minutes. A longer time would only keep dead-letters from the operator after
+/// a command was killed. If a slow command still works when a dead-letter becomes visible, it receives and hides the
+/// dead-letter once more.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
-/// An SQS queue.
+/// An SQS queue of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Its URL.
+    /// The queue's URL.
     pub url: String,
-    /// Its ARN.
+    /// The queue's ARN.
     pub arn: String,
-    /// Its parsed ARN.
+    /// The queue's ARN, parsed.
     pub parsed_arn: QueueArn,
 }
 
@@ -31,25 +31,25 @@ impl Queue {
         Ok(Self { url: url.to_owned(), arn: arn.to_owned(), parsed_arn: parsed(arn)? })
     }
 
-    /// The queue of a URL, which must exist.
+    /// Finds the queue with this URL.
     ///
     /// # Errors
     ///
-    /// If the queue does not exist, or cannot be read.
+    /// Fails if the queue does not exist or cannot be read.
     pub async fn of_url(account: &Account, url: &str) -> Result<Self, Failure> {
         Self::find_url(account, url).await?.ok_or_else(|| no_queue(url))
     }
 
-    /// The queue of an ARN, which must exist.
+    /// Finds the queue with this ARN.
     ///
     /// # Errors
     ///
-    /// If the queue does not exist, or cannot be read.
+    /// Fails if the queue does not exist or cannot be read.
     pub async fn of_arn(account: &Account, arn: &str) -> Result<Self, Failure> {
         Self::find_arn(account, arn).await?.ok_or_else(|| no_queue(arn))
     }
 
-    /// The queue of a URL; `None` if SQS has no such queue.
+    /// Finds the queue with this URL; returns `None` if it does not exist.
     pub async fn find_url(account: &Account, url: &str) -> Result<Option<Self>, Failure> {
         let Some(attributes) = account.aws.queue_attributes(url, &["QueueArn"]).await? else {
             return Ok(None);
@@ -59,13 +59,13 @@ impl Queue {
         Self::new(url, arn).map(Some)
     }
 
-    /// The queue of an ARN; `None` if SQS has no such queue.
+    /// Finds the queue with this ARN; returns `None` if it does not exist.
     pub async fn find_arn(account: &Account, arn: &str) -> Result<Option<Self>, Failure> {
         let url = account.aws.queue_url(arn).await?;
         url.map(|url| Self::new(&url, arn)).transpose()
     }
 
-    /// Its name.
+    /// The queue's name.
     pub fn name(&self) -> &str {
         &self.parsed_arn.name
     }
@@ -76,11 +76,12 @@ fn no_queue(name: &str) -> Failure {
     Failure::could_not(format!("queue {name} does not exist: {how}"))
 }
 
-/// The values of a queue's attributes, in the order of their names.
+/// Reads attributes of a queue, and returns their values in the order of `names`. A value is `None` if the queue lacks
+/// the attribute.
 ///
 /// # Errors
 ///
-/// If the queue does not exist, or cannot be read.
+/// Fails if the queue does not exist or cannot be read.
 pub async fn attributes<const N: usize>(
     account: &Account,
     url: &str,
@@ -90,28 +91,28 @@ pub async fn attributes<const N: usize>(
     Ok(names.map(|name| attributes.get(name).cloned()))
 }
 
-/// Parses an ARN that AWS returned.
+/// Parses an ARN that AWS returned, and fails if it is invalid.
 pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
     arn.parse().map_err(|problem| Failure::could_not(format!("{arn} {problem}")))
 }
 
-/// The approximate message counts of a queue.
+/// The approximate numbers of messages in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Depth {
-    /// Messages that are visible.
+    /// The number of visible messages, which can be received now.
     pub visible: u64,
-    /// Messages that are hidden.
+    /// The number of hidden messages, which were received and are not yet visible again.
     pub in_flight: u64,
-    /// Messages that are delayed.
+    /// The number of delayed messages, which were sent with a delay and are not yet visible.
     pub delayed: u64,
 }
 
 impl Depth {
-    /// Counts the messages of a queue.
+    /// Reads the message counts of a queue.
     ///
     /// # Errors
     ///
-    /// If the messages cannot be counted.
+    /// Fails if SQS does not return the counts.
     pub async fn read(account: &Account, queue: &Queue) -> Result<Self, Failure> {
         let names = [
             "ApproximateNumberOfMessages",
@@ -125,28 +126,28 @@ impl Depth {
         Ok(Self { visible, in_flight, delayed })
     }
 
-    /// The number of all messages.
+    /// The number of all messages in the queue.
     pub const fn total(&self) -> u64 {
         self.visible + self.in_flight + self.delayed
     }
 }
 
-/// A customer's own key that encrypts a queue.
+/// A KMS key of the customer's own that encrypts a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomerKey {
-    /// Its ARN, or its id if it does not exist.
+    /// The key's ARN; if the key does not exist, the id by which the queue names it.
     pub arn: String,
-    /// Its state, such as `Enabled`; `None` if it does not exist.
+    /// The key's state, such as `Enabled`; `None` if the key does not exist.
     pub state: Option<String>,
 }
 
 impl CustomerKey {
-    /// Describes a queue's key by its `KmsMasterKeyId`; `None` for a key that AWS manages: whoever may use SQS may use
-    /// that.
+    /// Reads the key that a queue's `KmsMasterKeyId` names; `None` if AWS manages the key, because everyone who may use
+    /// SQS may use such a key.
     ///
     /// # Errors
     ///
-    /// If the key cannot be described.
+    /// Fails if the key cannot be described.
     pub async fn read(account: &Account, id: Option<&str>) -> Result<Option<Self>, Failure> {
         let Some(id) = id.filter(|id| !id.is_empty() && !id.ends_with("alias/aws/sqs")) else {
             return Ok(None);
@@ -158,7 +159,7 @@ impl CustomerKey {
         Ok(arn.map(|arn| Self { arn, state: key.state }))
     }
 
-    /// The reason why nobody can use it, whatever their permissions; `None` if they can.
+    /// The reason why nobody can use the key, whatever their permissions; `None` if it is usable.
     pub fn problem(&self) -> Option<String> {
         match self.state.as_deref() {
             Some("Enabled" | "Updating") => None,

@@ -220,8 +220,7 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
 }
 
 /// Reads the AWS configuration files. Fails if they lack the profile that the flag or, without a flag, the environment
-/// names: the SDK would silently continue without a profile. Also fails if a profile has only half an access key, which
-/// the SDK skips.
+/// names: the SDK would silently continue without a profile.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
