@@ -127,7 +127,7 @@ impl Picked {
     }
 
     /// The identity of a plan. Plans made at different times have the same identity if they contain the same
-    /// dead-letters.
+    /// dead-letters and have the same pace and limit.
     pub(super) fn identity(&self) -> String {
         let mut ids: Vec<&str> = self.ids.iter().map(AsRef::as_ref).collect();
         ids.sort_unstable();

@@ -170,10 +170,10 @@ impl Snapshot {
     /// Checks the function that the filter names: its name may be misspelled. Returns a note if no dead-letter belongs
     /// to it but the handler retries it, because its alias or version may be misspelled.
     ///
+    /// # Errors
+    ///
     /// Fails if no dead-letter belongs to the function and the handler does not retry it. Never fails if some
     /// dead-letters could not be read, because they may belong to it.
-    ///
-    /// See above.
     pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
