@@ -1,8 +1,8 @@
 //! The doctor: numbered checks of a deployment, of the functions attached to it, and of functions that read SQS
 //! directly.
 //!
-//! Facts are read once, and judged by pure functions. [`doctor`] returns a [`Diagnosis`] of findings: a check with its
-//! judgement. `docs/doctor.md` has a row for each check.
+//! The doctor reads all facts once, then judges them with pure functions. [`doctor`] returns a [`Diagnosis`] with one
+//! finding for each check and its subject. `docs/doctor.md` has a row for each check.
 
 pub mod checks;
 mod consumers;
@@ -31,28 +31,30 @@ use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::operator::Operator;
 
-/// The checks to run: all of them, unless some are named.
+/// Options of [`doctor`]: the checks to run and the findings to print. By default, all checks run.
 #[derive(Clone, Debug, Default)]
 pub struct Examination {
-    /// Check only these functions, and show problems of the deployment.
+    /// Check only these functions, and report only problems of the deployment itself. Empty for all functions.
     pub functions: Vec<FunctionName>,
-    /// Run only these checks, by their [numbers](checks::number).
+    /// Run only the checks with these [numbers](checks::number). Empty for all checks.
     pub only: Vec<&'static str>,
-    /// Run all checks except these.
+    /// Skip the checks with these numbers.
     pub skip: Vec<&'static str>,
-    /// Lay out only findings that are not ok.
+    /// Print only warnings and broken findings.
     pub is_short: bool,
-    /// Warnings also count as failures.
+    /// Treat warnings as failures.
     pub is_strict: bool,
-    /// Send the example function an event that fails once, and follow it until it is retried.
+    /// Send the deployment's example function an event that fails once, and wait until the handler has retried it.
     pub probe: bool,
 }
 
-/// Checks a deployment and its functions. Changes nothing, except that a probe sends one event.
+/// Runs the checks of a deployment and its functions. It changes nothing, except that [`Examination::probe`] sends
+/// one event.
 ///
 /// # Errors
 ///
-/// If the deployment cannot be found. Anything else that cannot be read becomes a warning of the checks that need it.
+/// Fails if the deployment cannot be found. Any other fact that cannot be read makes each check that needs it a
+/// warning.
 pub async fn doctor(operator: &Operator, examination: &Examination) -> Result<Diagnosis, Failure> {
     operator.interrupt.or(examine(operator, examination)).await
 }
@@ -119,7 +121,7 @@ mod tests {
         doctor(&operator, examination).await.unwrap()
     }
 
-    /// The numbers of the checks that are not ok.
+    /// The numbers of the checks that found a problem.
     fn problems(diagnosis: &Diagnosis) -> Vec<&str> {
         let problems = diagnosis.checks.iter().filter(|finding| finding.judgement.outcome > Outcome::Ok);
         problems.map(|finding| finding.check.id).collect()

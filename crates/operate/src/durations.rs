@@ -1,14 +1,15 @@
-//! Durations as text.
+//! Parses and prints durations.
 
 use std::time::Duration;
 
-/// Reads `200ms`, `90s`, `3h`, `1h 30m`, or plain seconds.
+/// Parses a duration such as `200ms`, `90s`, `3h`, `1h 30m`, or a plain number of seconds.
 pub fn read(text: &str) -> Result<Duration, String> {
     comeback_engine::duration(text.trim())
         .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
-/// Writes a duration for people: in milliseconds below a minute, in whole seconds above, in days from the third day on.
+/// Formats a duration for people: below a minute to the millisecond, above it to the second, and in days from the
+/// third day on.
 pub fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {
@@ -22,7 +23,7 @@ pub fn text(duration: Duration) -> String {
     parts.join(" ")
 }
 
-/// A duration with its significant digits only: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
+/// Formats a duration with its two largest units at most: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
 pub fn short(seconds: f64) -> String {
     if seconds < 9.95 {
         let tenths = (seconds * 10.0).round() / 10.0;
@@ -37,7 +38,7 @@ pub fn short(seconds: f64) -> String {
     text(Duration::from_secs((seconds + unit / 2) / unit * unit))
 }
 
-/// Writes a duration for the command line, so that [`read`] reads exactly the same one.
+/// Formats a duration for a command line. [`read`] parses the result to exactly the same duration.
 pub fn flag(duration: Duration) -> String {
     let short = text(duration).replace(' ', "");
     if read(&short) == Ok(duration) {

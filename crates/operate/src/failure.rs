@@ -1,8 +1,8 @@
-//! The reasons why a question or a change failed, with one variant for each exit code of the command.
+//! [`Failure`], the error type of this crate, with a variant for each exit code of the `comeback` command.
 
 use crate::text::Text;
 
-/// The reason why a question was not answered, or a change was not made.
+/// The reason why a question has no answer, or a change was not made.
 ///
 /// ```
 /// use comeback_operate::Failure;
@@ -14,46 +14,46 @@ use crate::text::Text;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub enum Failure {
-    /// Something is missing, denied or unreachable (1).
+    /// Something is missing, denied or unreachable. Exit code 1.
     CouldNot(Text),
-    /// The request itself was refused (2).
+    /// The request itself is invalid. Exit code 2.
     Refused(Text),
-    /// It ran, and something is broken or left undone (3).
+    /// The work ran, and found something broken or left something undone. Exit code 3.
     Undone(Text),
-    /// The operator did not confirm it (4). Nothing was changed.
+    /// The operator did not confirm the plan, so nothing was changed. Exit code 4.
     NotConfirmed(Text),
-    /// The operator stopped it (130), with what was done so far.
+    /// The operator stopped the work. The text says what was done so far. Exit code 130.
     #[error("interrupted: {0}")]
     Interrupted(Text),
 }
 
 impl Failure {
-    /// A failure because something is missing, denied or unreachable.
+    /// Makes a [`Failure::CouldNot`].
     pub fn could_not(text: impl Into<Text>) -> Self {
         Self::CouldNot(text.into())
     }
 
-    /// A refusal of the request.
+    /// Makes a [`Failure::Refused`].
     pub fn refused(text: impl Into<Text>) -> Self {
         Self::Refused(text.into())
     }
 
-    /// A failure that leaves something broken or undone.
+    /// Makes a [`Failure::Undone`].
     pub fn undone(text: impl Into<Text>) -> Self {
         Self::Undone(text.into())
     }
 
-    /// A plan that the operator did not confirm.
+    /// Makes a [`Failure::NotConfirmed`].
     pub fn not_confirmed(text: impl Into<Text>) -> Self {
         Self::NotConfirmed(text.into())
     }
 
-    /// An interruption by the operator.
+    /// Makes a [`Failure::Interrupted`].
     pub fn interrupted(text: impl Into<Text>) -> Self {
         Self::Interrupted(text.into())
     }
 
-    /// The text, with suggested commands as values.
+    /// The message for the operator. Commands that it suggests are values, which a surface can draw as links.
     pub fn text(&self) -> Text {
         match self {
             Self::CouldNot(text) | Self::Refused(text) | Self::Undone(text) | Self::NotConfirmed(text) => {
@@ -63,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// The exit code of a command that ends with it.
+    /// The exit code of a command that ends with this failure.
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::CouldNot(_) => 1,

@@ -1,4 +1,4 @@
-//! Functions, as operators name them and as Lambda describes them.
+//! Lambda functions: the names that operators type, and the descriptions that Lambda returns.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,31 +12,33 @@ use crate::account::Account;
 use crate::aws::{Configuration, Function, InvokeSettings};
 use crate::failure::Failure;
 
-/// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or an ARN of either form.
+/// A function's name as an operator types it: `NAME`, `NAME:QUALIFIER`, or an ARN with or without a qualifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionName {
-    /// The function's ARN, without a qualifier, if one was given.
+    /// The function's ARN, without a qualifier. `None` if the operator typed only a name.
     pub place: Option<FunctionArn>,
-    /// The function's name.
+    /// The function's name, without account, region and qualifier.
     pub name: String,
-    /// The alias or version, if one was given. `$LATEST` counts as none: it means the function itself.
+    /// The alias or version. `None` if the name has no qualifier, or has `$LATEST`, which means the unqualified
+    /// function.
     pub qualifier: Option<String>,
-    /// The name has `$LATEST`, which excludes aliases and versions.
+    /// True if the name ends with `:$LATEST`. Such a name excludes aliases and versions.
     pub is_latest: bool,
 }
 
 impl FunctionName {
-    /// The name as Lambda's API takes it for `FunctionName`.
+    /// The name or ARN without a qualifier, as the parameter `FunctionName` of Lambda's API.
     pub fn unqualified(&self) -> String {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
 
-    /// The same function, with any version or alias.
+    /// The same function without its qualifier, so that the name matches every version and alias.
     pub fn any_version(&self) -> Self {
         Self { qualifier: None, is_latest: false, ..self.clone() }
     }
 
-    /// Returns true if it names the function of this ARN. A name without a qualifier means every version and alias.
+    /// Returns true if this name matches the function of an ARN. A name without a qualifier matches every version and
+    /// alias.
     pub fn names(&self, arn: &str) -> bool {
         arn.parse().is_ok_and(|other: Self| {
             self.name == other.name
@@ -72,7 +74,7 @@ impl FromStr for FunctionName {
     }
 }
 
-/// Returns true if a text is this function's ARN, or the ARN of one of its versions or aliases.
+/// Returns true if `text` is the function's ARN, with or without a qualifier. `arn` has none.
 pub fn is_same_function(text: &str, arn: &str) -> bool {
     text.strip_prefix(arn).is_some_and(|after| after.is_empty() || after.starts_with(':'))
 }
@@ -84,26 +86,27 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// A function as a suggested command names it, so that the name can be read back: by its ARN if it is not in the
-/// account and region of `home`, or if its name would look like an option.
+/// The function's name for a suggested command. This is the ARN if the function is not in the account and region of
+/// `home`, or if a command would parse the name as an option.
 pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     let Ok(function) = arn.parse::<FunctionName>() else { return "FUNCTION".into() };
     let is_home = function.place.as_ref().is_some_and(|place| is_beside(place, home));
     if is_home && !function.name.starts_with('-') { function.to_string() } else { arn.to_owned() }
 }
 
-/// A function's name for people, with its alias or version. `$LATEST` is left out, because it is Lambda's default.
+/// The function's name with its alias or version, for people. `$LATEST` is left out, because it is Lambda's default.
 pub fn shown_name(arn: &str) -> &str {
     let name = short_name(arn);
     name.strip_suffix(":$LATEST").unwrap_or(name)
 }
 
-/// Returns true if a function is in another account or region than `home`: it cannot be attached there.
+/// Returns true if a function is in another account or region than `home`, the handler. Such a function cannot be
+/// attached.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }
 
-/// The alternative to attaching a far function.
+/// Advice for a function that is in another account or region than the handler.
 pub fn deployment_of_its_own(arn: &str) -> String {
     format!("use a deployment in the account and region of {arn}")
 }
@@ -112,37 +115,37 @@ fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
     (&one.region, &one.account) == (&other.region, &other.account)
 }
 
-/// The tag in which CloudFormation names a function's stack.
+/// The tag in which CloudFormation puts the name of a function's stack.
 pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
 
-/// A function as Lambda describes it.
+/// A Lambda function that Comeback retries or may retry, with its settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Target {
-    /// Its name.
+    /// The function's name.
     pub name: String,
-    /// The alias or version that was named; `None` is the function itself, `$LATEST`.
+    /// The alias or version that was asked for. `None` means the unqualified function, `$LATEST`.
     pub qualifier: Option<String>,
-    /// Lambda no longer has this alias or version. All that follows is then the function's own.
+    /// True if Lambda no longer has this alias or version. The fields below then describe the unqualified function.
     pub is_qualifier_gone: bool,
-    /// Its ARN, without a qualifier.
+    /// The function's ARN, without a qualifier.
     pub arn: String,
-    /// The ARN of its role.
+    /// The ARN of the function's role.
     pub role_arn: String,
-    /// Its runtime, such as `python3.12`; `None` for a container image.
+    /// The runtime, such as `python3.12`. `None` for a container image.
     pub runtime: Option<String>,
-    /// Its timeout.
+    /// The function's timeout.
     pub timeout: Duration,
-    /// The settings by qualifier; `None` is the function itself.
+    /// The settings for asynchronous invocations, by qualifier. The key `None` is the unqualified function.
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
-    /// The reason why Comeback cannot retry such a function, and the alternative.
+    /// The reason why Comeback cannot retry this kind of function, with an alternative. `None` if it can.
     pub unfit: Option<&'static str>,
-    /// Recursive loops are allowed.
+    /// True if Lambda allows recursive loops of this function.
     pub recursion_allowed: bool,
-    /// Its reserved concurrency; `None` if it has none.
+    /// The function's reserved concurrency. `None` if none is reserved.
     pub reserved_concurrency: Option<u32>,
-    /// The queue or topic of its own `DeadLetterConfig`.
+    /// The ARN of the queue or topic in the function's own `DeadLetterConfig`. `None` if none is set.
     pub dead_letter: Option<String>,
-    /// Its tags.
+    /// The function's tags.
     pub tags: BTreeMap<String, String>,
 }
 
@@ -151,17 +154,17 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// If the function does not exist, or cannot be read.
+    /// Fails if the function does not exist, or cannot be read.
     pub async fn read(account: &Account, function: &FunctionName) -> Result<Self, Failure> {
         let own = get_function(account, &function.unqualified()).await?;
         Self::of(account, function, own).await
     }
 
-    /// Reads a function; `None` if Lambda has no function of this name.
+    /// Reads a function. Returns `None` if Lambda has no function with this name.
     ///
     /// # Errors
     ///
-    /// If the function cannot be read.
+    /// Fails if the function cannot be read.
     pub async fn find(account: &Account, function: &FunctionName) -> Result<Option<Self>, Failure> {
         match account.aws.function(&function.unqualified(), None).await? {
             Some(own) => Self::of(account, function, own).await.map(Some),
@@ -169,7 +172,7 @@ impl Target {
         }
     }
 
-    /// Tags and concurrency come from the function's `own` description, whatever its qualifier.
+    /// Reads the settings of the named qualifier. Tags and concurrency come from `own`, the unqualified function.
     async fn of(account: &Account, function: &FunctionName, own: Function) -> Result<Self, Failure> {
         let name = function.unqualified();
         if let Some(error) = own.tags_error {
@@ -207,27 +210,27 @@ impl Target {
         })
     }
 
-    /// The ARN in a record of a failed invocation: with `$LATEST` for the function itself.
+    /// The ARN in the invocation record of a failure. It ends with `:$LATEST` for the unqualified function.
     pub fn invoked_arn(&self) -> String {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }
 
-    /// The function's name, with a qualifier if one is given.
+    /// The function's name, followed by this qualifier if there is one.
     pub fn named(&self, qualifier: Option<&str>) -> String {
         qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
     }
 
-    /// The settings of the named qualifier.
+    /// The settings for asynchronous invocations of the qualifier that was asked for.
     pub fn settings(&self) -> InvokeSettings {
         self.invoke_settings.get(&self.qualifier).cloned().unwrap_or_default()
     }
 
-    /// The name of its role.
+    /// The name of the function's role, from the role's ARN.
     pub fn role(&self) -> &str {
         self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
     }
 
-    /// The stack that owns the function, according to its tag.
+    /// The name of the CloudFormation stack that owns the function, according to the function's tag.
     pub fn stack(&self) -> Option<&str> {
         self.tags.get(STACK_TAG).map(String::as_str)
     }
@@ -235,7 +238,7 @@ impl Target {
 
 #[cfg(test)]
 impl Target {
-    /// Function `orders`, which is not attached.
+    /// The function `orders`, which is not attached.
     pub(crate) fn sample() -> Self {
         Self {
             name: "orders".into(),
@@ -265,12 +268,12 @@ fn unfit(configuration: &Configuration) -> Option<&'static str> {
     }
 }
 
-/// The log group of a function.
+/// The name of the function's log group.
 pub fn log_group(configuration: &Configuration) -> String {
     configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
 }
 
-/// The ways to name another deployment, for the end of an error.
+/// The end of an error about a missing deployment: how to name another one.
 pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
                                     with --profile, or the handler with --handler";
 
@@ -278,7 +281,7 @@ pub const ELSEWHERE: &str = "name the stack with --stack, its region with --regi
 ///
 /// # Errors
 ///
-/// If the function does not exist, or cannot be read.
+/// Fails if the function does not exist, or cannot be read.
 pub async fn get_function(account: &Account, name: &str) -> Result<Function, Failure> {
     let found = account.aws.function(name, None).await?;
     let (name, place) = (short_name(name), &account.place);

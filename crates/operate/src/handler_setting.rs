@@ -1,4 +1,5 @@
-//! Settings of the handler, in a stack's parameters or in the handler's environment. `attach` edits the allow-list there.
+//! The settings of the handler, in its environment or in the parameters of its stack, and edits of the allow-list
+//! there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,22 +11,22 @@ use crate::failure::Failure;
 use crate::function::{get_function, is_same_function};
 use crate::interrupt::Interrupt;
 
-/// A variable of the handler, and the stack's parameter that sets it.
+/// A setting of the handler: an environment variable, and the stack parameter that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerSetting {
-    /// The variable's name.
+    /// The name of the environment variable.
     pub variable: &'static str,
-    /// The parameter's name.
+    /// The name of the stack parameter.
     pub parameter: &'static str,
 }
 
-/// The allow-list.
+/// The allow-list: the functions that the handler may retry.
 pub const TARGET_FUNCTIONS: HandlerSetting =
     HandlerSetting { variable: "TARGET_FUNCTIONS", parameter: "TargetFunctions" };
-/// Policies of single functions.
+/// The retry policies of individual functions.
 pub const POLICIES: HandlerSetting = HandlerSetting { variable: "POLICIES", parameter: "FunctionPolicies" };
 
-/// The stack's parameter that sets a variable of the handler, such as `MaxAge` for `MAX_AGE`.
+/// The name of the stack parameter that sets an environment variable: `MaxAge` for `MAX_AGE`.
 pub fn parameter_of(variable: &str) -> String {
     if variable == POLICIES.variable {
         return POLICIES.parameter.to_owned();
@@ -34,21 +35,21 @@ pub fn parameter_of(variable: &str) -> String {
     variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
 }
 
-/// CloudFormation's limit of a parameter's value.
+/// The longest value of a stack parameter that CloudFormation accepts, in bytes.
 pub const PARAMETER_BYTES: usize = 4_096;
-/// Lambda's limit of a function's variables, measured as one JSON object.
+/// The largest environment that Lambda accepts for a function, measured in bytes as one JSON object.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
 
-/// The place where a setting is edited: a stack's parameter, or a variable of a handler that no stack owns.
+/// Where the allow-list is edited: in a stack, or in the environment of a handler that no stack owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingPlace {
-    /// The parameter of this stack.
+    /// In the parameter of the stack with this name.
     Stack(String),
-    /// The variable of this handler.
+    /// In the environment of the handler with this name.
     Function(String),
 }
 
-/// An allow-list with this entry, added if it is missing.
+/// Adds an entry to an allow-list, unless the list already has it.
 pub fn list_with(list: &str, arn: &str) -> String {
     if entries(list).any(|entry| entry == arn) {
         return list.to_owned();
@@ -56,29 +57,30 @@ pub fn list_with(list: &str, arn: &str) -> String {
     entries(list).chain([arn]).collect::<Vec<_>>().join(",")
 }
 
-/// An allow-list without the entries that name this function, with any qualifier. Patterns stay.
+/// Removes the entries that name this function, with or without a qualifier. Patterns stay.
 pub fn list_without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }
 
-/// Returns true if an entry of an allow-list names this function alone.
+/// Returns true if an entry of the allow-list names this function, with or without a qualifier. Patterns do not
+/// count.
 pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
 
-/// The size of variables as Lambda measures it.
+/// The size of an environment as Lambda measures it, for comparison with [`ENVIRONMENT_BYTES`].
 pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// The time between checks of an update, which go on for half an hour.
+/// The time between two checks whether an update has ended. The checks go on for half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The number of checks in a row that may show the stack before the update: a minute.
+/// The number of checks in a row (a minute) that may still show the stack as it was before the update.
 const CHECKS_UNSEEN: usize = 30;
 
-/// Edits the allow-list, and waits until the edit is in force. Reads the list again first, so that nobody else's entry
-/// is lost.
+/// Edits the allow-list, and waits until the edit is in force. It reads the list again just before, so that no other
+/// operator's entry is lost.
 pub async fn edit(
     account: &Account,
     place: &SettingPlace,
@@ -91,7 +93,7 @@ pub async fn edit(
     }
 }
 
-/// Waits until `check` no longer returns an update under way.
+/// Waits until `check` returns `None`, which means that no update is under way.
 async fn ended(
     account: &Account,
     interrupt: &Interrupt,
@@ -138,8 +140,8 @@ async fn edit_parameter(
     StackUpdate { account, before: &stack, name, edited: &edited }.ended(interrupt).await
 }
 
-/// Fails if an allow-list has lost a character: CloudFormation returns `?` for characters that are not ASCII. No entry
-/// contains `?`.
+/// Fails if an allow-list has lost a character. CloudFormation returns `?` for each character that is not ASCII, and
+/// no valid entry contains `?`.
 fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
     if list.is_ascii() && !list.contains('?') {
         return Ok(());
@@ -155,7 +157,7 @@ fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
 enum Update {
     Done,
     GoesOn,
-    /// CloudFormation, which is eventually consistent, may have answered with the state before the update.
+    /// The stack looks as it did before the update, perhaps because CloudFormation is eventually consistent.
     NotSeen,
     Failed,
 }
@@ -178,7 +180,7 @@ impl Update {
     }
 }
 
-/// A requested update of a stack's allow-list.
+/// An update of a stack's allow-list that was requested from CloudFormation.
 struct StackUpdate<'a> {
     account: &'a Account,
     name: &'a str,
@@ -217,7 +219,7 @@ impl StackUpdate<'_> {
     }
 }
 
-/// The first failure of the last operation on a stack.
+/// The reason for the first failed step of the stack's latest update.
 async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
     // The newest event comes first, and the operation began with an event of the stack itself.
     let events = account.aws.stack_events(name).await?;
@@ -233,7 +235,7 @@ async fn describe(account: &Account, name: &str) -> Result<Stack, Failure> {
     stack.ok_or_else(|| Failure::could_not(format!("stack {name} no longer exists")))
 }
 
-/// The value of a stack's parameter.
+/// The value of a parameter of a stack. `None` if the stack does not have the parameter.
 pub fn parameter_value<'a>(stack: &'a Stack, key: &str) -> Option<&'a str> {
     stack.parameters.get(key).map(String::as_str)
 }

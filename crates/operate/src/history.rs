@@ -1,4 +1,4 @@
-//! The arrivals, retries and dead-letters of the last 3 and 24 hours, from CloudWatch's metrics of the queues.
+//! Recent counts of arrivals, retries and dead-letters, from CloudWatch's metrics of the two queues.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use crate::failure::Failure;
 use crate::layout::{Block, Fact, Layout, Series};
 use crate::metrics::{Points, points, series};
 
-/// The period of CloudWatch's points, from which both windows are made.
+/// The period of the points read from CloudWatch. The counts of both windows are sums of these points.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Recent counts. CloudWatch's points come some minutes late, so the last step of each window still grows.
+/// The counts of the last 3 and the last 24 hours. CloudWatch's points come a few minutes late, so the last step of
+/// each window is still incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct History {
-    /// When it was read.
+    /// The time when CloudWatch was read.
     at: Timestamp,
     last_3_hours: Window,
     last_24_hours: Window,
 }
 
-/// Counts in equal steps.
+/// Counts over a window of time, in steps of equal length. A count is `None` if CloudWatch has no data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Window {
-    /// The beginning of the first step.
+    /// The start of the first step.
     from: Timestamp,
     step_seconds: u64,
-    /// Messages sent to the retry queue: failures, redriven dead-letters, and moves. This and the next two are `None`
-    /// if CloudWatch has no data.
+    /// Messages sent to the retry queue: failures, redriven dead-letters, and moves.
     arrived: Option<Counts>,
-    /// Messages that left the retry queue, except for those that were dead-lettered: retries, and moves.
+    /// Messages deleted from the retry queue, minus those that were dead-lettered: retries and moves.
     retried: Option<Counts>,
     /// Messages sent to the dead-letter queue, including imported ones.
     dead_lettered: Option<Counts>,
@@ -44,7 +44,7 @@ struct Window {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Counts {
     total: u64,
-    /// A count for each step, the oldest first.
+    /// One count for each step, the oldest first.
     counts: Vec<u64>,
 }
 
@@ -55,11 +55,11 @@ impl Counts {
 }
 
 impl History {
-    /// Reads the counts.
+    /// Reads the counts up to `now` from CloudWatch.
     ///
     /// # Errors
     ///
-    /// If CloudWatch cannot be read.
+    /// Fails if CloudWatch cannot be read.
     pub async fn read(account: &Account, deployment: &Deployment, now: Timestamp) -> Result<Self, Failure> {
         let retry_queue = ("AWS/SQS", "QueueName", deployment.retry_queue.name());
         let dead_letter_queue = ("AWS/SQS", "QueueName", deployment.dead_letter_queue.name());
@@ -78,7 +78,7 @@ impl History {
         })
     }
 
-    /// The counts over time of each window.
+    /// Draws each window as counts over time.
     pub fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         for (window, title) in [(&self.last_3_hours, "Last 3h"), (&self.last_24_hours, "Last 24h")] {
@@ -95,8 +95,8 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 }
 
 impl Window {
-    /// Sums the points of three metrics: messages sent to the retry queue, deleted there, and sent to the dead-letter
-    /// queue.
+    /// Sums up the points of a window. The three metrics are messages sent to the retry queue, messages deleted from
+    /// it, and messages sent to the dead-letter queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
         let steps = (length.as_secs() / step.as_secs()) as usize;
@@ -121,7 +121,7 @@ impl Window {
         Self { from, step_seconds: step.as_secs(), arrived, retried, dead_lettered }
     }
 
-    /// The counts over time; `None` if CloudWatch has no data.
+    /// The counts for drawing. `None` if CloudWatch has no data.
     fn series(&self) -> Option<Series> {
         let line = |name, counts: &Option<Counts>| Some((name, counts.as_ref()?.counts.clone()));
         Some(Series {
@@ -144,10 +144,11 @@ mod tests {
     use crate::aws::simulated::Sample;
     use crate::operator::{Operator, Which};
 
-    /// 15:47:20 on a day, so that the last steps begin at 15:45 and 15:30.
+    /// 15:47:20 on some day, so that the last steps begin at 15:45 and at 15:30.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
 
-    /// Arrivals, deletions and dead-letters, by minutes before 15:45.
+    /// Reads counts of arrivals, deletions and dead-letters. Each point is given as minutes before 15:45 and a
+    /// number.
     async fn read(counts: [&[(u64, f64)]; 3]) -> History {
         let aws = Sample::new(NOW).build();
         let queues = [

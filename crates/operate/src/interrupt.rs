@@ -1,48 +1,49 @@
-//! An operator's request to stop.
+//! [`Interrupt`]: how an operator stops work that takes long.
 
 use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's request to stop. Long work checks it between two calls, gives back dead-letters that it holds, and
-/// sums up.
+/// A signal by which an operator stops work. Long work checks it between two calls to AWS, returns the dead-letters
+/// that it holds, and reports what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 
 impl Interrupt {
-    /// An interrupt, and the sender that raises it with `true`.
+    /// A new interrupt, with a sender that raises it by sending `true`.
     pub fn new() -> (watch::Sender<bool>, Self) {
         let (raise, raised) = watch::channel(false);
         (raise, Self(raised))
     }
 
-    /// An interrupt that this sender raises.
+    /// An interrupt that an existing sender raises.
     pub fn of(raise: &watch::Sender<bool>) -> Self {
         Self(raise.subscribe())
     }
 
-    /// An interrupt that nobody raises.
+    /// An interrupt that is never raised.
     pub fn never() -> Self {
         Self::new().1
     }
 
-    /// Returns true once it is raised.
+    /// Returns true once the interrupt was raised.
     pub fn is_raised(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until it is raised, or for ever if its sender is gone.
+    /// Waits until the interrupt is raised. If the sender is dropped first, waits for ever.
     pub async fn raised(&self) {
         if self.0.clone().wait_for(|raised| *raised).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Does work that may be dropped at any moment, because it changes nothing.
+    /// Runs work until it ends or the interrupt is raised. The work may be dropped at any moment, so it must not
+    /// change anything.
     ///
     /// # Errors
     ///
-    /// Those of the work, or [`Failure::Interrupted`].
+    /// Returns the error of the work, or [`Failure::Interrupted`].
     pub async fn or<T, E: From<Failure>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         tokio::select! {
             result = work => result,

@@ -1,4 +1,5 @@
-//! The layout of an answer: written once, drawn by a terminal and by a page.
+//! The layout of a command's output. A question or a change describes it once; the terminal and the console each draw
+//! it.
 
 use std::time::Duration;
 
@@ -8,96 +9,96 @@ use crate::numbers::grouped;
 use crate::text;
 use crate::text::Text;
 
-/// The parts of an answer, from top to bottom.
+/// The output of a question or a change: its blocks, from top to bottom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout(pub Vec<Block>);
 
-/// A part of an answer.
+/// A part of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// A line of text; an empty one separates parts.
+    /// A line of text. An empty line separates parts.
     Line(Text),
-    /// Titles with their texts, side by side.
+    /// Titles with a text beside each.
     Facts(Vec<Fact>),
-    /// Counts over time.
+    /// Numbers over time, drawn as a chart.
     Series(Series),
     /// A table.
     Table(Table),
-    /// A series of events, in order of time.
+    /// Events in order of time.
     Timeline(Vec<Moment>),
-    /// The place for the answer's [`rows`](crate::Answer::rows), with the heads of their columns. Each row stands on
-    /// one line.
+    /// Marks where the answer's [`rows`](crate::Answer::rows) are printed, one on each line. The values are the
+    /// column heads.
     Rows(Vec<&'static str>),
-    /// A remark that is not part of the answer: on standard error, after `note: `.
+    /// A remark beside the output: on standard error, after `note: `.
     Note(Text),
-    /// A remark about something that may be wrong: on standard error, after `warning: `.
+    /// A remark about a possible problem: on standard error, after `warning: `.
     Warning(Text),
 }
 
-/// Something that happened.
+/// An entry of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The moment.
+    /// The time of the event.
     pub at: Timestamp,
-    /// The event in words.
+    /// The event, in words.
     pub text: Text,
-    /// The lines of a log that belong to it.
+    /// Log lines to print below the event.
     pub below: Vec<String>,
 }
 
-/// A table, whose cells may be functions, events or moments. A row stays on one line.
+/// A table. A cell may contain a function, an event or a moment as a value. Each row is printed on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The heads of the columns.
+    /// The columns, from left to right.
     pub columns: Vec<Column>,
-    /// The rows, each with a cell for each column.
+    /// The rows from top to bottom, each with a cell for each column.
     pub rows: Vec<Vec<Text>>,
 }
 
-/// A column of a table.
+/// A column of a table, without its cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its head.
+    /// The heading.
     pub head: &'static str,
-    /// Its cells are figures, aligned to the right.
+    /// True if the cells are numbers, which are aligned to the right.
     pub is_number: bool,
 }
 
-/// A title with its text.
+/// A title with a text beside it, such as `Waiting` with `12 events`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// The title.
+    /// The title, such as `Waiting`.
     pub title: &'static str,
-    /// The count that begins the text, if one does, and the separator between it and the rest of the first line. That
-    /// line has the tone of both.
+    /// The count at the start of the text, if it has one, and the separator that follows. The count takes the tone of
+    /// the first line.
     pub count: Option<(u64, &'static str)>,
-    /// The text, which may have several lines.
+    /// The text after the count, on one or more lines.
     pub lines: Vec<Text>,
 }
 
-/// Counts over time, in steps of equal length.
+/// One or more counts over time, in steps of equal length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// The beginning of the first step.
+    /// The start of the first step.
     pub from: Timestamp,
     /// The length of a step.
     pub step: Duration,
-    /// Names such as `arrived`, each with a count for each step.
+    /// The counts by name, such as `arrived`, each with a number for each step.
     pub lines: Vec<(&'static str, Vec<u64>)>,
 }
 
 impl Fact {
-    /// A fact without a count.
+    /// A fact whose text does not begin with a count.
     pub fn new(title: &'static str, lines: Vec<Text>) -> Self {
         Self { title, count: None, lines }
     }
 
-    /// A fact whose text begins with a count. The rest, if any, follows after a separator such as `, `.
+    /// A fact whose text begins with a count. `rest`, if not empty, follows after a separator such as `, `.
     pub fn counted(title: &'static str, count: u64, separator: &'static str, rest: Text) -> Self {
         Self { title, count: Some((count, separator)), lines: vec![rest] }
     }
 
-    /// Its text, with the count.
+    /// The lines of the text, including the count.
     pub fn text(&self) -> Vec<Text> {
         let mut lines = self.lines.clone();
         if let (Some((count, _)), Some(first)) = (self.count, lines.first_mut()) {
@@ -106,7 +107,7 @@ impl Fact {
         lines
     }
 
-    /// The first line after the count, with the separator; empty if the count is everything.
+    /// The first line without the count, but with the separator. Empty if nothing follows the count.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {
@@ -122,59 +123,59 @@ impl Series {
         self.lines.first().map_or(0, |(_, counts)| counts.len())
     }
 
-    /// The beginning of a step; the first step is 0.
+    /// The start of a step. Steps are numbered from 0.
     pub fn at(&self, step: usize) -> Timestamp {
         self.from.saturating_add(self.step * step as u32)
     }
 
-    /// The length of all steps.
+    /// The length of all steps together.
     pub fn length(&self) -> Duration {
         self.step * self.steps() as u32
     }
 }
 
 impl Column {
-    /// A column of texts.
+    /// A column whose cells are aligned to the left.
     pub fn new(head: &'static str) -> Self {
         Self { head, is_number: false }
     }
 }
 
 impl Table {
-    /// A table without rows.
+    /// An empty table with these column heads.
     pub fn new<const N: usize>(heads: [&'static str; N]) -> Self {
         Self { columns: heads.map(Column::new).into(), rows: Vec::new() }
     }
 
-    /// Adds a column at the end, with a cell for each row.
+    /// Adds a column on the right, with a cell for each existing row.
     pub fn add(&mut self, head: &'static str, cells: impl IntoIterator<Item = Text>) {
         self.columns.push(Column::new(head));
         self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
     }
 
-    /// Adds a row.
+    /// Adds a row at the end.
     pub fn row<T: Into<Text>>(&mut self, cells: impl IntoIterator<Item = T>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 }
 
 impl Layout {
-    /// Adds a line.
+    /// Adds a [`Block::Line`].
     pub fn line(&mut self, text: impl Into<Text>) {
         self.0.push(Block::Line(text.into()));
     }
 
-    /// Adds a note.
+    /// Adds a [`Block::Note`].
     pub fn note(&mut self, text: impl Into<Text>) {
         self.0.push(Block::Note(text.into()));
     }
 
-    /// Adds a table.
+    /// Adds a [`Block::Table`].
     pub fn table(&mut self, table: Table) {
         self.0.push(Block::Table(table));
     }
 
-    /// Adds the parts of another layout.
+    /// Adds the blocks of another layout at the end.
     pub fn and(&mut self, other: Self) {
         self.0.extend(other.0);
     }

@@ -1,4 +1,4 @@
-//! Searching CloudWatch Logs, and the handler's lines about messages.
+//! Searches in CloudWatch Logs, and the lines that the handler writes about messages.
 
 use comeback_engine::{LogLine, Timestamp, What};
 
@@ -6,30 +6,31 @@ use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
-/// The most characters of an id to search for. A request id has 36; a key that a target chose may have more.
+/// The longest id, in characters, that is searched for. A request id has 36; an event key chosen by a target may be
+/// longer.
 const LONGEST: usize = 256;
 
-/// The log levels that hide lines of level INFO.
+/// The log levels at which a function does not write its INFO lines.
 pub const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
-/// A search in a log group for the lines that hold a term.
+/// A search for the lines of a log group that contain a term.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
-    /// The log group.
+    /// The name of the log group.
     pub group: &'a str,
-    /// The term; an empty one matches every line.
+    /// The term to find. An empty term matches every line.
     pub term: &'a str,
-    /// The time of the first line.
+    /// The start of the time to search.
     pub since: Timestamp,
-    /// The time of the last line; `None` means no end.
+    /// The end of the time to search. `None` means no limit.
     pub until: Option<Timestamp>,
-    /// Only this log stream.
+    /// The log stream to search. `None` means all streams.
     pub stream: Option<&'a str>,
 }
 
 impl Search<'_> {
-    /// All lines that match, in order of time. CloudWatch searches for the term, and the result is filtered once more:
-    /// some stand-ins for CloudWatch do not filter.
+    /// Finds all matching lines, ordered by time. CloudWatch searches for the term, and the result is filtered again,
+    /// because some emulators of CloudWatch do not filter.
     pub async fn run(&self, account: &Account, progress: &dyn Fn(usize)) -> Result<Vec<LogEvent>, Failure> {
         let mut events = Vec::new();
         if !self.each(account, progress, |event| events.push(event)).await? {
@@ -39,7 +40,7 @@ impl Search<'_> {
         Ok(events)
     }
 
-    /// Passes each matching line to `take`, as it comes. Returns true if the log group exists.
+    /// Passes each matching line to `take` as soon as it arrives. Returns true if the log group exists.
     pub async fn each(
         &self,
         account: &Account,
@@ -57,9 +58,9 @@ impl Search<'_> {
         self.pages_by_pattern(account, pattern(self.term)?, take_page).await
     }
 
-    /// Passes each page of lines that match a CloudWatch filter pattern to `take`, as it comes; many pages are empty.
-    /// The pattern replaces the term, and some stand-ins for CloudWatch do not know every pattern. Returns true if the
-    /// log group exists.
+    /// Passes pages of lines that match a CloudWatch filter pattern to `take` as soon as they arrive; many pages are
+    /// empty. Only the pattern applies, not [`term`](Self::term). The caller checks each line, because some emulators
+    /// of CloudWatch do not know every pattern. Returns true if the log group exists.
     pub async fn pages_by_pattern(
         &self,
         account: &Account,
@@ -89,12 +90,13 @@ fn pattern(term: &str) -> Result<Option<String>, Failure> {
     Ok((!term.is_empty()).then(|| format!("\"{term}\"")))
 }
 
-/// Reads a line of the handler's log that is about an event.
+/// Parses a line of the handler's log. Returns `None` unless the line is about an event.
 pub fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
-/// Returns true if this is one of the line's ids. CloudWatch's own filter may let other lines pass.
+/// Returns true if `id` is one of the line's ids: of the message, the event, or an invocation. CloudWatch's filter
+/// may also return lines with the id elsewhere.
 pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());
@@ -106,11 +108,11 @@ pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     ids.contains(&Some(id))
 }
 
-/// A line about the first message of event `k-1`, with these fields added or replaced, for tests.
+/// A log line about the first message of event `k-1`, in which `fields` are added or replaced, for tests.
 ///
 /// # Panics
 ///
-/// If the result is not a line.
+/// Panics if the result is not a valid line.
 #[cfg(any(test, feature = "simulated"))]
 pub fn test_line(fields: serde_json::Value) -> LogLine<'static> {
     let mut line = serde_json::json!({

@@ -13,13 +13,14 @@ use crate::failure::Failure;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-/// SQS writes a point each minute. Sums of five minutes cost the same call and are there sooner.
+/// The period to read. SQS writes a point each minute, but sums over five minutes cost the same call and are
+/// available sooner.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-/// CloudWatch's counts of the last hour; `None` where it has no data. Its points come some minutes late.
+/// CloudWatch's counts of the last hour. A count is `None` if CloudWatch has no data. Points come a few minutes late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LastHour {
-    /// Messages sent to the retry queue: failures, and moves.
+    /// Messages sent to the retry queue: failures and moves.
     pub arrived: Option<f64>,
     /// Messages sent to the dead-letter queue.
     pub dead_lettered: Option<f64>,
@@ -29,7 +30,7 @@ pub struct LastHour {
     pub errors: Option<f64>,
     /// Throttles of the handler.
     pub throttles: Option<f64>,
-    /// The age of the oldest message that was due, in seconds: the maximum of the newest five minutes.
+    /// The age in seconds of the oldest message that was due: the maximum over the newest five minutes.
     pub oldest_due_seconds: Option<f64>,
 }
 
@@ -38,7 +39,7 @@ impl LastHour {
     ///
     /// # Errors
     ///
-    /// If CloudWatch cannot be read.
+    /// Fails if CloudWatch cannot be read.
     pub async fn read(account: &Account, deployment: &Deployment, now: Timestamp) -> Result<Self, Failure> {
         let retry_queue = ("AWS/SQS", "QueueName", deployment.retry_queue.name());
         let dead_letter_queue = ("AWS/SQS", "QueueName", deployment.dead_letter_queue.name());
@@ -66,21 +67,22 @@ impl LastHour {
     }
 }
 
-/// The numbers of failure records that Lambda could not deliver and dropped, by `DestinationDeliveryFailures`.
+/// The number of failures of a function that Lambda could not send to the failure destination, and dropped.
+/// CloudWatch's metric is `DestinationDeliveryFailures`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Those of the last 24 hours.
+    /// Failures dropped in the last 24 hours.
     pub in_24_hours: u64,
-    /// Those of the last 14 days: the longest time that an event may wait.
+    /// Failures dropped in the last 14 days, the longest time that an event may wait.
     pub in_14_days: u64,
 }
 
 impl Dropped {
-    /// Counts the records of a function's failures that Lambda dropped.
+    /// Reads the number of dropped failures of a function.
     ///
     /// # Errors
     ///
-    /// If CloudWatch cannot be read.
+    /// Fails if CloudWatch cannot be read.
     pub async fn read(account: &Account, function: &str, now: Timestamp) -> Result<Self, Failure> {
         let series = [series(("AWS/Lambda", "FunctionName", function), "DestinationDeliveryFailures", "Sum")];
         let [points] = points(account, series, HOUR, now.before(RETENTION)..now.saturating_add(HOUR)).await?;
@@ -100,9 +102,9 @@ impl Dropped {
     }
 }
 
-/// A point for each period, the newest first.
+/// The points of a series: the start of each period with its value, the newest first.
 pub type Points = Vec<(Timestamp, f64)>;
-/// A series of a metric, by namespace, dimension and the dimension's value; metric; statistic.
+/// Selects a metric by namespace, dimension and dimension value, with a statistic such as `Sum`.
 pub(crate) const fn series<'a>(
     (namespace, dimension, value): (&'a str, &'a str, &'a str),
     name: &'a str,
@@ -111,7 +113,7 @@ pub(crate) const fn series<'a>(
     Series { namespace, dimension: (dimension, value), name, statistic }
 }
 
-/// Reads several series in one call.
+/// Reads several series of metrics in one call.
 pub(crate) async fn points<const N: usize>(
     account: &Account,
     series: [Series<'_>; N],

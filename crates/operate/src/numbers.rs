@@ -1,15 +1,15 @@
-//! Counts, rounded figures, and rates of events.
+//! Formats counts, rounded numbers and rates of events, and parses rates.
 
 use std::ops::RangeInclusive;
 
-/// The units of a rate, with their seconds.
+/// The units of time of a rate, each with its length in seconds.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
-/// The accepted rates, in events a second: from one event in three years to more than Lambda accepts anywhere. Anything
-/// else is a slip.
+/// The accepted rates, in events per second: from one event in three years to more than Lambda accepts anywhere. A
+/// rate outside is taken for a typing error.
 const SENSIBLE_RATES: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
-/// A number with three significant digits: `0.0123`, `1.58`, `837,000`.
+/// Formats a number with three significant digits: `0.0123`, `1.58`, `837,000`.
 pub fn rounded(number: f64) -> String {
     if number <= 0.0 {
         return "0".into();
@@ -24,7 +24,7 @@ pub fn rounded(number: f64) -> String {
     grouped(rounded.round() as u64)
 }
 
-/// A whole number with its digits in groups of three: `1,000`.
+/// Formats a whole number with commas between groups of three digits: `1,000`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -37,23 +37,23 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
-/// A count with its noun: `1 event`, `1,000 events`.
+/// Formats a count with its noun: `1 event`, `1,000 events`.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// The first of 1, 2, 5, 10, 20, 50, … that is large enough.
+/// The first number of the series 1, 2, 5, 10, 20, 50, … that `is_enough` accepts.
 pub fn round_step(is_enough: impl Fn(u64) -> bool) -> u64 {
     let steps = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10u64.pow(tens)));
     steps.into_iter().find(|&step| is_enough(step)).expect("BUG: no step is enough")
 }
 
-/// Reads `3` or `0.5`; the range is checked where it is used.
+/// Parses a number such as `3` or `0.5`. The caller checks the range.
 pub fn read_number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "must be a number such as 3 or 0.5".into())
 }
 
-/// Reads `10`, `10/s`, `600/m`, `20000/h` or `0.5/d`, as events a second.
+/// Parses a rate such as `10`, `10/s`, `600/m`, `20000/h` or `0.5/d`. The result is in events per second.
 pub fn read_rate(text: &str) -> Result<f64, String> {
     let (count, unit) = text.split_once('/').unwrap_or((text, "s"));
     let seconds = UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, seconds)| seconds);
@@ -63,7 +63,7 @@ pub fn read_rate(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Writes a rate with its significant digits only: `1.58 a second`, `5,690 an hour`.
+/// Formats a rate for people: `1.58 a second`, `5,690 an hour`.
 pub fn rate_text(per_second: f64) -> String {
     let names = ["a second", "a minute", "an hour", "a day"];
     // The shortest time with at least one event.
@@ -72,7 +72,8 @@ pub fn rate_text(per_second: f64) -> String {
     format!("{} {name}", rounded(per_second * seconds))
 }
 
-/// Writes a rate for the command line: as whole events in the shortest time with at least ten, or in a day.
+/// Formats a rate for a command line: as whole events in the shortest unit with at least ten of them, or else in a
+/// day.
 pub fn rate_flag(per_second: f64) -> String {
     let (unit, seconds) = UNITS.iter().find(|(_, seconds)| per_second * seconds >= 10.0).unwrap_or(&UNITS[3]);
     format!("{}/{unit}", (per_second * seconds).round().max(1.0))

@@ -1,4 +1,4 @@
-//! An operator at work: the account, the deployment, a follower of the work, and an interrupt.
+//! [`Operator`]: the context in which a question is asked or a change is made.
 
 use std::fmt;
 use std::rc::Rc;
@@ -12,25 +12,26 @@ use crate::function::FunctionName;
 use crate::interrupt::Interrupt;
 use crate::text::Text;
 
-/// An operator who asks or changes something, with the deployment, and the ways to follow and stop the work.
+/// Somebody who asks or changes something: the account and deployment to work on, and the ways to follow and stop the
+/// work.
 #[derive(Clone, Debug)]
 pub struct Operator {
-    /// The account.
+    /// The AWS account and region.
     pub account: Account,
-    /// The deployment.
+    /// The deployment to work on.
     pub which: Which,
-    /// Ends long work.
+    /// The signal that stops long work.
     pub interrupt: Interrupt,
-    /// Watches long work.
+    /// The follower that is shown the progress of long work.
     pub follow: Rc<dyn Follow>,
 }
 
-/// A deployment, as an operator names it.
+/// A deployment of Comeback, as an operator names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The deployment of this retry handler.
+    /// The deployment whose retry handler is this function.
     Handler(FunctionName),
-    /// The deployment of this stack.
+    /// The deployment that this CloudFormation stack owns.
     Stack(String),
 }
 
@@ -44,21 +45,21 @@ impl fmt::Display for Which {
 }
 
 impl Operator {
-    /// An operator without a follower or an interrupt, as in a pipeline.
+    /// An operator without a follower and without an interrupt, as in a deploy pipeline.
     pub fn new(account: Account, which: Which) -> Self {
         Self { account, which, interrupt: Interrupt::never(), follow: Rc::new(Unwatched) }
     }
 
-    /// The account's current time.
+    /// The current time, from the account's clock.
     pub fn now(&self) -> Timestamp {
         self.account.now()
     }
 
-    /// Finds the deployment, unless interrupted.
+    /// Looks up the deployment. The operator may interrupt this.
     ///
     /// # Errors
     ///
-    /// If the deployment does not exist, or cannot be read.
+    /// Fails if the deployment does not exist, or cannot be read.
     pub async fn deployment(&self) -> Result<Deployment, Failure> {
         let (handler, stack) = match &self.which {
             Which::Handler(handler) => (Some(handler), ""),
@@ -67,33 +68,33 @@ impl Operator {
         self.interrupt.or(Deployment::find(&self.account, handler, stack)).await
     }
 
-    /// The first line of every command, which names the deployment, the account and the region.
+    /// The first line of every command's output, which names the deployment, the account and the region.
     pub fn headline(&self) -> String {
         format!("{} in {}", self.which, self.account.place)
     }
 }
 
-/// A follower of a question or a change that takes a while.
+/// Shows an operator how a long question or change gets on.
 pub trait Follow: fmt::Debug {
-    /// Receives the progress of the work. A changed unit means that a new stage has begun.
+    /// Shows the progress of the work. When the unit changes, a new stage has begun.
     fn progress(&self, progress: Progress);
 
-    /// Receives a remark on what the work is about to do, such as to hide dead-letters from others.
+    /// Shows what the work is about to do, such as hiding dead-letters from other consumers.
     fn remark(&self, text: &Text);
 }
 
-/// The progress of work.
+/// The progress of one stage of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Units done.
+    /// The number of units that are done.
     pub done: u64,
-    /// The number of all units, if known.
+    /// The total number of units, if known.
     pub of: Option<u64>,
-    /// The units, such as `dead-letters`.
+    /// The unit of both numbers, such as `dead-letters`.
     pub unit: &'static str,
 }
 
-/// A follower that ignores everything.
+/// A follower that shows nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwatched;
 

@@ -1,4 +1,5 @@
-//! Pauses, which hold the retries of a function or of every function.
+//! Pauses retries: while a function is paused, the handler holds its failed events. A pause may also cover every
+//! function.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,18 +22,18 @@ use crate::pauses::{self, OpenPause, forgotten_note, named, noticed_within};
 use crate::text;
 use crate::text::{Text, quoted};
 
-/// Pauses a function, or changes its pause.
+/// A [`Change`] that pauses a function, or edits its open pause.
 #[derive(Clone, Debug)]
 pub struct PauseRetries {
-    /// The operator.
+    /// The operator who pauses.
     pub operator: Operator,
-    /// The function; `None` means every function.
+    /// The function to pause. `None` means every function.
     pub function: Option<FunctionName>,
-    /// The end, the spread and the reason, if given.
+    /// The terms to set: the end, the spread and the reason of the pause.
     pub wanted: Wanted,
 }
 
-/// The plan of a pause: the pause as it is now, and as it will be.
+/// The plan of a [`PauseRetries`]: the pause before and after the change.
 #[derive(Clone, Debug, Serialize)]
 pub struct PausePlan {
     pause: OpenPause,
@@ -51,7 +52,7 @@ pub struct PausePlan {
     deployment: Deployment,
 }
 
-/// A pause that was opened or changed.
+/// The result of a [`PauseRetries`]: the pause that was opened or edited.
 #[derive(Debug, Serialize)]
 pub struct Paused {
     pause: OpenPause,
@@ -90,7 +91,7 @@ impl Change for PauseRetries {
 }
 
 impl PauseRetries {
-    /// Makes the plan, or fails if the pause would be refused.
+    /// Makes the plan. Fails if the pause would be refused.
     async fn plan_of(&self, deployment: Deployment) -> Result<PausePlan, Failure> {
         let (account, function) = (&self.operator.account, self.function.as_ref());
         let pauses = Parameter::of(account, &self.operator.interrupt, &deployment)?.read().await?.0;
@@ -124,7 +125,7 @@ impl PauseRetries {
         self.operator.account.place.user()
     }
 
-    /// Writes the pause; `None` if another operator has changed it since the plan was made.
+    /// Writes the pause. Returns `None` if another operator has changed it since the plan was made.
     async fn write(&self, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let (deployment, open) = (&plan.deployment, plan.open.as_ref());
@@ -167,7 +168,7 @@ impl PauseRetries {
 }
 
 impl Plan for PausePlan {
-    /// The identity omits times: a pause of some length begins with the answer to the question.
+    /// The plan is the same if only its times differ: a pause of a given length starts when the operator confirms it.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, &self.open))
     }
@@ -179,7 +180,7 @@ impl Plan for PausePlan {
 }
 
 impl Answer for PausePlan {
-    /// The pause as it is, and as it will be.
+    /// The pause as it is now, if there is one, and as it will be.
     fn layout(&self) -> Layout {
         let Self { name, planned, .. } = self;
         let mut layout = Layout::default();
@@ -222,21 +223,21 @@ impl Answer for Paused {
     }
 }
 
-/// A pause in words: `orders: paused since … by alice, until resumed; …`
+/// Describes an open pause: `orders: paused since … by alice, until resumed; …`
 pub(crate) fn is_paused(name: &str, pause: &Pause) -> Text {
     let by = pause.by.as_deref().unwrap_or("somebody");
     text![name, ": paused since ", pause.from, format!(" by {by}, "), terms(pause)]
 }
 
-/// The terms of a pause: `until resumed; events then return over 30m (deploy 4711)`
+/// Describes the terms of a pause: `until resumed; events then return over 30m (deploy 4711)`
 fn terms(pause: &Pause) -> Text {
     let until = pause.until.map_or_else(|| "resumed".into(), Text::from);
     let why = pause.why.iter().map(|why| format!(" ({why})")).collect::<String>();
     text!["until ", until, format!("; events then return over {}{why}", durations::text(pause.spread))]
 }
 
-/// If the function was moved to another deployment, a note that its new failures go there, and how to hold them. The
-/// pause does not depend on it, so a read that fails gives no note.
+/// A note on a function that was moved to another deployment: new failures go there, and this command pauses them
+/// too. `None` if the function was not moved, or could not be read.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

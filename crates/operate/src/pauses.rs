@@ -1,4 +1,4 @@
-//! A deployment's pauses, as operators name them and as commands show them.
+//! A deployment's pauses, as operators name them and as commands print them.
 
 pub mod edits;
 pub mod history;
@@ -20,10 +20,10 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, is_same_function};
 use crate::numbers::counted;
 
-/// The default spread: the time over which events that were due in a pause come back after its end.
+/// The default spread of a pause: the time after its end over which the events that it held are retried.
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
-/// A note on ended pauses that had to leave the full parameter, and the consequence; `None` if none had to.
+/// A note on ended pauses that were dropped because the SSM parameter was full. `None` if none was dropped.
 pub fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     let last = forgotten.iter().filter_map(|pause| pause.until).max()?;
     let names: BTreeSet<String> =
@@ -36,7 +36,7 @@ pub fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Reads a text, but refuses one that SSM would take for a reference to another parameter.
+/// Validates a text for the parameter. SSM refuses `{{`, which it takes for a reference to another parameter.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());
@@ -44,37 +44,37 @@ pub fn read_text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The target of a pause or a request in words: `name`, `name:qualifier` or `every function`.
+/// The target of a pause or a request, for people: `name`, `name:qualifier` or `every function`.
 pub fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
 }
 
-/// A pause that is not over.
+/// A pause that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpenPause {
-    /// The ARN of its function, or `*` for every function.
+    /// The ARN of the paused function, or `*` for every function.
     pub target: String,
-    /// Its start.
+    /// The start of the pause.
     pub from: Timestamp,
-    /// Its planned end; `None` means until somebody resumes it.
+    /// The planned end of the pause. `None` means until an operator resumes the function.
     pub until: Option<Timestamp>,
-    /// The time since it was opened.
+    /// Seconds since the start of the pause.
     pub open_seconds: u64,
-    /// The time over which events that became due in it come back after its end.
+    /// Seconds after the end of the pause over which the events that it held are retried.
     pub spread_seconds: u64,
-    /// Who opened it.
+    /// The operator who opened the pause, if known.
     pub by: Option<String>,
-    /// The reason.
+    /// The reason that the operator gave, if any.
     pub why: Option<String>,
 }
 
 impl OpenPause {
-    /// The pauses that are not over.
+    /// The pauses that have not ended at `now`.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
         pauses.iter().filter(|pause| !pause.is_over(now)).map(|pause| Self::of(pause, now)).collect()
     }
 
-    /// A pause, as it is now.
+    /// A pause as it is at `now`.
     pub fn of(pause: &Pause, now: Timestamp) -> Self {
         Self {
             target: pause.target.to_string(),
@@ -87,7 +87,7 @@ impl OpenPause {
         }
     }
 
-    /// Its target in words: `name`, `name:qualifier` or `every function`.
+    /// The target of the pause, for people: `name`, `name:qualifier` or `every function`.
     pub fn name(&self) -> &str {
         target_name(&self.target)
     }
@@ -108,27 +108,28 @@ impl OpenPause {
     }
 }
 
-/// The functions of a pause, for people.
+/// The function's name, or `every function` for `None`.
 pub fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
-/// The time until the handler notices a change, in whole seconds; `None` if its settings keep it from starting.
+/// The longest time, in whole seconds, until the handler has read a change of the parameter. `None` if the handler
+/// refuses its settings, and so does not start.
 pub fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
     let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);
     Some(Duration::from_secs(longest.as_millis().div_ceil(1_000) as u64))
 }
 
-/// The target of a pause of one function, or of every function.
+/// The target of a pause: one function, or every function for `None`.
 pub fn target(deployment: &Deployment, function: Option<&FunctionName>) -> Result<PauseTarget, Failure> {
     let Some(function) = function else { return Ok(PauseTarget::All) };
     let arn = deployment.arn_of(function).to_string();
     arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
 }
 
-/// The target of a new pause or request. Fails if the handler does not retry the function, because that would have no
-/// effect.
+/// The target of a new pause or request. Fails for a function that the allow-list does not have, because the handler
+/// does not retry it anyway.
 pub fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,

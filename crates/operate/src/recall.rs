@@ -1,8 +1,9 @@
-//! Recall: waiting messages return when a change makes their retries due, instead of when their hiding ends.
+//! Recall: makes hidden messages return as soon as their retries are due. Without it, a message that a change makes
+//! due earlier returns only when its visibility timeout ends.
 //!
-//! The handler's log has the receipt handle of each message that stays hidden. Once every copy of the handler has read
-//! the change in the pauses' parameter, the log is read once more. Each message that [`Recall`](comeback_engine::Recall)
-//! chooses is then hidden anew until its retry is due.
+//! The handler logs the receipt handle of each message that it hides. Once every execution environment of the handler
+//! has read the change from the pauses' parameter, the log is read. [`Recall`](comeback_engine::Recall) chooses
+//! messages, and each gets a new visibility timeout that ends when its retry is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,49 +23,50 @@ use crate::text::Text;
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::wanted::Wanted;
 
-/// The number of messages that are hidden anew before the clock is read again.
+/// The number of messages that get a new visibility timeout before the clock is read again.
 const TOGETHER: usize = 1_000;
-/// The time between looks at the clock while the handler reads the parameter.
+/// The interval between progress reports while waiting for the handler to read the parameter.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The age of the oldest line about a held message: the handler hides it for [`HOLD`] at most, and then writes a line;
-/// and lines arrive late.
+/// How far back the log is searched for held messages. The handler hides a held message for [`HOLD`] at most and then
+/// logs it again, and lines arrive late.
 pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
-/// The outcome of a recall, in counts of messages.
+/// The outcome of a recall, as counts of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
-    /// Those that return when they are due.
+    /// Messages that were recalled: each returns when its retry is due.
     pub recalled: u64,
-    /// The time when the last of those is due; `None` if none was recalled.
+    /// The time when the last recalled message is due. `None` if none was recalled.
     pub all_due: Option<Timestamp>,
-    /// Those that have left the queue.
+    /// Messages that had already left the queue.
     pub gone: u64,
-    /// Those that were recalled before, or could have been.
+    /// Messages that an earlier request recalled, or left as they were. A message is never recalled for a second
+    /// request.
     pub before: u64,
-    /// Those that were sent again with a delay, and return within 15 minutes.
+    /// Messages that were moved, that is, sent again with a delay. They return within 15 minutes.
     pub moved: u64,
-    /// Those that return as soon without a recall.
+    /// Messages that return just as soon without a recall.
     pub soon: u64,
-    /// Those that could not be recalled, by reason.
+    /// Messages whose recall failed, by reason.
     pub failed: BTreeMap<String, u64>,
 }
 
-/// A message to hide anew until its retry is due.
+/// A message to hide again until its retry is due.
 struct Chosen {
     receipt_handle: String,
     due: Timestamp,
-    /// The time when it returns without a recall.
+    /// The time when the message returns if it is not recalled.
     returns: Timestamp,
 }
 
-/// The age of the oldest line about messages of an entry; `None` means as far back as an event can wait.
+/// How far back to read the log for an entry. `None` means as far back as an event can wait.
 fn lines_of(written: &Written) -> Option<Duration> {
     matches!(written, Written::Resume(..)).then_some(HELD_LINES)
 }
 
-/// Recalls the messages of the wanted events after an entry was written. A failure's text says what the entry still
-/// does without a recall.
+/// Recalls the messages of the wanted events after an entry (a request or the end of a pause) was written. If the
+/// recall fails, the error says what the entry still does.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
@@ -82,7 +84,7 @@ pub(crate) async fn recall(
     (recalled, end)
 }
 
-/// The messages to recall, and the counts of the others.
+/// Chooses the messages to recall, and counts the others.
 async fn choose(
     operator: &Operator,
     deployment: &Deployment,
@@ -122,8 +124,8 @@ async fn choose(
     Ok((chosen, left))
 }
 
-/// Waits until every copy of the handler has read an entry that was written at this moment. A copy that has not read it
-/// would hide a returning message again for its old wait.
+/// Waits until every execution environment of the handler has read an entry that was written at this time. An
+/// environment that has not would hide a recalled message again for its old wait.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
     loop {
@@ -182,7 +184,8 @@ impl Recalled {
         Ok(())
     }
 
-    /// Counts an answer by its meaning for the message.
+    /// Counts the response of SQS to the new visibility timeout of a message. Fails if the permission or the queue is
+    /// missing.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;
@@ -203,7 +206,7 @@ impl Recalled {
         Ok(())
     }
 
-    /// The outcome in lines.
+    /// Describes the outcome, with a line for each count.
     pub(crate) fn lines(&self) -> Vec<Text> {
         let Self { recalled, all_due, gone, before, moved, soon, failed } = self;
         let messages = counted(*recalled, "message was", "messages were");
@@ -241,7 +244,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    /// An event whose message the handler has received and hidden for an hour, with the line about it.
+    /// Receives a message, hides it for an hour, and logs that, as the handler would.
     async fn waits(
         operator: &Operator,
         aws: &crate::aws::simulated::SimulatedAws,

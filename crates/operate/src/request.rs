@@ -1,8 +1,9 @@
-//! Requests about waiting events: to retry them now, after a fix, or to cancel them.
+//! Requests of `comeback retry` and `comeback cancel`: retry waiting events now, for example after a fix, or cancel
+//! them.
 //!
-//! A request is an entry in the pauses' parameter. The handler reads it there, and obeys it whenever it checks a
-//! message. Messages that stay hidden for longer are recalled. A cancelled event is dead-lettered, so it can still be
-//! redriven.
+//! A request is an entry in the pauses' parameter. The handler reads it from there, and applies it to each message
+//! that it checks. Messages that would stay hidden for longer are recalled. A cancelled event is dead-lettered, so it
+//! can still be redriven.
 //!
 //! | file | holds |
 //! |---|---|
@@ -42,39 +43,40 @@ use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::wanted::Wanted;
 
-/// The longest hiding after an unanswered call, which is repeated after one to two hours.
+/// The longest that the handler hides a message after an invocation without a response. It repeats such a call after
+/// one to two hours.
 const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
-/// Asks that waiting events be retried now, or cancelled.
+/// A [`Change`] that requests that waiting events are retried now, or cancelled.
 #[derive(Clone, Debug)]
 pub struct RequestEvents {
-    /// The operator.
+    /// The operator who makes the request.
     pub operator: Operator,
-    /// The action.
+    /// The action that the request asks for.
     pub ask: Ask,
-    /// The events' function; `None` means every function.
+    /// The function whose events to retry or cancel. `None` means every function.
     pub function: Option<FunctionName>,
-    /// Only events whose error type, class name or simple name matches this glob.
+    /// Only events whose error matches this glob, by its type, class name or simple name.
     pub error: Option<String>,
-    /// Only the events with these keys, at most [`MOST_KEYS`]. A cancel by key also reaches later failures of these
+    /// Only events with these keys, at most [`MOST_KEYS`]. A cancel by key also applies to later failures of these
     /// events.
     pub keys: Vec<String>,
-    /// The reason.
+    /// The reason for the request, if any.
     pub why: Option<String>,
 }
 
-/// The plan of a request: the events that it reaches, and by when.
+/// The plan of a [`RequestEvents`]: the events that the request affects, and by when.
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestPlan {
-    /// The request; `None` in a plan.
+    /// The request as it was written. `None` in a plan.
     requested: Option<RequestInForce>,
     #[serde(flatten)]
     reach: Reach,
-    /// The time within which every message that the request can reach is checked.
+    /// Seconds within which the handler checks every message that the request can affect.
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: Vec<Text>,
-    /// The result of the recall; `None` in a plan, and if no message was to be recalled.
+    /// The outcome of the recall. `None` in a plan, or if there was no message to recall.
     result: Option<Recalled>,
     #[serde(skip)]
     name: String,
@@ -84,17 +86,17 @@ pub struct RequestPlan {
     wanted: Wanted,
     #[serde(skip)]
     ask: Ask,
-    /// The moment that the plan counts from.
+    /// The time at which the plan was made.
     #[serde(skip)]
     begin: Timestamp,
-    /// The log shows every waiting event, and none would be retried sooner.
+    /// True if the log shows every waiting event, and the request would retry none of them sooner.
     #[serde(skip)]
     is_useless: bool,
     #[serde(skip)]
     deployment: Deployment,
 }
 
-/// A request that was written, and the messages that were recalled for it.
+/// The result of a [`RequestEvents`]: the request that was written, and the messages that were recalled for it.
 #[derive(Debug, Serialize)]
 pub struct Requested {
     #[serde(flatten)]
@@ -112,8 +114,8 @@ impl Change for RequestEvents {
         self.operator.interrupt.or(self.plan_of(deployment)).await
     }
 
-    /// A request applies to all events that have failed by now, so no plan becomes outdated, and more messages may be
-    /// recalled than planned.
+    /// Writes the request for all events that have failed by now. So a plan never becomes outdated, and more messages
+    /// may be recalled than planned.
     async fn perform(&self, _: &RequestPlan) -> Performed<RequestPlan, Requested> {
         let plan = match self.plan().await {
             Ok(plan) => plan,
@@ -189,8 +191,8 @@ impl RequestEvents {
         })
     }
 
-    /// The request, made at this moment. It ends once every message that is hidden for this long has been checked. A
-    /// cancel by key stays for as long as any request may.
+    /// The request as it is written at this time. It ends once the handler has checked every message that is hidden
+    /// for up to `hidden`. A cancel by key lasts as long as any request may.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
         let request = Request {
             target,
@@ -216,7 +218,7 @@ impl RequestEvents {
         }
     }
 
-    /// Writes the request. Also returns the ended pauses that had to leave the parameter.
+    /// Writes the request. Also returns the ended pauses that were dropped because the parameter was full.
     async fn write(&self, plan: &RequestPlan) -> Result<(Written, Vec<Pause>), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
@@ -229,14 +231,14 @@ impl RequestEvents {
     }
 }
 
-/// The default time over which retries are spread.
+/// The default time over which a request spreads the retries.
 pub const DEFAULT_WITHIN: Duration = Duration::from_secs(600);
 
-/// Reads the time over which retries are spread.
+/// Parses the time over which a request spreads the retries.
 ///
 /// # Errors
 ///
-/// If it is longer than 11 hours.
+/// Fails if the text is not a duration, or is longer than 11 hours.
 pub fn read_within(text: &str) -> Result<Duration, String> {
     let within = durations::read(text)?;
     if within <= LONGEST_WITHIN {
@@ -245,11 +247,11 @@ pub fn read_within(text: &str) -> Result<Duration, String> {
     Err("must be at most 11h, so that the handler has checked every event before the request ends".into())
 }
 
-/// Reads a glob of error types.
+/// Validates a glob of error types.
 ///
 /// # Errors
 ///
-/// If it is empty, or SSM would not store it.
+/// Fails if the glob is empty or contains `{{`, which SSM refuses.
 pub fn read_error(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("must be an error type such as Timeout*; omit --error for every error".into());
@@ -257,11 +259,11 @@ pub fn read_error(text: &str) -> Result<String, String> {
     read_text(text)
 }
 
-/// Reads the key of an event.
+/// Validates the key of an event.
 ///
 /// # Errors
 ///
-/// If it is empty, or SSM would not store it.
+/// Fails if the key is empty or contains `{{`, which SSM refuses.
 pub fn read_key(text: &str) -> Result<String, String> {
     if text.is_empty() {
         Err("must be an event's key: comeback waiting --each lists them".into())
@@ -270,7 +272,7 @@ pub fn read_key(text: &str) -> Result<String, String> {
     }
 }
 
-/// The handler's policies.
+/// The handler's retry policies. Fails if the handler refuses its settings, or if the allow-list is empty.
 fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     let policies = deployment.policies().map_err(|refused| {
         let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -283,8 +285,8 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest time that a message of these functions may be hidden, where the log does not show it: the longest
-/// ceiling of any policy that may apply to them, or the two hours of an unanswered call.
+/// The longest time that a message of the target may be hidden, for messages that the log does not show: the longest
+/// backoff of any policy that may apply to them, or two hours after a call without a response.
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {
         PauseTarget::All => true,
@@ -300,7 +302,7 @@ fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     ceilings.fold(LONGEST_UNANSWERED, Duration::max)
 }
 
-/// The pause that holds the requested retries.
+/// The pause, if any, that holds the retries that a request asks for.
 fn holding<'p>(pauses: &'p Pauses, target: &PauseTarget, now: Timestamp) -> Option<&'p Pause> {
     let holds = |pause: &&Pause| match target {
         PauseTarget::All => pause.is_active(now),
@@ -326,7 +328,8 @@ fn paused_note(pause: &Pause, deployment: &Deployment) -> Text {
 }
 
 impl Plan for RequestPlan {
-    /// The request applies to all events that have failed so far, so their number does not change its identity.
+    /// The number of events is not part of the identity, because a request applies to all events that have failed so
+    /// far.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, &self.wanted.error, &self.wanted.keys))
     }
@@ -377,7 +380,7 @@ impl Answer for Requested {
 }
 
 impl Requested {
-    /// A watch on the retries that the request brings about; `None` if the log does not show which events wait.
+    /// Watches the retries that the request makes due. `None` if the log does not show which events wait.
     pub fn watch(&self) -> Option<Watch> {
         let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
         let end = requested.as_ref()?.until;
@@ -405,14 +408,14 @@ pub(crate) mod tests {
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
     const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-    /// An account where `orders` is attached, with an operator.
+    /// A simulated account where `orders` is attached, and its operator.
     pub(crate) fn sample() -> (SimulatedAws, Operator) {
         let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();
         let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
         (aws, operator)
     }
 
-    /// Writes a line into the handler's log about an event of `orders`.
+    /// Adds a line about an event of `orders` to the handler's log.
     pub(crate) fn writes(aws: &SimulatedAws, key: &str, fields: Value) {
         let now = aws.time();
         let mut line = json!({"timestamp": now, "key": key, "target": function_arn("orders")});
@@ -421,7 +424,7 @@ pub(crate) mod tests {
         aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(now, "s", line);
     }
 
-    /// Logs a copy that moves on, which the handler checks every 15 minutes.
+    /// Logs that a message was moved. The handler checks it every 15 minutes.
     pub(crate) fn moves(aws: &SimulatedAws, key: &str) {
         let due = aws.time().saturating_add(Duration::from_secs(30_000));
         writes(aws, key, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 900}));
@@ -506,7 +509,7 @@ pub(crate) mod tests {
         assert!(again.question().is_none() && again.end().is_err());
     }
 
-    /// Resuming would make the calls that nobody wants any more.
+    /// Resuming the function would only retry events that the operator cancels.
     #[tokio::test]
     async fn a_cancel_does_not_advise_to_resume() {
         let (aws, operator) = sample();

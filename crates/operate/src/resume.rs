@@ -1,4 +1,4 @@
-//! The end of a pause: held messages are recalled, and the function's retries resume, spread over time.
+//! Resumes retries: ends a pause, and recalls the messages that it held. Their retries are spread over time.
 
 use std::time::Duration;
 
@@ -24,30 +24,30 @@ use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::wanted::Wanted;
 
-/// Ends the pause of a function, or the one that covers every function.
+/// A [`Change`] that ends the pause of one function, or the pause of every function.
 #[derive(Clone, Debug)]
 pub struct ResumeRetries {
-    /// The operator.
+    /// The operator who resumes.
     pub operator: Operator,
-    /// The function, as its pause names it; `None` means the pause of every function.
+    /// The function that the pause names. `None` means the pause of every function.
     pub function: Option<FunctionName>,
-    /// The time over which held events return. `None` means the pause's own spread, by default its length, at most
-    /// [`DEFAULT_SPREAD`].
+    /// The time over which held events are retried. `None` means the pause's own spread: by default the length of the
+    /// pause, at most [`DEFAULT_SPREAD`].
     pub spread: Option<Duration>,
 }
 
-/// The plan to end a pause: the open pauses.
+/// The plan of a [`ResumeRetries`]: the open pauses that it ends, and the events that they hold.
 #[derive(Clone, Debug, Serialize)]
 pub struct ResumePlan {
     ended: Vec<OpenPause>,
     still_paused_by: Vec<OpenPause>,
-    /// Older pauses that had to leave the full parameter; empty in a plan.
+    /// Older pauses that were dropped because the parameter was full. Empty in a plan.
     forgotten: Vec<OpenPause>,
     spread_seconds: u64,
     noticed_within_seconds: Option<u64>,
-    /// The held events; `None` if the handler's log cannot be read.
+    /// The events that the pauses hold. `None` if the handler's log cannot be read.
     held: Option<Reach>,
-    /// The result of the recall; `None` in a plan, and if no message was to be recalled.
+    /// The outcome of the recall. `None` in a plan, or if there was no message to recall.
     result: Option<Recalled>,
     #[serde(skip)]
     unknown: Option<Text>,
@@ -63,7 +63,7 @@ pub struct ResumePlan {
     deployment: Deployment,
 }
 
-/// The pauses that were ended, and the messages that were recalled.
+/// The result of a [`ResumeRetries`]: the pauses that were ended, and the messages that were recalled.
 #[derive(Debug, Serialize)]
 pub struct Resumed {
     #[serde(flatten)]
@@ -136,7 +136,7 @@ impl Change for ResumeRetries {
 }
 
 impl ResumeRetries {
-    /// The events that the target's pauses hold, once they are closed as in this document.
+    /// The held events that the end of the pauses affects. `closed` is the parameter's content after that.
     async fn held(&self, deployment: &Deployment, closed: &Pauses, now: Timestamp) -> Result<Reach, Failure> {
         let end = now.rounded_up_to_secs();
         let target = pauses::target(deployment, self.function.as_ref())?;
@@ -153,7 +153,8 @@ impl ResumeRetries {
         Wanted { functions: self.function.iter().cloned().collect(), ..Wanted::default() }
     }
 
-    /// Closes the open pauses. Returns the moment of their end, and the ended pauses that had to leave the parameter.
+    /// Ends the open pauses. Returns the time of their end, and the ended pauses that were dropped because the
+    /// parameter was full.
     async fn close(&self, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
@@ -172,7 +173,7 @@ fn own_spread(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Duration
     open_of(pauses, target, now).map(spread).max().unwrap_or(DEFAULT_SPREAD)
 }
 
-/// Other pauses that hold the function.
+/// Other pauses, such as one of every function, that also hold the target.
 fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPause> {
     let holds = |pause: &&Pause| match target {
         PauseTarget::Functions(function) if pause.target != *target => {
@@ -184,7 +185,7 @@ fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPaus
 }
 
 impl ResumePlan {
-    /// Fails if another pause still covers the function.
+    /// Fails if another pause still holds the function.
     fn still_covered(&self) -> Result<(), Failure> {
         let Some(still) = self.still_paused_by.first() else { return Ok(()) };
         let by = still.by.as_deref().unwrap_or("somebody");
@@ -197,7 +198,7 @@ impl ResumePlan {
         ]))
     }
 
-    /// The time when held events return that were not recalled.
+    /// Says when the held events return whose messages are not recalled. `None` if all are.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);
@@ -208,7 +209,7 @@ impl ResumePlan {
         })
     }
 
-    /// An offer to retry: events that wait for their backoff do not return with the end of a pause.
+    /// Suggests `comeback retry` for events that wait for their backoff: the end of a pause does not affect these.
     fn offer_to_retry(&self) -> Option<Text> {
         let which = self.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
         let retry = self.deployment.command(CommandName::Retry, [&*which, "--dry-run"]);

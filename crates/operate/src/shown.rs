@@ -1,9 +1,9 @@
-//! Escaping foreign text, so that a terminal obeys none of it.
+//! Escapes control characters in text from elsewhere, so that it cannot control the operator's terminal.
 
 use std::borrow::Cow;
 
-/// Returns true for a character that a terminal obeys instead of showing it: control characters, and those that change
-/// the direction of the text around them. A tab is harmless.
+/// Returns true for control characters, except tab, and for characters that change the direction of text. A terminal
+/// obeys these instead of showing them.
 fn is_obeyed(character: char) -> bool {
     (character.is_control() && character != '\t')
         || matches!(
@@ -12,7 +12,7 @@ fn is_obeyed(character: char) -> bool {
         )
 }
 
-/// A text from anywhere, on one line, with everything escaped that a terminal would obey, as in `\u{1b}`.
+/// Puts a text on one line, with each character that a terminal would obey escaped, as in `\u{1b}`.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return text.into();
@@ -24,7 +24,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// [`shown_lines`] for a whole page, which is returned as it is if it contains nothing to escape.
+/// Escapes a long output with [`shown_lines`]. Text without anything to escape is returned without a copy.
 pub fn shown_page(page: String) -> String {
     if page.contains(|character| is_obeyed(character) && character != '\n') {
         shown_lines(&page)
@@ -33,13 +33,13 @@ pub fn shown_page(page: String) -> String {
     }
 }
 
-/// [`shown`] for each line of a text.
+/// Escapes each line of a text with [`shown`].
 pub fn shown_lines(text: &str) -> String {
     text.split('\n').map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// JSON with the same values, in which everything that a terminal would obey is escaped in JSON's way. serde_json
-/// leaves DEL, U+0080 to U+009F and bidirectional controls as they are.
+/// Escapes JSON without changing its values. serde_json leaves DEL, U+0080 to U+009F, and characters that change the
+/// direction of text as they are.
 pub fn shown_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
@@ -58,7 +58,7 @@ pub fn shown_json(json: &str) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// A text that sets the title, clears the screen, deletes, and turns the text around.
+    /// A text that would set the terminal's title, clear the screen, delete, and reverse the text's direction.
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 

@@ -1,4 +1,4 @@
-//! The state of a deployment, read from SQS, the pauses and CloudWatch.
+//! The output of `comeback status`: the state of a deployment, from SQS, the pauses and CloudWatch.
 
 mod facts;
 
@@ -28,13 +28,13 @@ use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::quoted;
 
-/// The least time between two reads of CloudWatch, which has a new point each minute and bills each read.
+/// The shortest time between two reads of CloudWatch. It has a new point each minute, and bills each read.
 const METRICS_AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// The title of the count of hidden and delayed messages.
+/// The title of the number of hidden and delayed messages.
 pub const WAITING: &str = "Waiting";
-/// The title of the count of visible messages.
+/// The title of the number of visible messages.
 pub const DUE: &str = "Due";
-/// The title of the count of dead-letters.
+/// The title of the number of dead-letters.
 pub const DEAD_LETTERS: &str = "Dead-letters";
 // Titles of the parts that a missing permission may hide alone.
 const OLDEST: &str = "Oldest";
@@ -42,53 +42,55 @@ const LAST_HOUR: &str = "Last hour";
 const ALARMS: &str = "Alarms";
 const HISTORY: &str = "History";
 
-/// The state of a deployment. All counts of SQS's are approximate, and right only a minute after the last change.
+/// The state of a deployment. SQS's message counts are approximate, and exact only a minute after the last change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
     handler: String,
     stack: Option<String>,
-    /// The version of Comeback, if the handler's tags have it and may be read.
+    /// The version of Comeback that the handler's tags name. `None` if they do not, or cannot be read.
     version: Option<String>,
-    /// The errors of settings that keep the handler from starting.
+    /// The errors of settings that the handler refuses. If there are any, it does not start.
     refused_settings: Vec<String>,
-    /// The messages of the retry queue.
+    /// The number of messages in the retry queue.
     pub retry_queue: Depth,
-    /// `HIDE_UP_TO`; `None` means no limit, or that the handler refuses its settings.
+    /// `HIDE_UP_TO`, the number of messages that the handler hides before it moves others. `None` if there is no
+    /// limit, or the handler refuses its settings.
     hide_up_to: Option<u64>,
-    /// The entries of `POLICIES`; empty if the handler refuses its settings.
+    /// The entries of `POLICIES`, the retry policies of individual functions. Empty if the handler refuses its
+    /// settings.
     policies: Vec<OwnPolicy>,
-    /// The messages of the dead-letter queue.
+    /// The number of messages in the dead-letter queue.
     pub dead_letters: Depth,
     oldest_dead_letter: Option<OldestDeadLetter>,
     mapping: Option<MappingState>,
-    /// The pauses that are not over; `None` if the handler reads none, or if they could not be read.
+    /// The open pauses. `None` if the handler reads no pauses, or if they could not be read.
     pub pauses: Option<Vec<OpenPause>>,
-    /// The retry requests in force; `None` as for the pauses.
+    /// The requests in force. `None` if the handler reads no pauses, or if they could not be read.
     requests: Option<Vec<RequestInForce>>,
-    /// The reason why the pauses could not be read.
+    /// The reason why the pauses could not be read. `None` if they could.
     pauses_problem: Option<String>,
-    /// A sentence about the pauses' parameter, if it is nearly full.
+    /// A warning that the pauses' parameter is nearly full. `None` if it is not.
     pauses_nearly_full: Option<String>,
     last_hour: LastHour,
-    /// The recent counts; `None` unless asked for.
+    /// The counts of the last 3 and 24 hours. `None` unless the caller asked for them.
     pub history: Option<History>,
     alarms: Vec<Alarm>,
-    /// The failures of parts that could not be read: during an incident, the rest still matters.
+    /// Parts that could not be read, by title. The rest is printed, because it matters during an incident.
     #[serde(skip)]
     unread: Unread,
     #[serde(skip)]
     deployment: Deployment,
-    /// The time when CloudWatch was read.
+    /// The time when CloudWatch was last read.
     #[serde(skip)]
     metrics_read: Timestamp,
 }
 
-/// A policy that functions have in place of the stack's.
+/// An entry of `POLICIES`: the retry policy of some functions, which replaces the stack's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
-    /// The functions as the entry names them.
+    /// The pattern of the functions, as the entry has it.
     functions: String,
-    /// Its values, by variable. All others are the stack's.
+    /// The values that the entry sets, by variable. The stack's values apply for the others.
     settings: BTreeMap<String, String>,
 }
 
@@ -101,17 +103,17 @@ impl OwnPolicy {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct MappingState {
-    /// `Enabled`, `Disabled`, or a state on the way to one of them.
+    /// Lambda's state of the mapping: `Enabled`, `Disabled`, or a transition such as `Enabling`.
     state: String,
     maximum_concurrency: Option<i32>,
 }
 
-/// Reads the state of a deployment. `before` is the last state that was read, if any: dead-letters are received again
-/// only if their number has changed since, and CloudWatch's metrics are read again only after a minute.
+/// Reads the state of a deployment. If `before` is the last state, dead-letters are received again only if their
+/// number has changed, and CloudWatch is read again only after a minute.
 ///
 /// # Errors
 ///
-/// If the deployment or its queues cannot be read.
+/// Fails if the deployment or its queues cannot be read.
 pub async fn status(
     operator: &Operator,
     with_history: bool,
@@ -199,7 +201,7 @@ impl Status {
         }
     }
 
-    /// The reason why nothing is retried, or why the pauses are unknown; `None` if retries run.
+    /// The reason why nothing is retried, or why this is unknown. `None` if retries run.
     fn why_stopped(&self) -> Option<String> {
         let stopped = self.deployment.stopped().map(|why| why.to_string());
         stopped.or_else(|| self.pauses_problem.as_ref().map(|_| "the pauses are unreadable".into()))
@@ -223,7 +225,7 @@ impl Answer for Status {
         layout
     }
 
-    /// A failure if something could not be read, or nothing is retried.
+    /// Fails if some part could not be read, or if nothing is retried.
     fn end(&self) -> Result<(), Failure> {
         if let Some(failure) = self.unread.values().next() {
             return Err(failure.clone());
@@ -234,7 +236,7 @@ impl Answer for Status {
     }
 }
 
-/// The limit of `HIDE_UP_TO`; `None` without a limit.
+/// The limit that `HIDE_UP_TO` sets. `None` means no limit.
 fn hide_up_to(policies: &Policies) -> Option<u64> {
     match policies.stack().settings().hide_up_to {
         HideUpTo::UpTo(limit) => Some(limit),
@@ -242,7 +244,7 @@ fn hide_up_to(policies: &Policies) -> Option<u64> {
     }
 }
 
-/// CloudWatch's answers. A refusal is kept for as long as an answer.
+/// The part of the state that comes from CloudWatch. A failure to read is reused for as long as a success.
 struct Metrics {
     at: Timestamp,
     last_hour: LastHour,
@@ -268,10 +270,10 @@ impl Metrics {
     }
 }
 
-/// The failures of parts that could not be read, by the titles of their lines.
+/// Parts that could not be read: the failures, by the titles of the facts.
 type Unread = BTreeMap<&'static str, Failure>;
 
-/// The value, or the default if it could not be read; then `unread` gets the failure.
+/// Returns the value. If it could not be read, returns the default, and adds the failure to `unread`.
 fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread: &mut Unread) -> T {
     value.unwrap_or_else(|failure| {
         unread.insert(title, failure);
@@ -279,22 +281,22 @@ fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread:
     })
 }
 
-/// The oldest dead-letter seen. CloudWatch's own age leaves out dead-letters that were received three times, so it is
-/// taken from the dead-letters.
+/// The oldest dead-letter that was received. CloudWatch's age metric is no substitute: it leaves out messages that
+/// were received three times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct OldestDeadLetter {
-    /// When it was sent to the queue. SQS deletes it 14 days later.
+    /// The time when the dead-letter was sent to the queue. SQS deletes it 14 days later.
     sent: Timestamp,
     age_seconds: u64,
-    /// Every dead-letter was seen; if not, there may be an older one.
+    /// True if every dead-letter was received. Otherwise, there may be an older one.
     is_exact: bool,
 }
 
-/// The number of receives, of up to ten dead-letters each.
+/// The number of receive calls, each for up to ten dead-letters.
 const RECEIVES: usize = 10;
 
-/// Receives up to a hundred dead-letters, and hides none of them. Returns the time when the oldest was sent, and true
-/// if all were seen.
+/// Receives up to a hundred dead-letters without hiding them. Returns the time when the oldest was sent, and true if
+/// all were received.
 async fn oldest_dead_letter(
     account: &Account,
     queue: &Queue,
@@ -318,7 +320,7 @@ async fn oldest_dead_letter(
 
 #[cfg(test)]
 impl Status {
-    /// A deployment without events, pauses and alarms.
+    /// The status of a deployment without events, pauses and alarms.
     fn quiet() -> Self {
         Self {
             handler: "retry".into(),

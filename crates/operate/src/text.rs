@@ -1,7 +1,7 @@
-//! Text for people, with functions, events, moments and suggested commands as values.
+//! Text for people, in which functions, events, moments and suggested commands are values.
 //!
-//! A terminal draws a text as [`Display`](fmt::Display) writes it, in colour; a page makes links and buttons of its
-//! spans. So neither has to find them in prose.
+//! A terminal draws a text with [`Display`](fmt::Display) and colours; the console turns the values into links and
+//! buttons. So neither has to find them in prose.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::command::Command;
 
-/// A text, made of spans.
+/// A text for people, made of spans.
 ///
 /// ```
 /// use comeback_operate::{Command, CommandName, text, text::quoted};
@@ -22,85 +22,85 @@ use crate::command::Command;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text(Vec<Span>);
 
-/// A part of a text.
+/// A part of a text, with its tone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its content.
+    /// The content of the span.
     pub piece: Piece,
-    /// Its tone.
+    /// The tone of the span.
     pub tone: Tone,
 }
 
-/// The content of a span.
+/// The content of a span: words, or a value that a surface may draw as a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Plain words.
     Words(String),
-    /// A function, as the text names it and as a command would.
+    /// A Lambda function.
     Function {
-        /// As the text names it.
+        /// The function's name in the text.
         shown: String,
-        /// As a command names it.
+        /// The function's name for a command: its ARN if it is in another account or region.
         name: String,
     },
     /// An event, by its key.
     Event(String),
-    /// A moment, with its wording in the text.
+    /// A point in time.
     Moment {
-        /// As the text writes it, such as `2m 5s ago`.
+        /// The wording in the text, such as `2m 5s ago`.
         shown: String,
-        /// The moment.
+        /// The point in time that the wording means.
         at: Timestamp,
     },
-    /// A command of ours.
+    /// A `comeback` command.
     Command(Command, Quotes),
-    /// A command for a shell, such as one of the AWS CLI.
+    /// A shell command, such as one of the AWS CLI.
     Shell(String, Quotes),
 }
 
-/// The quotes around a command: backquotes within a sentence, or none.
+/// The quotes around a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quotes {
-    /// Backquotes, as within a sentence.
+    /// Backquotes, for a command within a sentence.
     Backquotes,
-    /// None, as for a command on its own.
+    /// No quotes, for a command on its own.
     Bare,
 }
 
-/// The tone of a span.
+/// How good or bad a span's news is. A terminal draws it as a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
-    /// The tone of ordinary text.
+    /// Neither good nor bad.
     #[default]
     Plain,
     /// All is well.
     Good,
-    /// Something needs a look.
+    /// Something may be wrong.
     Warning,
     /// Something is wrong.
     Bad,
 }
 
 impl Text {
-    /// A text in one tone.
+    /// A text in which every span has at least this tone.
     pub fn toned(tone: Tone, text: impl Into<Self>) -> Self {
         let spans = text.into().0.into_iter();
         Self(spans.map(|span| Span { tone: span.tone.max(tone), ..span }).collect())
     }
 
-    /// This text, followed by another.
+    /// Appends a text, and returns the whole.
     #[must_use]
     pub fn and(mut self, more: impl Into<Self>) -> Self {
         self.push(more);
         self
     }
 
-    /// Adds a text at the end.
+    /// Appends a text.
     pub fn push(&mut self, more: impl Into<Self>) {
         self.0.extend(more.into().0);
     }
 
-    /// Joins texts with words between them.
+    /// Joins texts, with `between` between each two of them.
     pub fn joined(texts: impl IntoIterator<Item = Self>, between: &str) -> Self {
         let mut all = Self::default();
         for (number, text) in texts.into_iter().enumerate() {
@@ -112,12 +112,12 @@ impl Text {
         all
     }
 
-    /// Its spans, in order.
+    /// The spans of the text, in order.
     pub fn spans(&self) -> &[Span] {
         &self.0
     }
 
-    /// The strongest tone of its spans.
+    /// The most serious tone of any span.
     pub fn tone(&self) -> Tone {
         self.0.iter().map(|span| span.tone).max().unwrap_or_default()
     }
@@ -183,31 +183,31 @@ impl From<&Text> for Text {
     }
 }
 
-/// The command, without quotes.
+/// Converts a command, without quotes.
 impl From<Command> for Text {
     fn from(command: Command) -> Self {
         Piece::Command(command, Quotes::Bare).into()
     }
 }
 
-/// The moment, as RFC 3339.
+/// Converts a point in time, in RFC 3339 format.
 impl From<Timestamp> for Text {
     fn from(at: Timestamp) -> Self {
         Piece::Moment { shown: at.to_string(), at }.into()
     }
 }
 
-/// A command of ours in backquotes, as within a sentence.
+/// A `comeback` command in backquotes, for use within a sentence.
 pub fn quoted(command: Command) -> Text {
     Piece::Command(command, Quotes::Backquotes).into()
 }
 
-/// A command for a shell, without quotes.
+/// A shell command without quotes.
 pub fn shell(command: impl Into<String>) -> Text {
     Piece::Shell(command.into(), Quotes::Bare).into()
 }
 
-/// Makes a text of the given parts: words, commands, moments, texts.
+/// Joins words, commands, moments and texts into one [`Text`](crate::text::Text).
 #[macro_export]
 macro_rules! text {
     ($($part:expr),* $(,)?) => {{

@@ -70,7 +70,7 @@ pub struct TraceOptions {
 ///
 /// # Errors
 ///
-/// If no line names the id, or the handler's log cannot be read.
+/// Fails if no line names the id, or the handler's log cannot be read.
 pub async fn trace(operator: &Operator, options: &TraceOptions) -> Result<Trace, Failure> {
     let now = operator.now();
     let deployment = operator.deployment().await?;

@@ -55,7 +55,7 @@ pub struct Waiting {
 ///
 /// # Errors
 ///
-/// If the deployment, its queue or its log cannot be read.
+/// Fails if the deployment, its queue or its log cannot be read.
 pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Waiting, Failure> {
     let deployment = operator.deployment().await?;
     let now = operator.now();

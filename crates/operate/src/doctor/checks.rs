@@ -1,4 +1,4 @@
-//! All checks of the doctor, by number.
+//! The list of all checks of the doctor, with their numbers.
 
 use serde::Serialize;
 
@@ -10,36 +10,37 @@ use crate::doctor::{consumers, functions, handler, policies, queues, rights};
 
 type Text = &'static str;
 
-/// A check. Its number never changes and is never used again; docs/doctor.md has a row for each.
+/// A check that the doctor runs. The number of a check never changes and is never reused. `docs/doctor.md` has a row
+/// for each check.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// Its number, such as `CB012`.
+    /// The check's number, such as `CB012`.
     pub id: Text,
-    /// The area that it belongs to.
+    /// The key of the area that the check belongs to, such as `mapping` or `queues`.
     pub group: Text,
-    /// The state that it requires.
+    /// The required state, such as "the batch size is 10".
     pub title: Text,
     #[serde(skip)]
     pub(super) judge: Judge,
 }
 
-/// The subject of a check, with its judgement.
+/// The function that judges a check, by the kind of subject that it needs.
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
     Function(fn(&Facts, &Function) -> Judged),
-    /// Judges a function by each alias and version that sends failures to the retry queue.
+    /// Runs once for each alias and version that sends failures to the retry queue.
     Entrance(fn(&Facts, &Entrance) -> Judged),
     Consumer(fn(&Consumer) -> Judged),
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The check that the handler may invoke a function. It also re-invokes a function that is being detached, until the
-/// last events are gone. `attach` refers to this check before a function is attached.
+/// The number of the check that the handler may invoke a function. Unlike the others, this check also runs on a
+/// function that is not attached yet, or is being detached, as long as the allow-list has the function.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 
-/// Every check, by number.
+/// All checks, ordered by number.
 pub(super) const CHECKS: &[Check] = &[
     stack(
         "CB001",
@@ -142,11 +143,11 @@ const fn of_consumer(id: Text, title: Text, judge: fn(&Consumer) -> Judged) -> C
     Check { id, group: "consumers", title, judge: Judge::Consumer(judge) }
 }
 
-/// Reads the number of a check.
+/// Parses the number of a check.
 ///
 /// # Errors
 ///
-/// If no check has it.
+/// Fails if no check has this number.
 pub fn number(text: &str) -> Result<&'static str, String> {
     let check = CHECKS.iter().find(|check| check.id.eq_ignore_ascii_case(text.trim()));
     check
@@ -154,7 +155,7 @@ pub fn number(text: &str) -> Result<&'static str, String> {
         .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists all, from CB001 to CB306"))
 }
 
-/// The checks in `only`, or all if it is empty, without those in `skip`.
+/// The checks in `only` (all if it is empty), except those in `skip`.
 pub(super) fn selected(only: &[&str], skip: &[&str]) -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().filter(|check| (only.is_empty() || only.contains(&check.id)) && !skip.contains(&check.id))
 }
@@ -177,7 +178,7 @@ mod tests {
         assert!(CHECKS.iter().all(|check| check.id.starts_with("CB") && is_number(check.id)));
     }
 
-    /// The first two columns of the page's table.
+    /// Compares the first two columns of the table in `docs/doctor.md`.
     #[test]
     fn the_page_has_a_row_for_each_check() {
         let page = std::fs::read_to_string(PAGE).unwrap();

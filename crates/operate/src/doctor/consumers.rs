@@ -1,4 +1,5 @@
-//! Checks of a function that reads SQS directly: everything that the package `comeback-sqs` cannot see from inside.
+//! Checks of functions that read SQS directly with the package `comeback-sqs`. They cover settings that the package
+//! cannot see from inside the function.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -15,11 +16,11 @@ use crate::durations;
 use crate::text;
 use crate::text::{Text, shell};
 
-/// The factor between a queue's visibility timeout and its function's timeout that AWS advises.
+/// AWS advises a visibility timeout of at least this multiple of the function's timeout.
 const TIMEOUTS: u32 = 6;
-/// SQS's maximum.
+/// SQS's upper limit of `maxReceiveCount`.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
-/// The approximate time of a thousand receives at the default `max_backoff` of a FIFO queue.
+/// The approximate time in which a FIFO queue delivers a message a thousand times, with the default `max_backoff`.
 const FIFO_RECEIVES: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {
@@ -142,8 +143,8 @@ fn is_gone() -> Judgement {
     skipped("the queue does not exist (CB302)")
 }
 
-/// The name of a policy. It has the mapping's id: several functions may share a role, and their names with a queue's
-/// may be too long.
+/// The name of the policy that a suggested command adds to a role. It ends with the mapping's id, because several
+/// functions may share a role, and the function's and the queue's name together may be too long.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

@@ -1,4 +1,4 @@
-//! The diagnosis of a deployment: every finding, laid out by area.
+//! The diagnosis of a deployment: all findings of the doctor, printed by area.
 
 use serde::Serialize;
 
@@ -11,30 +11,30 @@ use crate::numbers::counted;
 use crate::text;
 use crate::text::{Piece, Text, Tone};
 
-/// The findings of the doctor.
+/// The result of [`doctor`](crate::doctor::doctor): all findings about a deployment.
 #[derive(Debug, Serialize)]
 pub struct Diagnosis {
-    /// No finding is broken and, if that was asked for, none is a warning either.
+    /// True if no finding is broken. In strict mode, warnings count as broken.
     pub healthy: bool,
-    /// The findings, in the order of their checks.
+    /// The findings, in the order of the checks' numbers.
     pub checks: Vec<Finding>,
-    /// The deployment, as the heading names it.
+    /// The first line of the printed diagnosis, which names the deployment.
     #[serde(skip)]
     pub(super) heading: String,
-    /// Warnings also count as failures.
+    /// True if warnings count as failures.
     #[serde(skip)]
     pub(super) is_strict: bool,
     #[serde(skip)]
     pub(super) shown: Shown,
 }
 
-/// The findings to lay out. Problems are always laid out.
+/// The findings to print. Warnings and broken findings are always printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Shown {
     /// All findings.
     #[default]
     All,
-    /// Findings about a function, and problems.
+    /// Findings about functions, and all problems.
     OfFunctions,
     /// Only problems.
     Problems,
@@ -54,7 +54,7 @@ impl Diagnosis {
             }
     }
 
-    /// The counts of the outcomes, and the names of the broken findings.
+    /// One line with the number of findings for each outcome, and the names of the broken ones.
     pub fn summary(&self) -> String {
         let count = |outcome| count(&self.checks, outcome);
         let warnings = counted(count(Outcome::Warning), "warning", "warnings");
@@ -66,7 +66,7 @@ impl Diagnosis {
     }
 }
 
-/// The name of a group of checks, for people.
+/// The heading for a group of checks: `retry handler` for the key `handler`.
 pub fn area(group: &str) -> &str {
     match group {
         "mapping" => "event source mapping",
@@ -79,8 +79,8 @@ pub fn area(group: &str) -> &str {
 }
 
 impl Answer for Diagnosis {
-    /// Lays out the findings by area, each with its meaning and its fix. The last line has the counts, and names the
-    /// broken ones.
+    /// Lists the findings by area, each with its consequence and its fix. The last line is the
+    /// [summary](Self::summary).
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         layout.line(&self.heading);
@@ -123,7 +123,7 @@ fn lay_out(finding: &Finding, layout: &mut Layout) {
     }
 }
 
-/// The lines of a text.
+/// Splits a text at its line breaks.
 fn lines(text: &Text) -> Vec<Text> {
     let mut lines = vec![Text::default()];
     for span in text.spans() {

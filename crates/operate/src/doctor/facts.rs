@@ -1,4 +1,4 @@
-//! The facts that the checks judge, read once and concurrently. Each is the fact itself, or the failure to read it.
+//! The facts about a deployment that the checks judge. They are read once, concurrently.
 
 pub(crate) mod consumers;
 pub(crate) mod functions;
@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{TARGET_FUNCTIONS, list_has};
 
-/// The facts that the checks judge. Each is the fact itself, or the failure to read it.
+/// The facts that the checks judge. Each `Result` is the fact or the failure to read it.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) deployment: Deployment,
@@ -36,33 +36,33 @@ pub(crate) struct Facts {
     pub(crate) retry_queue: Result<QueueSettings, Failure>,
     pub(crate) dead_letter_queue: Result<QueueSettings, Failure>,
     pub(crate) errors: Result<LoggedErrors, Failure>,
-    /// The handler's log group; `None` if it does not exist yet.
+    /// The handler's log group. `None` if it does not exist yet.
     pub(crate) log_group: Result<Option<LogGroup>, Failure>,
     pub(crate) executions: Result<Executions, Failure>,
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
     pub(crate) unreadable_pauses: Option<UnreadablePauses>,
     pub(crate) rights: HandlerRights,
-    /// The parameters of the deployment's stack with their values; empty without a stack.
+    /// The parameters of the deployment's CloudFormation stack. Empty if no stack owns the deployment.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<Function>,
-    /// The failure to find the functions that match the allow-list's patterns, if it failed.
+    /// An error if the functions that match the allow-list's patterns could not be listed.
     pub(crate) matched: Result<(), Failure>,
 }
 
-/// A pauses parameter that the handler cannot read.
+/// Describes a pauses parameter whose text the handler cannot read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnreadablePauses {
     pub(crate) parameter: String,
     pub(crate) problem: String,
-    /// A later version of Comeback wrote it.
+    /// True if a newer version of Comeback wrote the text.
     pub(crate) is_newer: bool,
-    /// The newest readable version; `None` if SSM keeps no readable one.
+    /// The number of the newest version that is readable. `None` if SSM keeps none.
     pub(crate) last_readable: Option<i64>,
 }
 
 impl UnreadablePauses {
-    /// Reads the parameter; `None` if its text is readable.
+    /// Reads the parameter's history. Returns `None` if its current text is readable.
     pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
         Ok(Self::of(parameter, &account.aws.parameter_history(parameter).await?))
     }
@@ -88,19 +88,20 @@ async fn parameters(account: &Account, deployment: &Deployment) -> Result<BTreeM
     Ok(account.aws.stack(stack).await?.map(|stack| stack.parameters).unwrap_or_default())
 }
 
-/// The allow-list in the stack's parameter; empty without one.
+/// The allow-list as the stack's parameter has it. Empty if the parameter cannot be read or does not exist.
 fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
     let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
     list.map(String::as_str).unwrap_or_default()
 }
 
 impl Facts {
-    /// Returns true if the stack's own allow-list names this function.
+    /// Returns true if the allow-list in the stack's parameter names this function.
     pub(crate) fn stack_names(&self, arn: &FunctionArn) -> bool {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
 
-    /// Leaves out functions that read SQS directly, unless they are also attached or listed.
+    /// Removes these consumers from the attached functions to check, unless they are attached or on the allow-list
+    /// too.
     pub(crate) fn leave_out(&mut self, consumers: &[Consumer]) {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {

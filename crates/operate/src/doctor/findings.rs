@@ -1,4 +1,4 @@
-//! Running checks, and their findings.
+//! Runs the checks, and collects a finding for each.
 
 use serde::Serialize;
 
@@ -12,26 +12,26 @@ use crate::function::FunctionName;
 use crate::text;
 use crate::text::Text;
 
-/// A check, and its judgement.
+/// The result of one check of one subject.
 #[derive(Debug, Serialize)]
 pub struct Finding {
-    /// The check.
+    /// The check that ran.
     #[serde(flatten)]
     pub check: &'static Check,
-    /// The function, or its alias or version; `None` for a check of the deployment.
+    /// The name of the checked function, alias or version. `None` for a check of the deployment.
     pub about: Option<String>,
-    /// The judgement.
+    /// The outcome of the check, with the facts behind it.
     #[serde(flatten)]
     pub judgement: Judgement,
 }
 
 impl Finding {
-    /// The finding's name: `CB102 orders`, or `CB012` for the deployment.
+    /// The finding's name: the check's number, followed by the function if there is one, as in `CB102 orders`.
     pub fn name(&self) -> String {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
     }
 
-    /// The facts, after the state that the check requires unless they contradict it.
+    /// The facts found. For an outcome that is not a problem, they follow the state that the check requires.
     pub fn found(&self) -> Text {
         let found = &self.judgement.found;
         match self.judgement.outcome > Outcome::Ok {
@@ -41,8 +41,8 @@ impl Finding {
     }
 }
 
-/// Runs these checks, those about functions only on the functions that are `named`, or on all if none is. A fact that
-/// could not be read is a warning of each check that needs it.
+/// Runs these checks on the deployment and on the functions that are `named` (all if none is). If a fact could not be
+/// read, each check that needs it returns a warning.
 pub(super) fn findings(
     facts: &Facts,
     named: &[FunctionName],
@@ -84,7 +84,7 @@ pub(super) fn findings(
     findings
 }
 
-/// Runs the checks of functions that read SQS directly.
+/// Runs those of the checks that apply to functions reading SQS directly.
 pub(super) fn of_consumers(
     consumers: &[Consumer],
     checks: impl IntoIterator<Item = &'static Check>,
@@ -103,12 +103,12 @@ pub(super) fn of_consumers(
     judges.flat_map(of).collect()
 }
 
-/// Counts the findings with an outcome.
+/// The number of findings with this outcome.
 pub(super) fn count(findings: &[Finding], outcome: Outcome) -> u64 {
     findings.iter().filter(|finding| finding.judgement.outcome == outcome).count() as u64
 }
 
-/// Returns true if no finding is broken and, if `strict`, none is a warning either.
+/// Returns true if no finding is broken. If `strict`, warnings count too.
 pub(super) fn is_healthy(findings: &[Finding], strict: bool) -> bool {
     let worst = findings.iter().map(|finding| finding.judgement.outcome).max();
     worst <= Some(if strict { Outcome::Ok } else { Outcome::Warning })

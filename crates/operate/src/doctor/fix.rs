@@ -1,4 +1,5 @@
-//! The commands that fix problems: one of ours, or one line of the AWS CLI. The operator replaces words in capitals.
+//! The commands that the doctor suggests: commands of `comeback`, or one line for the AWS CLI. The operator replaces
+//! the words in capitals.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -19,19 +20,19 @@ use crate::pauses::parameter::{NEWER_COMMAND, put_back};
 use crate::text;
 use crate::text::{Text, shell};
 
-/// A command of the AWS CLI.
+/// An AWS CLI command, with the flags that select the deployment's account and region.
 pub(crate) fn aws(deployment: &Deployment, command: impl Display) -> Text {
     shell(deployment.aws(command))
 }
 
-/// Updates a mapping.
+/// The command that updates an event source mapping with these flags.
 pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> Text {
     let command = format!("lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid);
     aws(&facts.deployment, command)
 }
 
-/// Makes the handler assume the concurrency of provisioned pollers. If there are too many for its setting, lowers their
-/// number first.
+/// The command for a mapping with provisioned pollers: sets `MAXIMUM_CONCURRENCY` to their concurrency. If that
+/// exceeds the setting's range, lowers the number of pollers instead.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     if invocations <= most {
@@ -41,12 +42,13 @@ pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) ->
     self::mapping(facts, mapping, format!("--provisioned-poller-config MaximumPollers={pollers}"))
 }
 
-/// Sets attributes of a queue.
+/// The command that sets attributes of a queue.
 pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display) -> Text {
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// Restores a queue's key if that is possible. After its deletion is cancelled, a key still has to be enabled.
+/// The command that makes a queue's key usable again, or else replaces it. A key whose deletion was cancelled still
+/// has to be enabled, which the next run of the doctor suggests.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -57,22 +59,22 @@ pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> 
     }
 }
 
-/// Has SQS redrive to the dead-letter queue after 1,000 receives.
+/// The command that sets the retry queue's redrive policy: to the dead-letter queue after 1,000 receives.
 pub(crate) fn redrive(deployment: &Deployment) -> Text {
     let dead = &deployment.dead_letter_queue.arn;
     let policy = json!({"deadLetterTargetArn": dead, "maxReceiveCount": "1000"}).to_string();
     queue(deployment, &deployment.retry_queue.url, format!("'{}'", json!({"RedrivePolicy": policy})))
 }
 
-/// Updates the handler's configuration.
+/// The command that updates the handler's configuration with these flags.
 pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
     let handler = &deployment.handler;
     aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
 }
 
-/// Sets the handler's settings. Values that came from the stack's parameters are changed there, because the next
-/// deployment would undo a change by hand. Values that were changed by hand come in a later run: AWS refuses an update
-/// during another.
+/// The command that changes settings of the handler. A value that came from a stack parameter is changed in the
+/// stack, because the next deployment would undo a change by hand. The remaining values come in the doctor's next
+/// run, because AWS refuses an update during another.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };
@@ -101,12 +103,13 @@ fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     stack_parameters(deployment, stack, parameters, &of_stack)
 }
 
-/// Sets one of the handler's settings, in the same way.
+/// The command that changes one setting of the handler, in the stack if its value came from there.
 pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> Text {
     settings(facts, &[(name, value)])
 }
 
-/// Replaces settings that the handler refuses: with the stack's values, if somebody changed the handler by hand.
+/// The command that replaces settings that the handler refuses. If somebody changed the handler by hand, it restores
+/// the stack's values.
 pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     let Facts { deployment, parameters, .. } = facts;
     let values = names.iter().map(|&name| {
@@ -126,7 +129,7 @@ pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     text![correct, settings(facts, &values)]
 }
 
-/// Sets parameters of a stack and keeps the others.
+/// The command that changes parameters of a stack and keeps the others.
 pub(crate) fn stack_parameters(
     deployment: &Deployment,
     stack: &str,
@@ -151,8 +154,9 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// Sets variables of the handler and keeps the others. If any of those is not a setting, they are not written out: its value
-/// may be a secret, and without it the command would remove the variable.
+/// The command that changes environment variables of the handler and keeps the others. If the handler has a variable
+/// that is not a setting, this is an instruction in words: a command would print that variable's value, perhaps a
+/// secret, or else remove the variable.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {
@@ -170,12 +174,13 @@ pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Te
     handler(deployment, format!("--environment {}", command_line([&*environment])))
 }
 
-/// Removes the reserved concurrency of a function.
+/// The command that removes a function's reserved concurrency.
 pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
     aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
-/// Writes the last readable pauses again, or an empty document.
+/// The command that writes the last readable version of the pauses again, or an empty document if no version is
+/// readable.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
     if unreadable.is_newer {
         return NEWER_COMMAND.into();
@@ -183,12 +188,12 @@ pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePau
     shell(put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags))
 }
 
-/// Sets everything that is wrong with an attachment. `arn` may have a qualifier.
+/// The command that repairs the attachment of a function. `arn` may have a qualifier.
 pub(crate) fn attach(facts: &Facts, arn: &str) -> Text {
     attach_with(facts, arn, None)
 }
 
-/// Attaches a function that another deployment retries.
+/// The command that moves a function here from another deployment.
 pub(crate) fn take_over(facts: &Facts, arn: &str) -> Text {
     attach_with(facts, arn, Some("--move"))
 }
@@ -202,18 +207,18 @@ fn attach_with(facts: &Facts, arn: &str, flag: Option<&str>) -> Text {
     facts.deployment.command(CommandName::Attach, words).into()
 }
 
-/// A function's name as the AWS CLI takes it.
+/// The function as the AWS CLI takes it: its name, or its ARN if it is in another account or region.
 pub(crate) fn name(facts: &Facts, target: &Target) -> String {
     command_name(&target.arn, &facts.deployment.handler_arn)
 }
 
-/// Detaches a function. `arn` may have a qualifier.
+/// The command that detaches a function. `arn` may have a qualifier.
 pub(crate) fn detach(facts: &Facts, arn: &str) -> Text {
     let name = command_name(arn, &facts.deployment.handler_arn);
     facts.deployment.command(CommandName::Detach, [name]).into()
 }
 
-/// The lines of the handler's log with level ERROR, from the last 24 hours.
+/// The command that prints the handler's ERROR lines of the last 24 hours.
 pub(crate) fn read_errors(facts: &Facts) -> Text {
     aws(
         &facts.deployment,
@@ -225,7 +230,7 @@ pub(crate) fn read_errors(facts: &Facts) -> Text {
     )
 }
 
-/// Deletes a log group and creates it again, with the same retention.
+/// The commands that delete the handler's log group and create it again, with the same retention.
 pub(crate) fn log_group(deployment: &Deployment, group: &LogGroup) -> Text {
     let days = group.retention.map(|retention| retention.as_secs() / 86_400);
     let retention = days.map(|days| ("put-retention-policy", format!(" --retention-in-days {days}")));

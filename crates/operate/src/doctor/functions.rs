@@ -1,4 +1,4 @@
-//! Checks of the attached functions: their settings and destinations.
+//! Checks of the attached functions: their settings and failure destinations.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,8 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
     })
 }
 
-/// Warns only if every function was read, and none of their runtimes can write an error that matches an entry.
+/// Judges whether an error of some function can match each entry of `NON_RETRYABLE_ERRORS`. Fails if a function could
+/// not be read, because its runtime might match.
 pub(crate) fn error_types(facts: &Facts) -> Judged {
     facts.matched.clone()?;
     let targets = facts.functions.iter().map(|function| seen(&function.target));
@@ -84,7 +85,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// The judgement of an alias or version that is attached or was named, but does not exist.
+/// The judgement of an alias or version that does not exist, although it is attached or was named.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
@@ -96,8 +97,8 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     broken(format!("alias or version {name} does not exist"), NOT_FOUND, fix)
 }
 
-/// Returns true if the handler's allow-list has the function, so that its events are retried, or if the stack's list
-/// has it, which `attach` leaves as it is.
+/// Returns true if the allow-list of the handler or of the stack's parameter has the function. `attach` does not edit
+/// the list if the stack's parameter already has the function.
 pub(crate) fn is_allowed(facts: &Facts, function: &Function, entrance: &Entrance) -> bool {
     is_of_stack(facts, function) || facts.deployment.allows(&entrance.invoked_arn)
 }
@@ -106,7 +107,8 @@ fn is_of_stack(facts: &Facts, function: &Function) -> bool {
     function.arn.parse().is_ok_and(|arn| facts.stack_names(&arn))
 }
 
-/// The judgement of a function that `detach`, or a move to another deployment, has begun to take away from this one.
+/// The judgement of a function that is being detached, or moved to another deployment. `None` if it is not, or if it
+/// still sends failures to this deployment's retry queue.
 pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
@@ -162,7 +164,7 @@ pub(crate) fn is_not_attached() -> Judgement {
 }
 
 impl Entrance {
-    /// Returns true if its failures go to the retry queue.
+    /// Returns true if the failure destination is the deployment's retry queue.
     pub(crate) fn is_attached(&self, facts: &Facts) -> bool {
         self.settings.on_failure.as_ref() == Some(&facts.deployment.retry_queue.arn)
     }
@@ -222,7 +224,7 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
     })
 }
 
-/// The reason why Lambda cannot send failures of a function now.
+/// The problem that makes Lambda drop the function's failure records now. `None` if the checks find none.
 fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Judgement> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
     let ours = function.entrances.iter().filter(|entrance| entrance.elsewhere.is_none());
@@ -262,7 +264,7 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(broken(found, "none of its failures is retried", fix::attach(facts, &entrance.invoked_arn)))
 }
 
-/// Judges a setting by the change that `attach` plans for it; `None` if it plans none.
+/// Warns about a setting that `attach` would change. `None` if it would not.
 fn planned(facts: &Facts, entrance: &Entrance, setting: &str, means: &str) -> Option<Judgement> {
     let Entrance { name, settings, invoked_arn, .. } = entrance;
     let differences = between(name, settings, &goal(&facts.deployment, settings));
@@ -275,8 +277,8 @@ pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(planned(facts, entrance, "retries", means).unwrap_or_else(|| ok("none")))
 }
 
-/// Ten minutes: longer than a throttle usually lasts, and short compared with the waits that follow. A template may set
-/// it.
+/// Ten minutes, in seconds: an event age that a template may set. It is longer than most throttles last, and short
+/// compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
 pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -290,12 +292,12 @@ pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(planned(facts, entrance, "event age", &means).unwrap_or_else(|| ok("short")))
 }
 
-/// The prefixes of errors that Lambda itself writes, whatever the runtime, such as `Sandbox.Timedout` or
+/// The prefixes of error types that Lambda itself reports for any runtime, such as `Sandbox.Timedout` or
 /// `Runtime.ExitError`.
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
-/// Returns true if some error's type in a runtime, or its simple name, can match an entry of `NON_RETRYABLE_ERRORS`;
-/// also for an unknown runtime.
+/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match an error type of this runtime, or the type's simple
+/// name. Always true for an unknown runtime.
 pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     let is_written: fn(char) -> bool =
         match runtime.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
@@ -315,7 +317,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
-/// A character of a name, in any script.
+/// Returns true for a character that a class name may have, in any script.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

@@ -82,7 +82,8 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
-/// CloudWatch searches only log groups of class STANDARD. A group without a class is also of that class.
+/// Warns if the handler's log group is not of class STANDARD, because CloudWatch searches no others. A missing class
+/// means STANDARD.
 pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     let name = &facts.deployment.log_group;
     let Some(group) = seen(&facts.log_group)? else {
@@ -99,10 +100,11 @@ pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     })
 }
 
-/// Lambda's lower limit of a mapping's `MaximumPollers`.
+/// The smallest `MaximumPollers` that Lambda accepts.
 const FEWEST_POLLERS: u64 = 2;
 
-/// The functions should be able to use at least as many of the unreserved executions as the handler.
+/// Warns if the handler at its highest concurrency would leave the functions fewer unreserved executions than it
+/// takes.
 pub(crate) fn executions(facts: &Facts) -> Judged {
     let Executions { all, unreserved } = *seen(&facts.executions)?;
     let mapping = facts.deployment.mapping.as_ref();
@@ -192,7 +194,7 @@ fn lines(texts: impl IntoIterator<Item = Text>) -> Text {
     Text::joined(texts, "\n")
 }
 
-/// The command that shows the cause of an alarm.
+/// The command that shows the cause of an alarm of this kind.
 fn find_cause(facts: &Facts, watched: &Watched) -> Text {
     let command = |name, words: &[&str]| facts.deployment.command(name, words.iter().copied()).into();
     let doctor = |checks| command(CommandName::Doctor, &["--only", checks]);
@@ -238,8 +240,9 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     })
 }
 
-/// Enables the actions of the alarms that have any. The others get a topic: the stack's alarms by its parameter, and
-/// those that `attach` made by attaching again.
+/// The commands that make silent alarms notify somebody. An alarm with disabled actions gets them enabled. One
+/// without actions gets an SNS topic: from a stack parameter, or from attaching its function again if `attach` made
+/// the alarm.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let deployment = &facts.deployment;
     let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =
@@ -316,7 +319,7 @@ pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
     ))
 }
 
-/// A pause with its target, beginning, author and reason.
+/// Describes a pause: `orders since 2026-11-28T10:00:00Z by alice: deploy 4711`.
 fn in_words(pause: &Pause) -> String {
     let target = match &pause.target {
         PauseTarget::All => "every function".to_owned(),
@@ -327,7 +330,7 @@ fn in_words(pause: &Pause) -> String {
     format!("{target} since {}{by}{why}", pause.from)
 }
 
-/// The argument of `resume` that ends the pause of a target.
+/// The argument of `comeback resume` that ends the pause of this target.
 fn resumed(target: &PauseTarget) -> String {
     match target {
         PauseTarget::All => "--all".to_owned(),

@@ -1,4 +1,4 @@
-//! The judgement of a check.
+//! The judgement that a check makes from the facts.
 
 use serde::Serialize;
 
@@ -9,60 +9,60 @@ use crate::text::Text;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The check had nothing to judge.
+    /// The check did not apply, for example because the function is not attached.
     Skipped,
-    /// Nothing is wrong.
+    /// No problem was found.
     Ok,
-    /// It works, but not as it should, or it could not be read.
+    /// The deployment works, but not as it should, or the facts could not be read.
     Warning,
     /// Events are lost, dead-lettered too early, or not retried.
     Broken,
 }
 
-/// The judgement of a check.
+/// The result of a check: its outcome, with the facts and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
-    /// The outcome.
+    /// How serious the result is.
     pub outcome: Outcome,
-    /// The facts.
+    /// The facts found, in words.
     pub found: Text,
-    /// The consequence, perhaps of several lines; `None` if nothing is wrong.
+    /// The consequence of the problem, on one or more lines. `None` if nothing is wrong.
     pub means: Option<Text>,
-    /// The command that fixes it, or one for each line; `None` if nothing is wrong. The operator replaces words in
-    /// capitals.
+    /// The commands that fix the problem, one on each line. The operator replaces the words in capitals. `None` if
+    /// nothing is wrong.
     pub fix: Option<Text>,
 }
 
-/// A judgement, or the failure to read its facts.
+/// A judgement, or the failure to read the facts that it needs.
 pub(crate) type Judged = Result<Judgement, Failure>;
 
-/// A judgement that nothing is wrong.
+/// A judgement with outcome [`Outcome::Ok`].
 pub(crate) fn ok(found: impl Into<Text>) -> Judgement {
     Judgement { outcome: Outcome::Ok, found: found.into(), means: None, fix: None }
 }
 
-/// A judgement of a check without a subject.
+/// A judgement with outcome [`Outcome::Skipped`], and the reason why the check did not apply.
 pub(crate) fn skipped(why: impl Into<Text>) -> Judgement {
     Judgement { outcome: Outcome::Skipped, ..ok(why) }
 }
 
-/// A judgement that something works, but not as it should.
+/// A judgement with outcome [`Outcome::Warning`].
 pub(crate) fn warning(found: impl Into<Text>, means: impl Into<Text>, fix: impl Into<Text>) -> Judgement {
     Judgement { outcome: Outcome::Warning, ..broken(found, means, fix) }
 }
 
-/// A judgement that events are lost, dead-lettered too early, or not retried.
+/// A judgement with outcome [`Outcome::Broken`].
 pub(crate) fn broken(found: impl Into<Text>, means: impl Into<Text>, fix: impl Into<Text>) -> Judgement {
     let (means, fix) = (Some(means.into()), Some(fix.into()));
     Judgement { outcome: Outcome::Broken, means, fix, ..ok(found) }
 }
 
-/// A fact, if it could be read.
+/// Borrows a fact, or clones the failure to read it.
 pub(crate) fn seen<T>(fact: &Result<T, Failure>) -> Result<&T, Failure> {
     fact.as_ref().map_err(Clone::clone)
 }
 
-/// A judgement, or a warning if its facts could not be read. Never `ok` in that case.
+/// Turns a failure to read the facts into a warning, so that an unread fact never counts as `ok`.
 pub(crate) fn or_unseen(judged: Judged) -> Judgement {
     judged.unwrap_or_else(|unseen| {
         let fix = "if that was denied, grant the permissions that docs/operate.md lists for doctor";

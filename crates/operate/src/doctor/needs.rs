@@ -1,41 +1,41 @@
-//! The permissions that roles need, as a table.
+//! A table of the permissions that roles need.
 
 use crate::doctor::judgement::Outcome;
 
-/// A permission that a role needs.
+/// A permission that a role needs, and what breaks without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
-    /// The check that judges it.
+    /// The number of the check that judges the permission.
     pub(crate) check: &'static str,
-    /// The actions.
+    /// The IAM actions.
     pub(crate) actions: &'static [&'static str],
-    /// The resource that they apply to.
+    /// The resource of these actions.
     pub(crate) on: Resource,
-    /// The outcome without it.
+    /// The outcome of the check if the permission is missing.
     pub(crate) without: Outcome,
-    /// The consequence for events without it.
+    /// The consequence for events if the permission is missing.
     pub(crate) means: &'static str,
 }
 
 /// A resource that a role needs permission for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
-    /// The retry queue, or the queue that a consumer reads.
+    /// The retry queue. For a consumer, the queue that it reads.
     Queue,
     /// The dead-letter queue.
     DeadLetterQueue,
     /// The streams of the handler's log group.
     LogStreams,
-    /// The parameter that holds the pauses.
+    /// The SSM parameter that holds the pauses.
     Pauses,
-    /// The customer's own keys that encrypt the queues.
+    /// The customer-managed keys that encrypt the queues.
     Keys,
-    /// The function that is retried.
+    /// The target function.
     Function,
 }
 
 const SEND: &[&str] = &["sqs:SendMessage"];
-/// The actions to receive from an encrypted queue, and to send to one.
+/// The KMS actions for receiving from an encrypted queue and sending to one.
 const USE_KEY: &[&str] = &["kms:Decrypt", "kms:GenerateDataKey"];
 const TAKE: &[&str] =
     &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"];
@@ -51,7 +51,7 @@ const fn need(
     Need { check, actions, on, without, means }
 }
 
-/// The needs of the handler's role, whatever functions are attached.
+/// The permissions that the handler's role needs, whichever functions are attached.
 #[rustfmt::skip]
 pub(crate) const OF_HANDLER: [Need; 6] = [
     need("CB030", TAKE, Resource::Queue, Outcome::Broken,
@@ -68,11 +68,11 @@ pub(crate) const OF_HANDLER: [Need; 6] = [
         "the handler can neither receive nor send messages that the key encrypts"),
 ];
 
-/// A function's role must be allowed to send its failures to the retry queue.
+/// The permission to send to the retry queue, for a target's role.
 pub(crate) const SEND_FAILURES: Need = need("CB105", SEND, Resource::Queue, Outcome::Broken, DROPPED);
-/// A function's role must be allowed to use the retry queue's key.
+/// The permission to use the retry queue's key, for a target's role.
 pub(crate) const USE_QUEUES_KEY: Need = need("CB106", USE_KEY, Resource::Keys, Outcome::Broken, DROPPED);
-/// The handler's role must be allowed to invoke a function.
+/// The permission to invoke a target, for the handler's role.
 pub(crate) const INVOKE: Need = need(
     "CB109",
     &["lambda:InvokeFunction"],
@@ -80,7 +80,7 @@ pub(crate) const INVOKE: Need = need(
     Outcome::Broken,
     "its events wait until the handler may invoke it",
 );
-/// A consumer's role must be allowed to hide messages.
+/// The permission to hide messages, for a consumer's role.
 pub(crate) const HIDE: Need = need(
     "CB305",
     &["sqs:ChangeMessageVisibility"],
@@ -88,7 +88,7 @@ pub(crate) const HIDE: Need = need(
     Outcome::Broken,
     "failed messages have no backoff: each returns after the queue's own visibility timeout",
 );
-/// A consumer's role must be allowed to send dead-letters.
+/// The permission to send to the dead-letter queue, for a consumer's role.
 pub(crate) const SEND_DEAD_LETTERS: Need = need(
     "CB306",
     SEND,

@@ -1,4 +1,4 @@
-//! The check of the functions' own policies.
+//! The check of `POLICIES`, the retry policies of individual functions.
 
 use comeback_engine::PolicyEntry;
 
@@ -30,8 +30,8 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     Ok(warning(found, means, FIX))
 }
 
-/// Returns true if an entry is for a single function on the handler's or the stack's allow-list: the function may be
-/// attached later.
+/// Returns true if an entry of `POLICIES` names a single function that the allow-list of the handler or of the stack
+/// has. Such a function may be attached later.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);

@@ -1,4 +1,4 @@
-//! An event that fails once, sent and followed until it is retried.
+//! The doctor's probe: sends an event that fails once, and follows it until it is retried.
 
 use std::time::Duration;
 
@@ -17,19 +17,20 @@ use crate::deployment::find::resources;
 use crate::doctor::judgement::{Judged, Judgement, broken, ok, skipped};
 use crate::failure::Failure;
 
-/// The example function's name in the template.
+/// The logical id of the example function in `template.yaml`.
 const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
-/// The time for cold starts, pollers, and logs that arrive late.
+/// Time added for cold starts, pollers, and log lines that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// The longest time to follow an event: nobody watches a terminal for longer.
+/// The probe is skipped if the event may take longer than this, because nobody would watch the terminal.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// The search begins this much earlier, because clocks differ.
+/// The log is searched from this long before the event was sent, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and follows it in the logs until it has succeeded, was
-/// dead-lettered, or is overdue. Remarks on each step once. Nothing is cleaned up: the event ends like any other.
+/// dead-lettered, or is overdue. Each step is reported to the operator once. Nothing needs to be cleaned up, because
+/// the event ends like any other.
 pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judged {
     let account = &operator.account;
     let function = example(account, deployment).await?;
@@ -59,7 +60,7 @@ pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judge
     Ok(sent.not_ended(deployment, last.as_ref()))
 }
 
-/// The time that the event may take, or the reason why it is not sent.
+/// The longest time that the event should take, or the reason why it is not sent.
 fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String> {
     let policies = deployment.policies().map_err(|_| "the handler's settings are refused (CB020)")?;
     let arn = deployment.arn_of(&function.parse()?);
@@ -73,7 +74,7 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     Ok(longest)
 }
 
-/// The judgement of an event, once it has ended.
+/// The judgement of the probe. `None` while the event has not ended.
 async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Failure> {
     match &story.end {
         End::Invoked { request_id: Some(retry), .. } => {
@@ -95,7 +96,7 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Fail
     }
 }
 
-/// The event that the probe sent.
+/// The event that the probe sent, and how long it was followed.
 struct Sent<'a> {
     function: &'a str,
     key: &'a str,
@@ -121,7 +122,7 @@ impl Sent<'_> {
     }
 }
 
-/// The name of the stack's example function.
+/// The physical name of the example function in the deployment's stack.
 async fn example(account: &Account, deployment: &Deployment) -> Result<String, Failure> {
     let none = || {
         let what = "has no example function (ExampleTarget of template.yaml)";

@@ -1,4 +1,4 @@
-//! Checks of the event source mapping and the queues.
+//! Checks of the event source mapping and of the two queues.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::doctor::fix;
 use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, seen, skipped, warning};
 use crate::durations;
 
-/// The batch size that the engine's limits are made for.
+/// The batch size that the engine's limits are calculated for.
 const BATCH_SIZE: i32 = 10;
 
 pub(crate) fn enabled(facts: &Facts) -> Judged {
@@ -130,16 +130,17 @@ fn of_mapping(facts: &Facts, judge: impl Fn(&Mapping) -> Judgement) -> Judged {
     Ok(mapping.map_or_else(|| skipped("there is no mapping (CB001)"), judge))
 }
 
-/// The handler's `MAXIMUM_CONCURRENCY`. If it is refused, CB020 reports that, and the default is used here.
+/// The handler's `MAXIMUM_CONCURRENCY`. If the handler refuses its settings, this is the default, and CB020 reports
+/// the problem.
 fn concurrency_of_handler(facts: &Facts) -> u64 {
     facts.deployment.policies().map_or(Settings::default().maximum_concurrency, |policies| {
         policies.stack().settings().maximum_concurrency
     })
 }
 
-/// The most receives before SQS itself redrives a message.
+/// The `maxReceiveCount` of the retry queue: SQS redrives a message that was received more often.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
-/// The factor between the visibility timeout and the handler's timeout that Lambda advises for a queue.
+/// Lambda advises a visibility timeout of at least this multiple of the function's timeout.
 const TIMEOUTS: u32 = 6;
 
 pub(crate) fn two_standard_queues(facts: &Facts) -> Judged {
@@ -256,7 +257,8 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
     Ok(ok("14 days in both"))
 }
 
-/// A queue from before SQS's limit of 1 MiB may still refuse more than 256 KiB.
+/// Warns if a queue accepts less than 1 MiB. A queue that is older than this limit of SQS may still refuse messages
+/// over 256 KiB.
 pub(crate) fn largest_message(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, name, means) in [

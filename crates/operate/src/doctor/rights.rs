@@ -1,4 +1,4 @@
-//! Checks of the rights of the handler's role and of the functions' roles.
+//! Checks of the permissions of the handler's role and of the targets' roles.
 
 use comeback_engine::Policy;
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Text, shell};
 
-/// Judges a need of the handler's role, given the number of its check.
+/// Judges one of the permissions that the handler's role needs. `check` is the number of its check.
 pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
     let mut rights = facts.rights[need.check].clone();
@@ -49,7 +49,7 @@ pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     judged(flags, need, &rights, or_else, |refused| allow(flags, need.check, refused))
 }
 
-/// The judgement of a queue's key that nobody can use, if such a key exists.
+/// The judgement of a queue whose key is disabled, deleted or otherwise unusable. `None` if both keys work.
 fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, means) in [
@@ -85,7 +85,7 @@ pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
     attachable(facts, entrance, &USE_QUEUES_KEY, &entrance.use_key, Some(KEY_POLICY))
 }
 
-/// Judges a right that `attach` gives.
+/// Judges a permission that `attach` grants.
 fn attachable(
     facts: &Facts,
     entrance: &Entrance,
@@ -116,7 +116,7 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(broken(found, means, fix::attach(facts, &entrance.invoked_arn)))
 }
 
-/// The finding that the allow-list lacks a function, and the consequence.
+/// The facts and the consequence for a function that the allow-list lacks.
 pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) {
     if policy.keeps_everything() {
         return ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried");
@@ -127,13 +127,15 @@ pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) 
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// The policy of a queue, which may allow an action that the role's policies do not.
+/// Names the queue's own policy if it has an Allow statement. It may then allow an action that the role's policies do
+/// not.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// Judges the rights that a need requires. `or_else` names a policy that was not read, but may allow the action too:
-/// then a missing right is only a warning. `fix` returns the command that allows the missing rights.
+/// Judges the permissions that a need requires. `or_else` names a policy that the simulator does not read, but that
+/// may allow the action: then a missing permission is only a warning. `fix` returns the command that grants the
+/// missing permissions.
 pub(crate) fn judged(
     place_flags: &str,
     need: &Need,
@@ -161,7 +163,7 @@ pub(crate) fn judged(
     })
 }
 
-/// Adds a policy with these rights to the role that lacks them.
+/// The command that adds a policy with these permissions to the role that lacks them.
 pub(crate) fn allow(place_flags: &str, policy: &str, refused: &[&Right]) -> Text {
     let role = &refused[0].role;
     let mut resources: Vec<&str> = refused.iter().map(|right| &*right.resource).collect();

@@ -1,4 +1,4 @@
-//! A healthy deployment's facts, for the tests to break.
+//! The facts of a healthy deployment. Each test of a check breaks one of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub(crate) fn healthy() -> Facts {
     }
 }
 
-/// A healthy function that reads the queue `orders` directly.
+/// A consumer without problems that reads the queue `orders`.
 pub(crate) fn consumer() -> Consumer {
     let queue = |name: &str| Ok(ReadQueue { queue: Queue::sample(name), settings: settings(None) });
     Consumer {
@@ -68,7 +68,7 @@ pub(crate) fn consumer() -> Consumer {
     }
 }
 
-/// Asserts a check's outcome, and words in its finding.
+/// Asserts the outcome of a check, and that its finding contains these words.
 #[track_caller]
 pub(crate) fn assert_found(judged: Judged, outcome: Outcome, words: &str) {
     let judgement = judged.unwrap();
@@ -76,7 +76,7 @@ pub(crate) fn assert_found(judged: Judged, outcome: Outcome, words: &str) {
     assert!(judgement.found.to_string().contains(words), "{judgement:?}");
 }
 
-/// An open pause of `orders`, begun at this second, with the function's reserved concurrency at 0.
+/// An open pause of `orders` that began at this second.
 pub(crate) fn pause(from: u64) -> Pauses {
     let pause = format!(
         r#"{{"v":1,"pauses":[{{"target":"{ORDERS}","from":{from},"until":null,"spread":0,"by":"ops","why":"it broke","concurrency":null}}]}}"#

@@ -1,5 +1,5 @@
-//! The edits of `comeback pause` and `comeback resume`, and the reasons to refuse them. `now` is the command's own
-//! clock.
+//! Edits the pauses for `comeback pause` and `comeback resume`, and refuses invalid ones. `now` is the time of the
+//! operator's machine.
 
 use std::time::Duration;
 
@@ -9,28 +9,30 @@ use crate::durations;
 use crate::failure::Failure;
 use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 
-/// The terms that the flags of `comeback pause` set. `None` leaves a term as it is, or at the default of a new pause.
+/// The terms of a pause that an operator sets. `None` keeps the term of the open pause, or takes the default for a
+/// new one.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Its end.
+    /// The planned end of the pause.
     pub end: Option<End>,
-    /// The time over which held events return.
+    /// The time after the end over which held events are retried.
     pub spread: Option<Duration>,
-    /// The reason.
+    /// The reason for the pause. A new pause needs one.
     pub why: Option<String>,
 }
 
-/// The automatic end of a pause.
+/// When a pause ends without `comeback resume`.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// At this moment.
+    /// Ends the pause at this time.
     At(Timestamp),
-    /// After this time, counted from the answer to the question.
+    /// Ends the pause after this time, counted from the operator's confirmation.
     After(Duration),
 }
 
 impl Wanted {
-    /// The target's pause as it will be: `open` with these changes, or a new one that the operator `by` opens.
+    /// The pause after the edit: `open` with these terms changed, or a new pause of operator `by` if `open` is
+    /// `None`.
     pub fn pause(
         &self,
         target: &PauseTarget,
@@ -71,35 +73,35 @@ impl Wanted {
     }
 }
 
-/// The default spread of a pause with this end: as long as the pause, at most [`DEFAULT_SPREAD`].
+/// The default spread of a pause with this end: the length of the pause, but at most [`DEFAULT_SPREAD`].
 fn default_spread(pause: &Pause, end: Option<Timestamp>) -> Duration {
     end.map_or(DEFAULT_SPREAD, |end| Duration::from_secs(end.since(pause.from).as_secs()).min(DEFAULT_SPREAD))
 }
 
-/// The spread that an operator chose for a pause; `None` if it has its default.
+/// The spread of a pause if an operator chose it. `None` if it is the default.
 fn chosen_spread(pause: &Pause) -> Option<Duration> {
     (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
 }
 
-/// The spread of a pause that ends at this moment, unless the operator chooses another.
+/// The spread of a pause that an operator ends at this time without choosing another spread.
 pub fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
     chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }
 
-/// Reads the reason of a pause.
+/// Validates the reason of a pause.
 ///
 /// # Errors
 ///
-/// If it is empty, or SSM would not store it.
+/// Fails if the text is empty or contains `{{`, which SSM refuses.
 pub fn read_reason(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("must not be empty".into()) } else { read_text(text) }
 }
 
-/// Reads the length of a pause.
+/// Parses the length of a pause.
 ///
 /// # Errors
 ///
-/// If the text is not a duration, or is 0.
+/// Fails if the text is not a duration, or is 0.
 pub fn read_length(text: &str) -> Result<Duration, String> {
     match durations::read(text)? {
         Duration::ZERO => Err("must be longer than 0".into()),
@@ -107,7 +109,7 @@ pub fn read_length(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Fails if a pause that is opened or changed at `now` makes no sense.
+/// Fails if the pause would end in the past, or if it or its spread is too long.
 fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
     check_spread(pause.spread)?;
     let from = pause.from.max(now);
@@ -126,11 +128,11 @@ fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
     }
 }
 
-/// Checks a spread.
+/// Checks the length of a spread.
 ///
 /// # Errors
 ///
-/// If it is longer than 14 days.
+/// Fails if the spread is longer than 14 days.
 pub fn check_spread(spread: Duration) -> Result<(), Failure> {
     if spread <= LONGEST_SPREAD {
         return Ok(());
@@ -139,7 +141,7 @@ pub fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// The target's pauses that are not over. The commands leave at most one.
+/// The pauses of a target that have not ended. The commands leave at most one.
 pub fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,
@@ -148,13 +150,13 @@ pub fn open_of<'p>(
     pauses.iter().filter(move |pause| pause.target == *target && !pause.is_over(now))
 }
 
-/// The pauses, with this one in place of the target's open pause.
+/// Replaces the open pause of a target by this one.
 pub fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
     pauses.with(others.chain([pause]).cloned())
 }
 
-/// Ends the open pauses of a target now, rounded up to a second. A pause that has not begun is removed.
+/// Ends the open pauses of a target at `now`, rounded up to a whole second. A pause that has not started is removed.
 pub fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
     // If it were rounded down, the pause would end before the latest event that it has held.
     let end = now.rounded_up_to_secs();

@@ -1,4 +1,5 @@
-//! The history of the pauses: who paused what, and when. SSM keeps the last hundred versions of their parameter.
+//! The history of a deployment's pauses: who paused which function, and when. SSM keeps the last hundred versions of
+//! the parameter.
 
 use std::time::Duration;
 
@@ -14,16 +15,17 @@ use crate::layout::{Layout, Table};
 use crate::pauses::target_name;
 use crate::text::Text;
 
-/// A change of a pause.
+/// An entry of the history: one change of a pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
     at: Timestamp,
     by: Option<String>,
     what: What,
-    /// The ARN of its function, or `*` for every function; `None` if the version is unreadable.
+    /// The ARN of the paused function, or `*` for every function. `None` if this version of the parameter is
+    /// unreadable.
     target: Option<String>,
     until: Option<Timestamp>,
-    /// The terms of a pause that was opened or changed.
+    /// Seconds over which held events are retried after the pause. `None` for an entry about its end.
     spread_seconds: Option<u64>,
     why: Option<String>,
 }
@@ -34,28 +36,28 @@ enum What {
     Paused,
     Changed,
     Resumed,
-    /// The pauses from then on are unknown.
+    /// This version of the parameter is unreadable, so its pauses are unknown.
     Unreadable,
 }
 
-/// The entries, the oldest first; empty while the parameter does not exist.
+/// Reads the history of a parameter, the oldest entry first. Empty if the parameter does not exist.
 pub async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
     Ok(entries(&account.aws.parameter_history(name).await?))
 }
 
-/// The number of the newest version that is readable.
+/// Reads the number of the parameter's newest readable version. `None` if SSM keeps none.
 pub async fn last_readable(account: &Account, name: &str) -> Result<Option<i64>, Failure> {
     Ok(newest_readable(&account.aws.parameter_history(name).await?))
 }
 
-/// The number of the newest version that is readable.
+/// The number of the newest readable version. `None` if there is none.
 pub fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     let readable = |version: &&ParameterVersion| Pauses::read(&version.text).is_ok();
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
-/// The changes that each version made to the open pauses. Versions before the first one are gone, so its own changes
-/// are unknown unless it is the parameter's first version.
+/// Compares each version with the one before. The first version is only compared if its number is 1: otherwise SSM no
+/// longer keeps the version before it.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {
@@ -95,7 +97,7 @@ fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     entries
 }
 
-/// The entries as a table.
+/// The history as a table.
 pub fn layout(entries: &[Entry]) -> Layout {
     let mut layout = Layout::default();
     if entries.is_empty() {

@@ -1,29 +1,30 @@
-//! The pauses that are in force for a function. The handler's log only has those that were in force when it last
-//! checked an event.
+//! Whether a function is paused now. The handler's log cannot tell: it only has the pauses that the handler knew when
+//! it last checked an event.
 
 use std::time::Duration;
 
 use comeback_engine::{HOLD, Pause, Pauses, Timestamp};
 use serde::Serialize;
 
-/// The state of a function's pauses.
+/// The state of a function's pauses now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum InForce {
     /// The function is paused.
     Paused {
-        /// Its planned end; `None` means until somebody resumes it.
+        /// The planned end of the pause. `None` means until an operator resumes the function.
         until: Option<Timestamp>,
     },
     /// The function is not paused.
     NotPaused {
-        /// The time when everything that its last pause held is due again.
+        /// The time by which every event that the last pause held is due again. `None` if no pause is known.
         back_by: Option<Timestamp>,
     },
 }
 
 impl InForce {
-    /// The state at `now`. `noticed` is the longest time that the handler may take to notice the end of a pause.
+    /// The state of a function's pauses at `now`. `noticed` is the longest time until the handler notices the end of
+    /// a pause.
     pub fn of(pauses: &Pauses, function_arn: &str, noticed: Duration, now: Timestamp) -> Self {
         let all = || pauses.of_function(function_arn);
         // The pause that ends last. One without a planned end is later than any other.
@@ -37,7 +38,7 @@ impl InForce {
         }
     }
 
-    /// Returns true if a pause holds a retry that is due at this moment; `None` means that the moment is unknown.
+    /// Returns true if a pause holds a retry that is due at this time. `None` means that the due time is unknown.
     pub fn holds(self, due: Option<Timestamp>) -> bool {
         match self {
             Self::Paused { until } => due.zip(until).is_none_or(|(due, until)| due < until),

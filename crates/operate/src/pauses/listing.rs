@@ -1,4 +1,4 @@
-//! The list of open pauses and requests, with their authors and reasons.
+//! The output of `comeback pause --list`: open pauses and requests, with their authors and reasons.
 
 use std::time::Duration;
 
@@ -17,26 +17,26 @@ use crate::pauses::{OpenPause, target_name};
 use crate::text;
 use crate::text::Text;
 
-/// The open pauses and the requests in force.
+/// The open pauses of a deployment and its requests in force.
 #[derive(Debug, Serialize)]
 pub struct Listing {
-    /// `None` if the handler reads no pauses, or if they could not be read.
+    /// The open pauses. `None` if the handler reads no pauses, or if they could not be read.
     pauses: Option<Vec<OpenPause>>,
     requests: Option<Vec<RequestInForce>>,
-    /// `None` unless it was asked for.
+    /// The changes of the pauses. `None` unless the operator asked for them.
     history: Option<Vec<Entry>>,
     #[serde(skip)]
     handler: String,
-    /// The reason why the pauses could not be read. The history shows who wrote them.
+    /// The reason why the pauses could not be read. The history may then show who wrote them.
     #[serde(skip)]
     unreadable: Option<Failure>,
 }
 
-/// Lists the open pauses and requests, with the parameter's history if asked for.
+/// Lists the open pauses and the requests in force and, if `with_history`, the changes of the pauses.
 ///
 /// # Errors
 ///
-/// If the deployment or the history cannot be read.
+/// Fails if the deployment or the history cannot be read.
 pub async fn pauses(operator: &Operator, with_history: bool) -> Result<Listing, Failure> {
     let deployment = operator.deployment().await?;
     let account = &operator.account;

@@ -1,4 +1,4 @@
-//! The SSM parameter that holds the pauses. An edit never loses another operator's.
+//! Reads and edits the SSM parameter that holds the pauses and requests. An edit never loses another operator's edit.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::pauses::history;
 
-/// Reads the pauses as the handler does: without the parameter, nothing is paused. `None` if the handler reads no
-/// pauses.
+/// Reads the pauses as the handler does: a missing parameter means that nothing is paused. Returns `None` if the
+/// handler is set to read no pauses.
 pub async fn read_pauses(account: &Account, deployment: &Deployment) -> Result<Option<Pauses>, Failure> {
     let Some(name) = deployment.pauses() else { return Ok(None) };
     Ok(Some(read_parameter(account, name).await?.0))
 }
 
-/// Reads the pauses in a parameter, and its version: 0 before the parameter exists.
+/// Reads the pauses and the number of the parameter's version. The number is 0 if the parameter does not exist.
 ///
 /// # Errors
 ///
-/// If they cannot be read.
+/// Fails if the parameter cannot be read or parsed.
 pub async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
     let Some(version) = account.aws.parameter(name).await? else { return Ok((Pauses::default(), 0)) };
     match Pauses::read(&version.text) {
@@ -30,8 +30,8 @@ pub async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i6
     }
 }
 
-/// The failure for unreadable pauses, with the fix: the version to put back. A document that a later version of
-/// Comeback wrote must not be lost.
+/// The failure for a text that cannot be parsed, with the fix: the version to restore. A text that a newer version of
+/// Comeback wrote must be kept.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -49,11 +49,11 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
     Failure::could_not(format!("parameter {name}: {garbled}; {fix}"))
 }
 
-/// The remedy for a document that a newer version wrote.
+/// The advice for a text that a newer version of Comeback wrote.
 pub const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
-/// The command that writes a version of the pauses again, or an empty document. `flags` direct it to an account and
-/// region.
+/// The command that writes an earlier version of the pauses again, or an empty document for `None`. `flags` select
+/// the account and region.
 pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     let value = match version {
         Some(version) => {
@@ -67,10 +67,10 @@ pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     aws(flags, format!("ssm put-parameter --name {parameter} --type String --overwrite --value {value}"))
 }
 
-/// The size in bytes from which `status` and `doctor` warn.
+/// The size of the text, in bytes, from which `status` and `doctor` warn.
 const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
 
-/// The size of the parameter in words, if it is nearly full.
+/// Describes the size of the parameter's text. `None` if there is enough space left.
 pub fn nearly_full(pauses: &Pauses) -> Option<String> {
     let bytes = pauses.write().len();
     (bytes >= NEARLY_FULL).then(|| format!("the parameter has {bytes} of at most {LONGEST_PAUSES} bytes"))
@@ -82,13 +82,13 @@ impl From<TooLarge> for Failure {
     }
 }
 
-/// The time after a write until the check whether another write replaced it.
+/// The time to wait after a write, before checking that no other write has replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The most writes of an edit.
+/// An edit fails after this many writes.
 const WRITES: u32 = 8;
 
-/// The parameter that the handler reads the pauses from. SSM cannot compare and set, but it can create without
-/// overwriting.
+/// The SSM parameter that the handler reads the pauses and requests from. SSM has no conditional write, except that
+/// it can create a parameter only if it does not exist.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter<'a> {
     account: &'a Account,
@@ -97,11 +97,11 @@ pub struct Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// The parameter of a deployment.
+    /// Selects the parameter of a deployment.
     ///
     /// # Errors
     ///
-    /// If the handler reads no pauses.
+    /// Fails if the handler reads no pauses.
     pub fn of(
         account: &'a Account,
         interrupt: &'a Interrupt,
@@ -117,16 +117,16 @@ impl<'a> Parameter<'a> {
         Ok(Self { account, name, interrupt })
     }
 
-    /// Reads the pauses, and their version: 0 before the parameter exists.
+    /// Reads the pauses and the number of the parameter's version. The number is 0 if the parameter does not exist.
     ///
     /// # Errors
     ///
-    /// If they cannot be read.
+    /// Fails if the parameter cannot be read or parsed.
     pub async fn read(&self) -> Result<(Pauses, i64), Failure> {
         read_parameter(self.account, self.name).await
     }
 
-    /// Reads a version of the pauses. SSM keeps a hundred versions.
+    /// Reads the pauses as they were in an earlier version. SSM keeps a hundred versions.
     async fn read_version(&self, version: i64) -> Result<Pauses, Failure> {
         let name = self.name;
         let versions = self.account.aws.parameter_history(name).await?;
@@ -149,14 +149,14 @@ impl<'a> Parameter<'a> {
         }
     }
 
-    /// Makes an edit so that neither it nor another operator's is lost. `is_in` returns true if pauses contain the
-    /// edit. Returns the ended pauses that had to leave the parameter.
+    /// Writes the edit that `make` returns, without losing it or another operator's. `is_in` returns true for pauses
+    /// that contain the edit. Returns the ended pauses that were dropped because the parameter was full.
     ///
-    /// Each write replaces the whole text and gets the next version. If that is not the version after the one read, the
-    /// write has replaced another operator's: the replaced version is read, and written again with our edit. A write
-    /// that replaced ours is repaired in the same way by its writer, and by us, when we check again after a while. So
-    /// two concurrent operators lose neither's edit, however their calls interleave. With more than two, some may have
-    /// to try again.
+    /// Each write replaces the whole text and gets the next version number. If a number was skipped, another operator
+    /// wrote in between, and our write replaced that edit. So we read the replaced version, apply our edit to it, and
+    /// write again. If another write replaced ours, its writer does the same; we also check after a while. So two
+    /// concurrent operators lose neither edit, however their calls interleave. With more than two, some may have to
+    /// try again.
     pub async fn edit(
         &self,
         now: Timestamp,
@@ -215,7 +215,7 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Fails for a text that the handler would misread: that would end every pause.
+/// Fails if the handler could not parse the text back to the same pauses: an unreadable text would end every pause.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
     if Pauses::read(&text).as_ref() == Ok(pauses) {

@@ -1,4 +1,4 @@
-//! The requests in force, as the commands show them.
+//! The requests of `comeback retry` and `comeback cancel` that are in force.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::pauses::target_name;
 use crate::text;
 use crate::text::Text;
 
-/// The action that a request asks for.
+/// The action that a request asks the handler for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
     /// Retry the events now.
     Retry {
-        /// The time over which the retries are spread, in whole seconds.
+        /// The time over which the handler spreads the retries, in whole seconds.
         #[serde(rename = "within_seconds", serialize_with = "whole_seconds")]
         within: Duration,
     },
@@ -24,7 +24,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// The heading of such a request, as in `retry now: orders`.
+    /// The heading for a request with this action, such as `retry now` in `retry now: orders`.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Retry { .. } => "retry now",
@@ -32,7 +32,7 @@ impl Ask {
         }
     }
 
-    /// Its kind.
+    /// The kind of request with this action.
     pub const fn kind(self) -> Kind {
         match self {
             Self::Retry { .. } => Kind::Retry,
@@ -41,17 +41,17 @@ impl Ask {
     }
 }
 
-/// A kind of request.
+/// A kind of request, without its details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// To retry events now.
+    /// Retries waiting events now.
     Retry,
-    /// To cancel events.
+    /// Cancels waiting events, which dead-letters them.
     Cancel,
 }
 
 impl Kind {
-    /// Its verb.
+    /// The subcommand of `comeback` that makes a request of this kind.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -64,30 +64,30 @@ fn whole_seconds<S: Serializer>(within: &Duration, serializer: S) -> Result<S::O
     serializer.serialize_u64(within.as_secs())
 }
 
-/// A request of `comeback retry` or `comeback cancel`.
+/// A request of `comeback retry` or `comeback cancel` that the handler applies to the waiting events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestInForce {
-    /// Its action.
+    /// The action that the request asks for.
     #[serde(flatten)]
     pub ask: Ask,
-    /// The ARN of its function, or `*` for every function.
+    /// The ARN of the events' function, or `*` for every function.
     pub target: String,
-    /// The time of the request.
+    /// The time when the request was made.
     pub at: Timestamp,
-    /// `errorType` globs; empty for every error.
+    /// The globs that an event's error type must match. Empty for any error.
     pub errors: Vec<String>,
-    /// The keys of its events; empty for every event.
+    /// The keys of the events. Empty for all events of the function.
     pub keys: Vec<String>,
-    /// When it ends.
+    /// The time when the request ends.
     pub until: Timestamp,
-    /// Who made it.
+    /// The operator who made the request, if known.
     pub by: Option<String>,
-    /// The reason.
+    /// The reason that the operator gave, if any.
     pub why: Option<String>,
 }
 
 impl RequestInForce {
-    /// The requests in force: those to retry, then those to cancel.
+    /// The requests in force at `now`: first those to retry, then those to cancel.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
         let retries = pauses.retries().map(|it| (&it.request, Ask::Retry { within: it.within }));
         let all = retries.chain(pauses.cancels().map(|it| (&it.request, Ask::Cancel)));
@@ -95,7 +95,7 @@ impl RequestInForce {
         in_force.map(|(request, ask)| Self::of(request, ask)).collect()
     }
 
-    /// A request as the document has it.
+    /// Converts a request from the pauses' parameter.
     pub fn of(request: &Request, ask: Ask) -> Self {
         Self {
             ask,
@@ -109,12 +109,12 @@ impl RequestInForce {
         }
     }
 
-    /// Its target in words: `name`, `name:qualifier` or `every function`.
+    /// The target of the request, for people: `name`, `name:qualifier` or `every function`.
     pub fn name(&self) -> &str {
         target_name(&self.target)
     }
 
-    /// The request in words: `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`
+    /// Describes the request: `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`
     pub fn line(&self) -> Text {
         let events = [&self.errors[..], &self.keys[..]].concat().join(", ");
         let errors = Some(events).filter(|events| !events.is_empty());

@@ -1,4 +1,4 @@
-//! Watching the retries of a request in the handler's log while they are made.
+//! Watches the retries of a request in the handler's log.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -18,31 +18,31 @@ use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::wanted::Wanted;
 
-/// The time between two reads of the log. Its lines take some seconds to arrive.
+/// The time between two reads of the log. Lines arrive a few seconds late.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// The longest delay of a line, and so the time to wait for the last lines after the request's end.
+/// The longest delay of a log line. Reading goes on for this long after the request's end.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
-/// The time to keep watching after the last retry: most retries that fail again do so within it.
+/// How long to watch after the last retry. Most retries that fail again do so within this time.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
-/// The retries that a request brings forward, in a deployment's log.
+/// A watch on the retries that a request makes due, in the handler's log of a deployment.
 #[derive(Clone, Debug)]
 pub struct Watch {
     pub(super) deployment: Deployment,
     pub(super) wanted: Wanted,
-    /// The retries to wait for: each event's key with the number of its retry.
+    /// The retries to wait for: the event's key and the number of the retry.
     pub(super) awaited: HashSet<(String, u64)>,
-    /// The time from the plan's reading of the log to the request's end.
+    /// The time to watch: from when the plan read the log until the request ends.
     pub(super) time: Range<Timestamp>,
 }
 
 impl Watch {
-    /// Passes the counts to `say` whenever they change, until every awaited retry was made and may have failed, the
-    /// time has ended, or the operator stops it.
+    /// Reports the counts of retries and new failures to `say` whenever they change. Ends when all awaited retries
+    /// were made and had time to fail, when the request has ended, or when the operator interrupts.
     ///
     /// # Errors
     ///
-    /// If the log cannot be read, or `say` fails.
+    /// Fails if the log cannot be read, or `say` fails.
     pub async fn follow<E: From<Failure>>(
         &self,
         operator: &Operator,
@@ -74,8 +74,8 @@ impl Watch {
         }
     }
 
-    /// A remark on events without a retry when the request ends: the log may have lost a line, or the handler was
-    /// behind.
+    /// A remark on the events that have no retry in the log when the request ends. Either the log lost a line, or the
+    /// handler was behind.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");
@@ -90,21 +90,20 @@ impl Watch {
     }
 }
 
-/// Retries since a request, of events that waited when it was made. Later retries of these events do not count, nor do
-/// events that failed later.
+/// The retries made since a request. Only the next retry of each event that waited at that time counts.
 #[derive(Debug, Default)]
 struct Counts {
     retried: HashSet<(String, u64)>,
-    /// The ids of the retries' invocations, where Lambda named them.
+    /// The request ids of the retries' invocations, as far as Lambda returned them.
     invocations: HashSet<String>,
-    /// The ids of the invocations that failed.
+    /// The request ids of all invocations that failed.
     failed: HashSet<String>,
-    /// The time of the last line.
+    /// The time of the last line that was read.
     last: Option<Timestamp>,
 }
 
 impl Counts {
-    /// Reads the log from where the last read ended.
+    /// Reads the lines that were written since the last read.
     async fn read(&mut self, watch: &Watch, account: &Account) -> Result<(), Failure> {
         let Watch { deployment, wanted, awaited, time } = watch;
         let (group, since) = (deployment.log_group.as_str(), self.read_from(time.start));
@@ -122,7 +121,8 @@ impl Counts {
         Ok(())
     }
 
-    /// The time to read from. Lines arrive in no certain order, and a line that is read twice counts once.
+    /// The time to read the log from. It overlaps with the last read, because lines arrive out of order; no line
+    /// counts twice.
     fn read_from(&self, start: Timestamp) -> Timestamp {
         self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }
@@ -140,7 +140,7 @@ impl Counts {
         }
     }
 
-    /// The number of retries that have failed.
+    /// The number of retries that failed.
     fn failed_again(&self) -> u64 {
         self.invocations.intersection(&self.failed).count() as u64
     }

@@ -1,5 +1,4 @@
-//! The reach of a request to retry, or of the end of a pause: the events that it affects, and by when, estimated from
-//! the handler's log.
+//! Estimates from the handler's log which waiting events a request, or the end of a pause, affects, and by when.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,52 +14,54 @@ use crate::pauses::requests::Ask;
 use crate::waiting::events::{WaitingEvent, Waits, Why};
 use crate::waiting::no_error_matches;
 
-/// The longest delay that SQS allows.
+/// The longest delay of a message that SQS allows.
 const HOP: Duration = Duration::from_secs(900);
 
-/// The waiting events that a request covers, and those of them that it reaches.
+/// An estimate of the waiting events that a request, or the end of a pause, affects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reach {
-    /// The events that the request covers.
+    /// Events that match the request's function, error and keys.
     pub found: u64,
-    /// Those that the request retries, or that are retried sooner anyway.
+    /// Events that the request affects, including those that are retried just as soon without it.
     pub reached: u64,
-    /// Those of the reached events whose messages are recalled.
+    /// Affected events whose messages are recalled.
     pub recalled: u64,
-    /// The longest time that one of them stays hidden from now on, if none is recalled.
+    /// The longest time that a message of an affected event stays hidden if it is not recalled.
     #[serde(skip)]
     pub hidden: Duration,
-    /// Some event is retried sooner than without the request.
+    /// True if some event is retried sooner than without the request.
     #[serde(skip)]
     pub brings_forward: bool,
-    /// The time within which half of them are retried; `None` if none is.
+    /// Seconds within which half of the affected events are retried. `None` if no event is affected.
     pub half_within_seconds: Option<u64>,
-    /// The time within which all of them are retried.
+    /// Seconds within which all affected events are retried. `None` if no event is affected.
     pub all_within_seconds: Option<u64>,
-    /// Those that were recalled before, or could have been. The handler finds them when their hiding ends.
+    /// Events whose messages an earlier request recalled, or left as they were. The handler finds them when their
+    /// hiding ends.
     pub before: u64,
-    /// Those that were sent again with a delay, which the handler finds within 15 minutes.
+    /// Events whose messages were moved, that is, sent again with a delay. The handler checks them within 15 minutes.
     pub moved: u64,
-    /// Those whose function asked for the wait.
+    /// Events whose function asked for the wait (`RetryAfter`), which the request respects.
     pub retry_after: u64,
-    /// Those that a pause of them or of their function holds.
+    /// Events that a pause holds.
     pub paused: u64,
-    /// Those that return within the spread of a pause that is over.
+    /// Events that a pause held and that are being retried, spread over time, since its end.
     pub returning: u64,
-    /// Those whose last call was not answered.
+    /// Events whose last invocation got no response from Lambda, so that it may have succeeded.
     pub unanswered: u64,
-    /// Those whose next retry is the last that `MAX_RETRIES` allows.
+    /// Events with only one retry left under `MAX_RETRIES`.
     pub last_retry: u64,
-    /// The request's error glob and the errors of the waiting events, if the glob matches none of them.
+    /// The request's error glob and the errors of the waiting events. `None` unless the glob matches none of these
+    /// errors.
     #[serde(skip)]
     pub unmatched: Option<(String, String)>,
-    /// The retries of the reached events: each event's key with the number of its retry.
+    /// The retries of the affected events: the event's key and the number of the retry.
     #[serde(skip)]
     pub retries: HashSet<(String, u64)>,
 }
 
 impl Reach {
-    /// The reach of an entry of the pauses' document among the events that wait when it is written.
+    /// Estimates which of the waiting events an entry (a request or the end of a pause) affects.
     pub fn of(waits: &Waits, deployment: &Deployment, pauses: &Pauses, entry: Recall<'_>) -> Self {
         let mut reach = Self::default();
         let Ok(policies) = deployment.policies() else { return reach };
@@ -101,8 +102,8 @@ impl Reach {
         reach
     }
 
-    /// The lines of a plan about recalled messages and those not recalled. `due` says when a recalled message returns,
-    /// and `paused` why a paused one does not.
+    /// Describes how many messages are recalled, and why others are not. `due` says when a recalled message returns,
+    /// and `paused` why the message of a paused function is not recalled.
     pub(crate) fn lines(&self, noticed: Option<u64>, due: &str, paused: &'static str) -> Vec<String> {
         let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
         let mut lines: Vec<String> = self.not_recalled(paused).map(not).collect();
@@ -115,7 +116,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message that is not recalled. Returns true if the request changes nothing for it.
+    /// Counts a message that is not recalled, by the reason. Returns true if the request does not change when its
+    /// event is retried.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
@@ -133,7 +135,7 @@ impl Reach {
         leaves_alone
     }
 
-    /// The number of events that are retried, and by when.
+    /// Describes how many events are retried or cancelled, and within what time.
     pub fn in_words(&self, ask: Ask) -> String {
         let Self { found, reached, .. } = *self;
         let short = |seconds: Option<u64>| durations::short(seconds.unwrap_or_default() as f64);
@@ -158,7 +160,7 @@ impl Reach {
         format!("{events} will be {done}, all within {all}, half within {half}")
     }
 
-    /// The numbers of events that are not recalled, with the reasons.
+    /// The counts of events that are not recalled, each with the reason.
     fn not_recalled(&self, paused: &'static str) -> impl Iterator<Item = (u64, &'static str)> {
         let Self { before, moved, retry_after, returning, unanswered, last_retry, .. } = *self;
         let all = [
@@ -177,8 +179,9 @@ impl Reach {
     }
 }
 
-/// The first check of a message after the handler has noticed the request. If the last line promised an earlier check,
-/// but the retry is due later, the message is a copy that moves on, for 15 minutes at a time and without a line.
+/// The time when the handler first checks a message after it has noticed the request. If the last log line promised
+/// an earlier check, but the retry is due later, the message was moved: the handler checks it every 15 minutes
+/// without logging.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,
@@ -213,7 +216,7 @@ mod tests {
         waits.take(&test_line(line));
     }
 
-    /// The reach of a request for every function, within five minutes, which the handler notices within 38 s.
+    /// The reach of a request for every function, spread over five minutes, which the handler notices within 38 s.
     fn reach(waits: &Waits, pauses: &str) -> Reach {
         let request = Request {
             target: PauseTarget::All,

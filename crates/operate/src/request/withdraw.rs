@@ -1,4 +1,4 @@
-//! Withdrawing requests: they end before their time.
+//! Withdraws requests of `comeback retry` and `comeback cancel` before they end.
 
 use std::time::Duration;
 
@@ -21,19 +21,19 @@ use crate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::text;
 use crate::text::quoted;
 
-/// Withdraws the requests of one kind, either those for one function or those for every function. A request for every
-/// function is separate from those for single functions, as with pauses.
+/// A [`Change`] that withdraws requests of one kind: either those for one function, or those for every function. As
+/// with pauses, a request for every function is separate from those for individual functions.
 #[derive(Clone, Debug)]
 pub struct WithdrawRequests {
-    /// The operator.
+    /// The operator who withdraws the requests.
     pub operator: Operator,
-    /// The function, as its requests name it; `None` means the requests for every function.
+    /// The function that the requests name. `None` means the requests for every function.
     pub function: Option<FunctionName>,
-    /// The kind.
+    /// The kind of requests to withdraw.
     pub kind: Kind,
 }
 
-/// The plan to withdraw requests: those now in force.
+/// The plan of a [`WithdrawRequests`]: the requests to withdraw.
 #[derive(Clone, Debug, Serialize)]
 pub struct WithdrawPlan {
     withdrawn: Vec<RequestInForce>,
@@ -44,14 +44,14 @@ pub struct WithdrawPlan {
     kind: Kind,
     #[serde(skip)]
     target: PauseTarget,
-    /// Requests for other functions.
+    /// Requests of the same kind for other functions, which stay in force.
     #[serde(skip)]
     others: Vec<RequestInForce>,
     #[serde(skip)]
     deployment: Deployment,
 }
 
-/// The requests that were withdrawn.
+/// The result of a [`WithdrawRequests`]: the requests that were withdrawn.
 #[derive(Debug, Serialize)]
 pub struct Withdrawn {
     #[serde(flatten)]
@@ -101,7 +101,7 @@ impl Change for WithdrawRequests {
 }
 
 impl WithdrawRequests {
-    /// Withdraws the requests. Returns the ended pauses that had to leave the parameter.
+    /// Withdraws the requests. Returns the ended pauses that were dropped because the parameter was full.
     async fn write(&self, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;

@@ -1,4 +1,4 @@
-//! The facts of a deployment's state: a title and a text for each topic.
+//! The lines of `comeback status`: a title with a text for each topic.
 
 use comeback_engine::LONG_PAUSE;
 
@@ -17,11 +17,11 @@ use crate::pauses::requests::Kind;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
-/// The age from which somebody should act: four days before SQS deletes a dead-letter after 14 days.
+/// The age from which old dead-letters are a warning: four days before SQS deletes them.
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
-    /// A fact for each topic.
+    /// A fact for each topic that has something to say, followed by the parts that could not be read.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = vec![
             self.waiting(),
@@ -175,7 +175,7 @@ impl Status {
     }
 }
 
-/// The last hour in words. A count that CloudWatch does not have is left out.
+/// Describes the counts of the last hour, without those that CloudWatch does not have.
 fn last_hour(hour: &LastHour) -> String {
     let known = |counts: &[(Option<f64>, &str)]| {
         let count = |(count, what): &(Option<f64>, &str)| Some(format!("{} {what}", rounded((*count)?)));

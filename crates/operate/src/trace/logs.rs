@@ -39,7 +39,7 @@ impl Logs<'_> {
     ///
     /// # Errors
     ///
-    /// If the log cannot be read, or the id belongs to several events.
+    /// Fails if the log cannot be read, or the id belongs to several events.
     pub async fn story(&self, id: &str) -> Result<Option<Story>, Failure> {
         let Self { account, deployment, since, progress } = *self;
         let search = async |term: &str| {
@@ -69,7 +69,7 @@ impl Logs<'_> {
     ///
     /// # Errors
     ///
-    /// If the id cannot be searched for. A log that cannot be read is a [`Report::Unread`].
+    /// Fails if the id cannot be searched for. A log that cannot be read is a [`Report::Unread`].
     pub async fn invocation(
         &self,
         function_arn: &str,

@@ -81,7 +81,7 @@ impl Reading {
     ///
     /// # Errors
     ///
-    /// If the queue or the log cannot be read.
+    /// Fails if the queue or the log cannot be read.
     pub async fn read(
         operator: &Operator,
         deployment: Deployment,
@@ -98,7 +98,7 @@ impl Reading {
     ///
     /// # Errors
     ///
-    /// If the queue or the log cannot be read.
+    /// Fails if the queue or the log cannot be read.
     pub async fn go_on(
         reading: &RefCell<Self>,
         operator: &Operator,
@@ -234,7 +234,7 @@ impl Reading {
     ///
     /// # Errors
     ///
-    /// If the document could not be read.
+    /// Fails if the document could not be read.
     pub fn known_pauses(&self) -> Result<Option<&Pauses>, Failure> {
         self.pauses.as_ref().map(Option::as_ref).map_err(Clone::clone)
     }

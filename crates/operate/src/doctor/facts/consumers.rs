@@ -1,4 +1,4 @@
-//! Functions that read SQS directly, with `comeback-sqs`. They need no deployment.
+//! Facts about functions that read SQS directly with the package `comeback-sqs`. Such functions need no deployment.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -15,33 +15,34 @@ use crate::doctor::needs::{HIDE, SEND_DEAD_LETTERS};
 use crate::failure::Failure;
 use crate::function::FunctionName;
 
-/// The variables that docs/consumer.md proposes for the options of a function. Only the function's code knows others.
+/// The environment variable with the longest retry time, by the convention of `docs/consumer.md`. A function whose
+/// code takes the value from elsewhere cannot be checked.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
-/// The package refuses a shorter `max_age`.
+/// The shortest `max_age` that the package accepts.
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
 
-/// A function, and one queue that it reads by an event source mapping.
+/// A function that reads SQS directly, with one of its queues. A function with several queues appears once for each.
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
-    /// The name that an operator uses; with the queue, if the function reads several.
+    /// The function's name as an operator types it, followed by the queue's if the function reads several.
     pub(crate) name: String,
-    /// Its ARN, without a qualifier.
+    /// The function's ARN, without a qualifier.
     pub(crate) arn: String,
     pub(crate) timeout: Duration,
     pub(crate) mapping: Mapping,
     pub(crate) queue: Result<Named, Failure>,
     pub(crate) max_age: MaxAge,
-    /// The dead-letter queue that its variables name; `None` if they name none.
+    /// The dead-letter queue that the function's environment variables name. `None` if they name none.
     pub(crate) dead_letter_queue: Option<Result<Named, Failure>>,
-    /// The rights of its role: to hide messages of the queue, and to send to its dead-letter queue, if that is known.
+    /// The permission of the function's role to hide messages of the queue.
     pub(crate) hide: Rights,
     pub(crate) send: Rights,
-    /// The flags that direct a suggested command to its account and region.
+    /// The AWS CLI flags that select the function's account and region in a suggested command.
     pub(crate) place_flags: String,
 }
 
-/// The queue that a mapping or a variable names, or the reason why it cannot be read.
+/// A queue that a mapping or a variable names, or the reason why it cannot be read.
 pub(crate) type Named = Result<ReadQueue, String>;
 
 #[derive(Clone, Debug)]
@@ -50,19 +51,19 @@ pub(crate) struct ReadQueue {
     pub(crate) settings: QueueSettings,
 }
 
-/// The longest time that a consumer retries a message.
+/// The longest time for which a consumer retries a message, as its environment sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaxAge {
-    /// The variable sets this time.
+    /// The variable sets this duration.
     Set(Duration),
-    /// The variable is not set, so the package's default applies.
+    /// The variable is not set, so the default of `comeback-sqs` applies.
     Default,
-    /// The package does not start with this text of the variable.
+    /// The variable has this text, with which `comeback-sqs` refuses to start.
     Refused(String),
 }
 
 impl Consumer {
-    /// The queues that the named functions read.
+    /// Reads the named functions, with an entry for each queue that one of them reads.
     pub(crate) async fn all(account: &Account, named: &[FunctionName]) -> Result<Vec<Self>, Failure> {
         let mut consumers = Vec::new();
         for function in named {
@@ -143,7 +144,7 @@ impl MaxAge {
         taken.map_or_else(|| Self::Refused(text.clone()), Self::Set)
     }
 
-    /// The time that the consumer uses, as far as that is known.
+    /// The time for which the consumer retries: the variable's, or else the default.
     pub(crate) fn duration(&self) -> Duration {
         match self {
             Self::Set(duration) => *duration,

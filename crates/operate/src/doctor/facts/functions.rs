@@ -1,4 +1,4 @@
-//! The functions to check.
+//! Facts about the attached functions and those that the operator named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,38 +16,40 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
 
-/// A function that is attached, at least partly, or that the operator named.
+/// A function to check, because it is attached, on the allow-list, or named by the operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// Its ARN, without a qualifier.
+    /// The function's ARN, without a qualifier.
     pub(crate) arn: String,
-    /// The function as Lambda describes it; `None` if it does not exist.
+    /// The function as Lambda describes it. `None` if it does not exist.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// The ways to invoke it: by its own name, or by an alias or a version.
+    /// The function itself, its aliases and its versions, as far as each is attached or was named.
     pub(crate) entrances: Vec<Entrance>,
     /// Aliases and versions that are attached or were named, but do not exist.
     pub(crate) gone: Vec<String>,
     pub(crate) dropped: Result<Dropped, Failure>,
 }
 
-/// A function by one qualifier that has, or should have, the retry queue as its destination.
+/// One way to invoke a function: unqualified, or by an alias or a version. Each has its own failure destination and
+/// role.
 #[derive(Clone, Debug)]
 pub(crate) struct Entrance {
-    /// The name that an operator uses: `orders` or `orders:live`.
+    /// The name as an operator types it: `orders` or `orders:live`.
     pub(crate) name: String,
     pub(crate) invoked_arn: String,
     pub(crate) settings: InvokeSettings,
-    /// Another deployment that retries its failures; `None` also if that could not be read.
+    /// Another deployment whose retry queue is the failure destination. `None` if there is none, or if it could not
+    /// be read.
     pub(crate) elsewhere: Option<DeploymentName>,
-    /// The rights of its role: to send to the retry queue, and to use the queue's key unless AWS manages it.
+    /// The permission of the function's role to send to the retry queue.
     pub(crate) send: Rights,
     pub(crate) use_key: Rights,
-    /// The rights of the handler's role.
+    /// The permission of the handler's role to invoke the function.
     pub(crate) invoke: Rights,
 }
 
-/// The deployment that functions send their failures to.
+/// The deployment whose retry queue should receive the functions' failures.
 #[derive(Clone, Copy)]
 pub(crate) struct Destination<'a> {
     pub(crate) account: &'a Account,
@@ -55,7 +57,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) retry_queue: &'a Result<QueueSettings, Failure>,
 }
 
-/// The functions to check, and the failure to find those that match the allow-list's patterns, if it failed.
+/// Reads the functions to check. The second value is an error if the functions that match the allow-list's patterns
+/// could not be listed.
 pub(crate) async fn read(
     destination: Destination<'_>,
     named: &[FunctionName],
@@ -125,8 +128,8 @@ impl Entrance {
     }
 }
 
-/// The role of an alias or a version; `None` if that does not exist. A published version keeps the role that it was
-/// published with.
+/// The ARN of the role of an alias or version. `None` if the qualifier does not exist. A published version keeps the
+/// role that it was published with.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
     let Some(found) = account.aws.function(arn, Some(qualifier)).await? else { return Ok(None) };
     match found.configuration.role_arn {
@@ -137,11 +140,12 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
     }
 }
 
-/// Unqualified ARNs, each with the qualifiers that were named.
+/// The functions to check: unqualified ARNs, each with the qualifiers that were named.
 type Wanted = BTreeMap<String, BTreeSet<Option<String>>>;
 
-/// The functions that the operator named, and those named alone by an entry of the handler's allow-list or of `listed`,
-/// its stack's. A name without an ARN is in the handler's account and region.
+/// The functions that the operator named, and those that an entry of the allow-list names in full. The entries come
+/// from the handler's variable and from `listed`, the stack's parameter. A name without an ARN is looked up in the
+/// handler's account and region.
 fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Wanted {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
     // CB020 reports an entry that is not an ARN.
@@ -154,8 +158,9 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Want
     wanted
 }
 
-/// The qualifiers to check a function by: those that send failures to the retry queue, and those that were named. A
-/// function that was named without a qualifier is itself checked only if it has no such destination at all.
+/// The qualifiers to check: those whose failure destination is the retry queue, and those that were named. If the
+/// function was named without a qualifier, the unqualified function is checked only if no qualifier has that
+/// destination.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

@@ -1,4 +1,4 @@
-//! Errors in the handler's log.
+//! Reads the errors in the handler's log.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::log::Search;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
-/// The time that is searched separately: CloudWatch searches from the oldest line on, and a busy handler writes
-/// millions a day. Neither search takes longer than `PATIENCE`.
+/// The last hour is searched separately, so that the newest errors are found first: CloudWatch searches from the
+/// oldest line on, and a busy handler writes millions a day. Each search stops after `PATIENCE`.
 const NEWEST: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -41,7 +41,8 @@ impl LoggedErrors {
         Ok(newest.and(older))
     }
 
-    /// Searches a part of the log. Without the log group, the handler has not run yet.
+    /// Searches part of the log. Finds no error if the log group does not exist, because then the handler has not run
+    /// yet.
     async fn search(account: &Account, search: Search<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = search.each(account, &|_| (), |event| errors.add(&event));
@@ -53,7 +54,7 @@ impl LoggedErrors {
         Ok(Self { all_were_read, ..errors })
     }
 
-    /// Counts a line if it is an ERROR, and keeps the newest.
+    /// Counts an event of the log if its level is ERROR, and remembers the newest.
     fn add(&mut self, event: &LogEvent) {
         let said = match LogLine::read(&event.message) {
             Ok(line) => of_message(&line),
@@ -75,13 +76,13 @@ impl LoggedErrors {
     }
 }
 
-/// The problem and the remedy in an ERROR about a message.
+/// The problem and the remedy that an ERROR line about a message names. `None` for any other line.
 fn of_message(line: &LogLine<'_>) -> Option<(String, Option<String>)> {
     let failure = line.failure().filter(|_| line.level == LogLevel::Error)?;
     Some((failure.problem.to_string(), failure.remedy.as_deref().map(Into::into)))
 }
 
-/// The problem and the remedy in an ERROR about the handler itself.
+/// The problem and the remedy that an ERROR line about the handler itself names. `None` for any other line.
 fn of_handler(text: &str) -> Option<(String, Option<String>)> {
     let line: Value = serde_json::from_str(text).ok()?;
     let field = |name: &str| line[name].as_str().map(ToOwned::to_owned);

@@ -1,4 +1,4 @@
-//! The queues' attributes.
+//! Reads the attributes of a queue.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,9 +17,11 @@ pub(crate) struct QueueSettings {
     /// `MaximumMessageSize`, in bytes.
     pub(crate) largest_message: usize,
     pub(crate) redrive: Option<Redrive>,
-    /// The customer's key that encrypts it; `None` for a key that AWS manages, which takes no permission to use.
+    /// The customer-managed key that encrypts the queue. `None` if AWS manages the key: then a role needs no
+    /// permission to use it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// The queue's own policy allows something, perhaps a role to send.
+    /// True if the queue's own policy has an Allow statement. It may let a role send that has no permission of its
+    /// own.
     pub(crate) allows_by_itself: bool,
 }
 

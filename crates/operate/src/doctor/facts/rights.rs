@@ -1,4 +1,4 @@
-//! The rights of roles, by IAM's simulator.
+//! Asks IAM's policy simulator what the roles may do.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::doctor::judgement::seen;
 use crate::doctor::needs::{Need, OF_HANDLER, Resource};
 use crate::failure::Failure;
 
-/// An action on a resource, and IAM's verdict on it.
+/// Whether a role may do an action on a resource, by IAM's verdict.
 #[derive(Clone, Debug)]
 pub(crate) struct Right {
     pub(crate) role: String,
@@ -24,14 +24,14 @@ pub(crate) struct Right {
 
 pub(crate) type Rights = Result<Vec<Right>, Failure>;
 
-/// The rights of the handler's role, by the check of each need. They are empty if the handler reads no pauses, or if AWS
-/// manages the keys.
+/// The permissions of the handler's role, keyed by check number. A list is empty if the permission is not needed: the
+/// handler reads no pauses, or AWS manages the queues' keys.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
-/// A log stream to ask IAM's simulator about. Lambda never creates it.
+/// The suffix of an invented log stream, for asking IAM's simulator about a stream. Lambda never creates it.
 pub(crate) const SAMPLE_STREAM: &str = ":log-stream:comeback-doctor";
 
-/// Reads the rights of the handler's role.
+/// Asks for every permission that the handler's role needs.
 pub(crate) async fn of_handler(
     account: &Account,
     deployment: &Deployment,
@@ -58,7 +58,8 @@ pub(crate) async fn of_handler(
     join_all(read).await.into_iter().collect()
 }
 
-/// Asks for the rights to the keys of queues; for none if AWS manages a key, or it does not exist.
+/// Asks for permissions on the customer-managed keys of the queues. Keys that AWS manages or that do not exist are
+/// left out.
 pub(crate) async fn ask_of_keys(
     account: &Account,
     role_arn: &str,
@@ -72,7 +73,7 @@ pub(crate) async fn ask_of_keys(
     ask(account, role_arn, need, keys.iter().map(|key| &*key.arn)).await
 }
 
-/// Asks for each action of a need on each resource.
+/// Asks for each action of `need` on each of the resources.
 pub(crate) async fn ask(
     account: &Account,
     role_arn: &str,
