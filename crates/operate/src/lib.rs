@@ -1,11 +1,11 @@
 //! The questions and changes of an operator of [Comeback](https://github.com/comeback-retries/comeback), as values.
 //!
-//! A *question* is a function that reads an [`Account`] and returns an [`Answer`]: a serializable value that describes
-//! its own layout. A *change* is a [`Change`]: it makes a plan, and performs the plan, reporting progress and stopping
-//! on request. The `comeback` command and its console draw both, and so can a deploy pipeline: `examples/redrive.rs`
-//! redrives a function's dead-letters after a fix.
+//! A *question* is a function that reads an [`Account`] and returns an [`Answer`]: a serializable value that
+//! describes its own layout. A *change* is a [`Change`]: it makes a plan, and performs the plan, reporting progress
+//! and stopping on request. The `comeback` command and its console both draw answers and changes. A deploy pipeline
+//! can use them too: `examples/redrive.rs` redrives a function's dead-letters after a fix.
 //!
-//! This crate depends on no terminal, page or AWS SDK, except in [`aws::sdk`].
+//! This crate does not depend on a terminal, a web page or an AWS SDK, except in [`aws::sdk`].
 //!
 //! | file | holds |
 //! |---|---|

@@ -43,7 +43,7 @@ pub enum Piece {
         /// The function's name for a command: its ARN if it is in another account or region.
         name: String,
     },
-    /// An event, by its key.
+    /// An event, given by its key.
     Event(String),
     /// A point in time.
     Moment {
@@ -207,7 +207,7 @@ pub fn shell(command: impl Into<String>) -> Text {
     Piece::Shell(command.into(), Quotes::Bare).into()
 }
 
-/// Joins words, commands, moments and texts into one [`Text`](crate::text::Text).
+/// Joins words, commands, moments and texts into one [`Text`].
 #[macro_export]
 macro_rules! text {
     ($($part:expr),* $(,)?) => {{

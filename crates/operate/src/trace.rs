@@ -1,4 +1,5 @@
-//! An event's life as a timeline, from the handler's log and those of its targets.
+//! The output of `comeback trace`: what happened to one event, as a timeline from the handler's log and its targets'
+//! logs.
 //!
 //! | file | holds |
 //! |---|---|
@@ -33,24 +34,26 @@ use crate::trace::logs::{Invocation, Logs};
 use crate::trace::sentence::sentence;
 use crate::trace::story::{End, Happened, Step, Story};
 
-/// An event's life, as far as the logs show it.
+/// The history of one event, as far as the logs show it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trace {
-    /// The handler's lines about it, in order.
+    /// What the handler logged about the event, in order.
     #[serde(flatten)]
     pub story: Story,
-    /// Its invocations in the targets' logs, in order: the last one, or all of them with their lines.
+    /// The event's invocations, in order, from the logs of its targets: the last one, or all of them with their log
+    /// lines.
     pub invocations: Vec<Invocation>,
-    /// The pauses of its function; `None` if they are unknown, or if the event does not wait.
+    /// Whether the event's function is paused. `None` if that is unknown, or if the event does not wait.
     pub pause: Option<InForce>,
-    /// The reason why the pauses are unknown, if the event waits.
+    /// The reason why the pauses could not be read. `None` if they could, or if the event does not wait.
     pub pause_unknown: Option<String>,
-    /// Its fate, if it waits and its function is not on the allow-list.
+    /// What the handler will do with the event if it waits, but its function is not on the allow-list. `None`
+    /// otherwise.
     pub not_allowed: Option<Unlisted>,
-    /// The time of the reading.
+    /// The time when the logs were read.
     #[serde(skip)]
     pub now: Timestamp,
-    /// The deployment that retries it.
+    /// The deployment that retries the event.
     #[serde(skip)]
     pub deployment: Deployment,
 }
@@ -60,17 +63,17 @@ pub struct Trace {
 pub struct TraceOptions {
     /// The event's key, or the request id of one of its invocations.
     pub id: String,
-    /// Also read all lines that its invocations wrote.
+    /// Also read all log lines of the event's invocations.
     pub with_lines: bool,
-    /// Search the lines written in this time.
+    /// How far back to search the logs.
     pub since: Duration,
 }
 
-/// Finds an event, and reads its life.
+/// Finds an event in the logs, and reads everything about it.
 ///
 /// # Errors
 ///
-/// Fails if no line names the id, or the handler's log cannot be read.
+/// Fails if no log line names the id, or the handler's log cannot be read.
 pub async fn trace(operator: &Operator, options: &TraceOptions) -> Result<Trace, Failure> {
     let now = operator.now();
     let deployment = operator.deployment().await?;
@@ -125,17 +128,17 @@ impl Trace {
         Ok(Self { story, invocations, pause, pause_unknown, not_allowed, now, deployment })
     }
 
-    /// The invocation with this request id, if its log was read.
+    /// The invocation with this request id. `None` if its log was not read.
     pub fn invocation(&self, request_id: Option<&str>) -> Option<&Invocation> {
         self.invocations.iter().find(|invocation| Some(&*invocation.request_id) == request_id)
     }
 
-    /// Its steps in words.
+    /// The steps of the event, described in words.
     pub fn timeline(&self) -> Vec<Moment> {
         self.story.steps.iter().map(|step| self.moment(step)).collect()
     }
 
-    /// The remark on copies of the event, if there are any.
+    /// A remark that copies of the event are retried too. `None` if the log shows no copies.
     pub fn copies(&self) -> Option<Text> {
         let copies = Some(self.story.copies).filter(|copies| *copies > 0)?;
         Some(
@@ -144,7 +147,8 @@ impl Trace {
         )
     }
 
-    /// The remark that its pauses are unknown, if it waits.
+    /// A remark that nobody knows whether the event's function is paused. `None` if it is known, or if the event does
+    /// not wait.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;
         Some(format!("Unknown whether its function is paused now: {why}").into())
@@ -223,7 +227,7 @@ pub(crate) mod tests {
         json!({"action": "reinvoke", "due": at(0), "invoke_request_id": "r-1"})
     }
 
-    /// A trace of lines at these seconds.
+    /// A trace of an event whose lines have these fields. Each line is given with its second.
     pub(crate) fn trace(lines: &[(u64, Value)], end: End, invocations: Vec<Invocation>) -> Trace {
         let steps = lines.iter().map(|(second, fields)| {
             let mut fields = fields.clone();
@@ -239,8 +243,8 @@ pub(crate) mod tests {
         Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None, now, deployment }
     }
 
-    /// An account whose handler logged these lines about event `k-1` at these seconds; its clock is 64 s past the
-    /// first.
+    /// A simulated account whose handler logged lines with these fields, each at this second, about event `k-1`. Its
+    /// clock stands at second 64.
     fn account(lines: &[(u64, Value)]) -> SimulatedAws {
         let aws = Sample { is_attached: true, ..Sample::new(at(64)) }.build();
         for (second, fields) in lines {

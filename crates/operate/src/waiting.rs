@@ -1,6 +1,7 @@
-//! The waiting events: why and until when each waits.
+//! The output of `comeback waiting`: which events wait, why, and until when.
 //!
-//! SQS cannot list a queue, and shows nothing of a hidden message. The handler's log is the only index.
+//! SQS cannot list the messages of a queue, and hidden messages cannot be received. So the handler's log is the only
+//! source.
 //!
 //! | file | holds |
 //! |---|---|
@@ -32,17 +33,17 @@ use crate::waiting::wanted::Wanted;
 /// Options of [`waiting`].
 #[derive(Clone, Debug, Default)]
 pub struct WaitingOptions {
-    /// Only these events.
+    /// The filter: include only these events.
     pub wanted: Wanted,
-    /// Only events whose next retry is due within this time.
+    /// Include only events whose next retry is due within this time.
     pub due_within: Option<Duration>,
-    /// The most events to list one by one; `None` only counts them.
+    /// List at most this many events one by one. `None` only counts events.
     pub list: Option<usize>,
-    /// Read lines of the log that were written in this time; `None` means as far back as an event can wait.
+    /// How far back to read the log. `None` means as far back as an event can wait.
     pub since: Option<Duration>,
 }
 
-/// The waiting events, as they were read. [`report`](Self::report) is the answer.
+/// The waiting events of a deployment. [`report`](Self::report) lays them out.
 #[derive(Debug)]
 pub struct Waiting {
     reading: Reading,
@@ -51,7 +52,7 @@ pub struct Waiting {
     unmatched: Option<Text>,
 }
 
-/// Finds the waiting events in the handler's log.
+/// Finds the waiting events of a deployment in the handler's log.
 ///
 /// # Errors
 ///
@@ -72,13 +73,13 @@ pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Wai
     Ok(Waiting { reading, unmatched: unmatched.map(Text::from), options, now })
 }
 
-/// The note on an error glob that matches no waiting event. `errors` are those of the waiting events.
+/// A note that an error glob matches no waiting event. `errors` describes the errors that these events have.
 pub fn no_error_matches(glob: &str, errors: &str) -> String {
     format!("no event has an error that matches {glob}; the errors are: {errors}")
 }
 
 impl Waiting {
-    /// The answer.
+    /// The report on the waiting events that the options select.
     pub fn report(&self) -> Report<'_> {
         let Self { reading, options, now, unmatched } = self;
         // The log was read with the filter, so only the due time is left to filter by.

@@ -257,8 +257,8 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
     Ok(ok("14 days in both"))
 }
 
-/// Warns if a queue accepts less than 1 MiB. A queue that is older than this limit of SQS may still refuse messages
-/// over 256 KiB.
+/// Requires that both queues accept messages of 1 MiB. A queue that is older than this limit of SQS may still refuse
+/// more than 256 KiB.
 pub(crate) fn largest_message(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, name, means) in [

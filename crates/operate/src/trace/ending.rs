@@ -1,4 +1,4 @@
-//! The last sentence of a timeline: exactly what is known of the event's end.
+//! The last sentence of `comeback trace`: what is known of the event's end, and no more.
 
 use comeback_engine::{HOLD, Timestamp, WaitsFor, What};
 
@@ -13,7 +13,7 @@ use crate::trace::logs::Report;
 use crate::trace::story::{End, Happened, Step};
 
 impl Trace {
-    /// The last sentence, with everything known of the event's end.
+    /// The last sentence: how the event ended, or what it waits for.
     pub fn ending(&self) -> Text {
         if let Some(text) = self.by_allow_list().or_else(|| self.by_pauses()) {
             return text;
@@ -50,7 +50,8 @@ impl Trace {
         text![list, " shows who paused it, and why."]
     }
 
-    /// The effect of the pauses in force on a waiting event, if they decide when it is retried.
+    /// The sentence for a waiting event whose retry depends on a pause, or on the pause's end. `None` for any other
+    /// event.
     fn by_pauses(&self) -> Option<Text> {
         let end = &self.story.end;
         let due = if let End::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };
@@ -75,7 +76,8 @@ impl Trace {
         }
     }
 
-    /// The fate of a waiting event whose function is not on the allow-list. No pause holds such an event.
+    /// The sentence for a waiting event whose function is not on the allow-list. No pause holds such an event. `None`
+    /// for any other event.
     fn by_allow_list(&self) -> Option<Text> {
         let dead_lettered =
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
@@ -100,7 +102,8 @@ impl Trace {
         text!["Dead-lettered", at, ". To see whether it is still there: ", show]
     }
 
-    /// The sentence about a retry without a later failure: a success leaves no line in the handler's log.
+    /// The sentence for an event without a later failure since its last retry. The function's report helps, because a
+    /// success leaves no line in the handler's log.
     fn after_retry(&self, at: Timestamp, report: Option<&Report>) -> Text {
         let retry = |step: &Step| match &step.happened {
             Happened::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),
@@ -140,7 +143,7 @@ mod tests {
     use crate::trace::logs::Invocation;
     use crate::trace::tests::{at, dead_letters, due, holds, invoked, trace};
 
-    /// The last sentence, when read at this second.
+    /// The last sentence of a trace that was read at this second.
     fn ending(trace: Trace, second: u64) -> String {
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         Trace { now: at(second), deployment, ..trace }.ending().to_string()

@@ -1,4 +1,5 @@
-//! The handler's log, where events are found, and the logs of their targets. The handler's log is the only index.
+//! Searches the handler's log for an event, and the targets' logs for its invocations. Only the handler's log can be
+//! searched for events.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,15 +16,15 @@ use crate::function;
 use crate::log::{Search, event_line, names};
 use crate::trace::story::{LoggedLine, Story};
 
-/// The logs of a deployment: the handler's, and its targets'.
+/// The logs of a deployment: the handler's, and those of its targets.
 pub struct Logs<'a> {
-    /// The account.
+    /// The AWS account and region to read from.
     pub account: &'a Account,
-    /// The deployment.
+    /// The deployment whose logs are searched.
     pub deployment: &'a Deployment,
-    /// The time of the first line to search.
+    /// How far back to search the logs.
     pub since: Timestamp,
-    /// Called with the number of lines found so far.
+    /// Invoked with the number of lines found so far.
     pub progress: &'a dyn Fn(usize),
 }
 
@@ -34,8 +35,8 @@ impl fmt::Debug for Logs<'_> {
 }
 
 impl Logs<'_> {
-    /// Finds the event of an id: its key, one of its request ids, or the id of a message. `None` if no line names the
-    /// id.
+    /// Finds the lines about the event with this id: its key, the request id of one of its invocations, or the id of
+    /// one of its messages. Returns `None` if no line names the id.
     ///
     /// # Errors
     ///
@@ -65,11 +66,13 @@ impl Logs<'_> {
         Ok(Story::of(lines).map(|story| Story { lines: events.collect(), ..story }))
     }
 
-    /// Reads a function's log about a request: its report and, if `lines`, all lines that it wrote.
+    /// Reads the log of one invocation of a function: Lambda's report and, if `lines`, everything that the function
+    /// wrote.
     ///
     /// # Errors
     ///
-    /// Fails if the id cannot be searched for. A log that cannot be read is a [`Report::Unread`].
+    /// Fails if the id is too long to search for, or has a quote or a backslash. If the log cannot be read, returns a
+    /// [`Report::Unread`].
     pub async fn invocation(
         &self,
         function_arn: &str,
@@ -106,50 +109,50 @@ impl Logs<'_> {
     }
 }
 
-/// One request in a target's log.
+/// The log of one invocation of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Invocation {
-    /// Its request id.
+    /// The request id of the invocation.
     pub request_id: String,
-    /// The report of its end.
+    /// Lambda's report at the end of the invocation.
     pub report: Report,
-    /// The lines that it wrote, if they were asked for.
+    /// The lines that the function wrote. Empty unless the caller asked for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LoggedLine>,
 }
 
-/// The line that Lambda writes at the end of each invocation.
+/// The REPORT line that Lambda writes at the end of an invocation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "seen")]
 pub enum Report {
-    /// The report was seen.
+    /// The log has the report.
     #[serde(rename = "yes")]
     Seen {
-        /// When it was written.
+        /// The time when Lambda wrote the report.
         at: Timestamp,
-        /// `success`, `error`, `failure` or `timeout`, where the report names it.
+        /// `success`, `error`, `failure` or `timeout`. `None` if the report does not say.
         status: Option<String>,
     },
-    /// No report was seen: the invocation has not begun or not ended, or its log came late.
+    /// The log has no report: the invocation has not started or not ended, or the log is late.
     #[serde(rename = "no")]
     NotSeen,
     /// The log could not be read.
     #[serde(rename = "unknown")]
     Unread {
-        /// The reason.
+        /// The reason, for the operator.
         why: String,
     },
 }
 
 impl Report {
-    /// Returns true if the invocation ended without an error, as far as is known.
+    /// Returns true if the report shows no error. A report without a status counts as a success.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Seen { status, .. } if status.as_deref().is_none_or(|status| status == "success"))
     }
 }
 
-/// Finds the report of a request. Lambda writes it as text, `REPORT RequestId: …`, or as JSON,
-/// `{"type":"platform.report","record":{…}}`.
+/// Finds the report of a request among the lines of a log. Lambda writes it as text, `REPORT RequestId: …`, or as
+/// JSON, `{"type":"platform.report","record":{…}}`.
 fn report(events: &[LogEvent], request_id: &str) -> Report {
     let of = |event: &LogEvent| {
         if let Some(rest) = event.message.strip_prefix("REPORT RequestId: ") {

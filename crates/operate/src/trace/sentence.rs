@@ -1,4 +1,4 @@
-//! The steps of an event in words.
+//! Describes each step of an event in words.
 
 use comeback_engine::{Cause, DueBy, LoggedEarly, LoggedEvent, Timestamp, What};
 
@@ -7,7 +7,7 @@ use crate::text;
 use crate::text::{Text, Tone};
 use crate::trace::story::{Happened, Step, cause};
 
-/// A step in words, without its time.
+/// Describes a step in words, without its time.
 pub fn sentence(step: &Step) -> Text {
     let bad = |text: String| Text::toned(Tone::Bad, text);
     let id = step.request_id().map(|id| format!("  {id}")).unwrap_or_default();
@@ -58,7 +58,7 @@ fn failed(step: &Step) -> String {
     format!("attempt {} failed with {error}{}", step.attempt(), ignored.unwrap_or_default())
 }
 
-/// The failed action in words.
+/// Says which action failed, so that the handler kept the message.
 const fn kept_because(cause: Option<Cause>) -> &'static str {
     match cause {
         Some(Cause::Refused) => "Lambda refused the retry",
@@ -72,13 +72,13 @@ const fn kept_because(cause: Option<Cause>) -> &'static str {
     }
 }
 
-/// The policy in words: `, by the policy of orders-*`; empty for the stack's.
+/// Names the policy: `, by the policy of orders-*`. Empty for the stack's policy.
 fn policy_of(preposition: &str, policy: Option<&str>) -> String {
     policy.map(|policy| format!(", {preposition} the policy of {policy}")).unwrap_or_default()
 }
 
-/// The lateness in words: `, 20s after it was due at 10:28:00`; empty if it is under a second. A pause may have moved
-/// the due time since the last line that named it.
+/// Says how late an invocation was: `, 20s after it was due at 10:28:00`. Empty if it was less than a second late. A
+/// pause may have changed the due time since a line last named it.
 fn late(step: &Step, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> String {
     let late = step.late(due, early);
     if late.as_millis() < 1_000 {
@@ -88,7 +88,7 @@ fn late(step: &Step, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> String 
     format!(", {} after it was due at {}", short(late.as_secs_f64()), due.get(11..19).unwrap_or(&due))
 }
 
-/// The request that moved a retry forward, in words: ` by `comeback retry` of 10:28:00 (ops), 7h before its time`
+/// Names the request that made a retry due earlier: ` by `comeback retry` of 10:28:00 (ops), 7h before its time`
 fn before_its_time(early: &LoggedEarly<'_>, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());
     let by = early.asked_by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();
@@ -106,7 +106,7 @@ mod tests {
     use crate::log::test_line;
     use crate::trace::tests::at;
 
-    /// The step of a line about the first retry, at this second.
+    /// A step at this second, from a log line about the first retry with these fields.
     fn step(second: u64, mut fields: Value) -> Step {
         fields["timestamp"] = json!(at(second));
         let LogLine { timestamp, event, what, .. } = test_line(fields);

@@ -1,4 +1,4 @@
-//! An event's life: the handler's lines about it, in order.
+//! The steps of an event, from the handler's log lines about it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::RandomState;
@@ -11,72 +11,74 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-/// An event's life, as the handler logged it.
+/// Everything that the handler logged about one event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Story {
-    /// Its key.
+    /// The event's key.
     pub key: String,
-    /// The function that is retried now: a redrive may have given the event another one.
+    /// The ARN of the event's target. If an operator redrove the event to another function, this is the newer one.
     pub target: String,
-    /// The target of each invocation, by its request id.
+    /// The target of each invocation, by the invocation's request id.
     #[serde(skip)]
     pub targets: BTreeMap<String, String>,
-    /// When it first failed.
+    /// The time when the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// Its steps, in order.
+    /// The steps of the event, in order of time.
     pub steps: Vec<Step>,
-    /// The state of its latest failure.
+    /// What the event's latest failure led to: a wait, an invocation or a dead-letter.
     pub end: End,
-    /// Additional failures of an attempt. They come from copies of the event, each with retries of its own.
+    /// The number of attempts' failures beyond one each. They come from copies of the event, which have their own
+    /// retries.
     pub copies: usize,
-    /// The handler's lines about it, verbatim.
+    /// The handler's log lines about the event, verbatim.
     #[serde(skip)]
     pub lines: Vec<LoggedLine>,
 }
 
-/// A line of a log, verbatim.
+/// A line from a log, verbatim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoggedLine {
-    /// When it was written.
+    /// The time when the line was written.
     pub at: Timestamp,
-    /// The line.
+    /// The text of the line.
     pub line: String,
 }
 
-/// A step of an event's life.
+/// One step of an event, such as a failure or an invocation. Log lines that only repeat a wait are part of the same
+/// step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The time of the first line about it.
+    /// The time of the first log line about the step.
     pub at: Timestamp,
-    /// The time of the last line about it.
+    /// The time of the last log line about the step.
     pub last: Timestamp,
-    /// The kind of step.
+    /// What happened in the step.
     pub happened: Happened,
-    /// The event and its next retry, according to the last line.
+    /// The event and its next retry, as the last log line has them.
     pub event: LoggedEvent<'static>,
 }
 
-/// The kinds of steps.
+/// What happened in a step of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// The attempt before the event's next retry failed. Its failure reached the handler at this time.
+    /// An attempt failed. [`Step::at`] is the time of the handler's first line about the failure.
     Failed,
-    /// The event was dead-lettered before, and an operator redrove it: its retries start over.
+    /// An operator redrove the dead-lettered event, and its retries started over.
     Redriven,
-    /// Any other step, as the line about its message has it.
+    /// The handler did something with the event's message, and logged it.
     Logged(What<'static>),
 }
 
-/// The state of an event's latest failure, from all of its lines.
+/// What an event's latest failure led to, from all log lines about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The event waits.
+    /// The event waits for a retry.
     Waits(WaitsFor),
-    /// The event was invoked, and no line came since: a success leaves none.
+    /// The event was retried, and the handler logged nothing since. A success leaves no line in its log.
     Invoked {
-        /// The invocation, if Lambda named it.
+        /// The request id of the invocation. `None` if Lambda did not return it.
         request_id: Option<String>,
-        /// The time of the invocation.
+        /// The time when the handler invoked the function.
         at: Timestamp,
     },
     /// The event was dead-lettered.
@@ -84,7 +86,7 @@ pub enum End {
 }
 
 impl Story {
-    /// Puts the lines of one event in order; `None` without lines.
+    /// Builds the steps from log lines about one event, in any order. Returns `None` if there are none.
     pub fn of(mut lines: Vec<LogLine<'static>>) -> Option<Self> {
         lines.sort_by_key(|line| line.timestamp);
         let events = || lines.iter().filter_map(|line| line.event.as_ref());
@@ -106,14 +108,14 @@ impl Story {
         Some(Self { key, target, targets, first_failure, steps, end, copies, lines: Vec::new() })
     }
 
-    /// The ids of the event's invocations, each once, in order.
+    /// The request ids of the event's invocations in order, each once.
     pub fn request_ids(&self) -> impl Iterator<Item = &str> {
         let mut seen = BTreeSet::new();
         self.steps.iter().filter_map(Step::request_id).filter(move |id| seen.insert(*id))
     }
 }
 
-/// The invocation that a line reports.
+/// The request id of the invocation that a line reports, if it reports one.
 fn invoked<'a>(what: &'a What<'_>) -> Option<&'a str> {
     match what {
         What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
@@ -121,11 +123,11 @@ fn invoked<'a>(what: &'a What<'_>) -> Option<&'a str> {
     }
 }
 
-/// The steps of an event, built line by line.
+/// Builds the steps of an event, one log line after another.
 #[derive(Default)]
 struct Timeline {
     steps: Vec<Step>,
-    /// Attempts with a known failure: the number of the next retry, and the attempt's own request id.
+    /// Attempts whose failure already has a step: the number of the next retry, and the request id of the attempt.
     failed: BTreeSet<(u64, Option<String>)>,
     copies: usize,
 }
@@ -149,7 +151,8 @@ impl Timeline {
         }
     }
 
-    /// Adds a step for a failed attempt. Every line of a message names the attempt; only the first line makes a step.
+    /// Adds a step for a failed attempt. Every line about a message names the attempt, but only the first adds a
+    /// step.
     fn failure(&mut self, at: Timestamp, event: &LoggedEvent<'static>) {
         let Some(attempt) = event.retry.checked_sub(1) else { return };
         let starts_anew = attempt == 0 && self.steps.last().is_some_and(Step::is_dead_letter);
@@ -166,12 +169,12 @@ impl Timeline {
 }
 
 impl Step {
-    /// The number of the attempt that failed before the event's next retry: 0 for the first invocation.
+    /// The number of the attempt that failed before the event's next retry. 0 is the first invocation.
     pub fn attempt(&self) -> u64 {
         self.event.retry.saturating_sub(1)
     }
 
-    /// The invocation that failed or was made.
+    /// The request id of the invocation that failed or was made in this step, if known.
     pub fn request_id(&self) -> Option<&str> {
         match &self.happened {
             Happened::Failed => self.event.request_id.as_deref(),
@@ -180,12 +183,12 @@ impl Step {
         }
     }
 
-    /// Returns true if the step is a dead-letter.
+    /// Returns true if the event was dead-lettered in this step.
     pub fn is_dead_letter(&self) -> bool {
         matches!(self.happened, Happened::Logged(What::DeadLetter { .. }))
     }
 
-    /// Returns true if a line is about the same wait as this step.
+    /// Returns true if a line is about the same wait as this step: the handler only checked the message again.
     fn is_checked_again(&self, line: &What<'_>) -> bool {
         let Happened::Logged(known) = &self.happened else { return false };
         matches!(
@@ -195,7 +198,7 @@ impl Step {
         )
     }
 
-    /// The delay of an invocation after its due time. If a request moved it forward: after its original due time.
+    /// How late an invocation was. If a request made the retry due earlier, this counts from the original due time.
     pub fn late(&self, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
     }
@@ -250,7 +253,8 @@ impl Serialize for Step {
     }
 }
 
-/// The cause of a failed action; `None` if only the hiding failed, of an event that waits for its due time or a pause.
+/// The reason why the handler kept a message after a failed action. `None` if the action was only to hide the message
+/// until its due time or during a pause.
 pub(super) const fn cause(what: &What<'_>) -> Option<Cause> {
     match what {
         What::Keep { cause, .. } => Some(*cause),
@@ -282,8 +286,8 @@ impl Serialize for End {
 }
 
 impl End {
-    /// The end, from the lines of an event; `None` without a line. Lines of an earlier failure may be missing, so only
-    /// the latest counts, with its copies.
+    /// What the event's latest failure led to. Returns `None` without lines. Only the lines of the latest failure
+    /// count, and those of its copies, because older ones may be missing.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
         let mut log = LogFold::new(RandomState::new());
         lines.iter().for_each(|line| log.take(line));
@@ -318,7 +322,7 @@ mod tests {
     use crate::trace::sentence::sentence;
     use comeback_engine::DueBy;
 
-    /// A line of event k-1, whose first attempt was r-0, at this second.
+    /// A line about event `k-1` at this second. The first attempt has request id `r-0`.
     fn line(second: u64, retry: u64, mut more: Value) -> LogLine<'static> {
         let known = more.as_object_mut().unwrap();
         known.insert("timestamp".into(), json!(Timestamp::from_secs(second)));
@@ -370,7 +374,8 @@ mod tests {
         assert_eq!(story.copies, 0);
     }
 
-    /// The retry was due when it was requested, and the handler found the request at its next check.
+    /// The request made the retry due at second 1,000. The handler found the request at its next check, at second
+    /// 1,813.
     #[test]
     fn early_retry_is_late_after_its_original_time() {
         for (otherwise_due, expected) in [(20_000, 0), (1_000, 813_000)] {
@@ -394,7 +399,7 @@ mod tests {
         assert!(sentence.contains(", whose wait was ignored: \"soon\": why"), "{sentence}");
     }
 
-    /// The event's policy changed while it waited.
+    /// The event's policy changed during the wait.
     #[test]
     fn the_policy_of_the_last_check_gave_the_due_time() {
         let by = |mut line: LogLine<'static>, policy: &str| {
@@ -407,14 +412,14 @@ mod tests {
         assert_eq!(json(&story.steps[1]), wait);
     }
 
-    /// No line came after the invocation, so nothing more is known.
+    /// Without a line after the invocation, nothing more is known.
     #[test]
     fn after_an_invocation_nothing_is_claimed() {
         let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12)]);
         assert_eq!(story.end, End::Invoked { request_id: Some("r-1".into()), at: Timestamp::from_secs(13) });
     }
 
-    /// The batch with the deferral ended later than the one with the re-invocation.
+    /// The batch that logged the deferral ended after the batch that logged the re-invocation.
     #[test]
     fn a_late_line_does_not_make_a_settled_event_wait() {
         let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12), defers(15, 1, 12)]);
@@ -428,7 +433,7 @@ mod tests {
         assert_eq!(json(&story.steps[1])["due"], "1970-01-01T00:00:50.000Z");
     }
 
-    /// The event was moved while it waited, which leaves no line.
+    /// The event's message was moved during the wait, which leaves no line.
     #[test]
     fn an_invocation_alone_tells_the_failure_before_it() {
         let story = story(vec![invokes(50, 3, 50)]);

@@ -1,4 +1,4 @@
-//! The waiting events, computed from the handler's log, under the pauses and the allow-list in force.
+//! Works out the waiting events from the handler's log, the pauses and the allow-list.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,62 +14,63 @@ use crate::numbers::grouped;
 use crate::pauses::in_force::InForce;
 use crate::waiting::wanted::Wanted;
 
-/// The most errors that are named if none matches a glob.
+/// If a glob matches no error, at most this many errors are named instead.
 const MOST_NAMED: usize = 5;
 
-/// The events that wait according to some of the handler's lines.
+/// The events that wait, according to the handler's log lines taken so far.
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
-    /// The situation of each of the log's kinds.
+    /// What the pauses and the allow-list mean for each kind of message, in the order of the log's kinds.
     situations: Vec<Situation>,
-    /// The start of the lines. A message whose last line is older is left out: it left the queue, and the line about
-    /// that is missing.
+    /// Messages without a line since this time are ignored: they have left the queue, and the line about that is
+    /// missing.
     since: Option<Timestamp>,
 }
 
-/// The events that a filter chooses.
+/// A selection of waiting events, made by a filter.
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
     wanted: Wanted,
-    /// True for each of the log's kinds that the filter matches.
+    /// For each of the log's kinds of messages, true if the filter's function and error match it.
     kinds: Vec<bool>,
-    /// The latest due time of the events, if limited.
+    /// Select only events that are due by this time. `None` means no limit.
     by: Option<Timestamp>,
 }
 
-/// The pauses and the allow-list for a function.
+/// What the current pauses and allow-list mean for a function.
 #[derive(Clone, Copy, Debug, Default)]
 struct Situation {
-    /// The pauses in force; `None` if they are unknown.
+    /// Whether the function is paused. `None` if that is unknown.
     in_force: Option<InForce>,
-    /// The handler dead-letters the function's events, because the allow-list lacks it.
+    /// True if the handler will dead-letter the function's events, because the allow-list lacks it.
     is_dead_lettered: bool,
 }
 
-/// The reason for a wait: the kind of the log's [`WaitsFor`], or the state that is in force instead.
+/// The reason why an event waits: the one in the log ([`WaitsFor`]), unless a current pause or the allow-list
+/// overrides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// The retry is not due yet.
+    /// The backoff of the policy has not ended.
     Backoff,
-    /// The function asked for this wait.
+    /// The function asked for this wait with a `RetryAfter`.
     RetryAfter,
-    /// The function is paused, or its retries come back spread over some time after a pause.
+    /// The function is paused, or its retries are spread over time after a pause.
     Pause,
-    /// The function was paused at the handler's last check, and no longer is.
+    /// The function was paused when the handler last checked the event, but no longer is.
     Resumed,
-    /// Lambda may have accepted the re-invocation, and did not answer.
+    /// Lambda gave no response to the re-invocation, and may have accepted it.
     UnansweredCall,
-    /// The event could not be re-invoked or dead-lettered.
+    /// The handler could not re-invoke or dead-letter the event, and will try again.
     FailedCall,
-    /// The handler could not read the pauses, so any function may be paused.
+    /// The handler cannot read the pauses. Any function may be paused, so it retries nothing.
     PausesUnknown,
     /// The function is not on the allow-list, so the handler will dead-letter the event.
     NotAllowed,
 }
 
-/// Converts the reason that the log gives.
+/// Converts the reason in the log.
 impl From<WaitsFor> for Why {
     fn from(waits_for: WaitsFor) -> Self {
         match waits_for {
@@ -84,7 +85,7 @@ impl From<WaitsFor> for Why {
 }
 
 impl Why {
-    /// The reason, as a table shows it.
+    /// The reason, in words for a table.
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::Backoff => "backoff",
@@ -100,32 +101,33 @@ impl Why {
 }
 
 impl Waits {
-    /// Starts without lines. Lines that are taken keep their receipt handles, for a recall.
+    /// Starts without lines, and will keep each message's receipt handle for a recall.
     pub fn keeping_handles() -> Self {
         Self { log: LogFold::default().keeping_handles(), ..Self::default() }
     }
 
-    /// Returns true if receipt handles are kept.
+    /// Returns true if receipt handles are kept for a recall.
     pub(super) fn keeps_handles(&self) -> bool {
         self.log.keeps_handles()
     }
 
-    /// Takes a line of the handler's log.
+    /// Adds a line of the handler's log.
     pub fn take(&mut self, line: &LogLine<'_>) {
         self.log.take(line);
     }
 
-    /// Leaves out messages without a line since this time.
+    /// Ignores messages without a line since this time.
     pub fn forget_before(&mut self, since: Timestamp) {
         self.since = Some(since);
     }
 
-    /// Applies the pauses in force, which may be newer than those in the log.
+    /// Applies the current pauses, which may be newer than those in the log. `in_force` returns the state of a
+    /// function's pauses.
     pub fn apply_pauses(&mut self, in_force: impl Fn(&str) -> InForce) {
         self.change(|it, target| it.in_force = target.map(&in_force));
     }
 
-    /// Applies the allow-list in force. `dead_letters` returns true for a function whose events the handler
+    /// Applies the current allow-list. `dead_letters` returns true for a function whose events the handler
     /// dead-letters, because the list lacks it.
     pub fn apply_allow_list(&mut self, dead_letters: impl Fn(&str) -> bool) {
         self.change(|it, target| it.is_dead_lettered = target.is_some_and(&dead_letters));
@@ -139,19 +141,19 @@ impl Waits {
         }
     }
 
-    /// The events that a filter chooses; with `by`, only those due by then.
+    /// Selects the events that match a filter. With `by`, selects only those that are due by this time.
     pub fn chosen(&self, wanted: &Wanted, by: Option<Timestamp>) -> Chosen {
         let takes =
             |kind: &MessageKind| wanted.takes_kind(kind.target.as_deref(), kind.error_type.as_deref());
         Chosen { wanted: wanted.clone(), kinds: self.log.kinds().iter().map(takes).collect(), by }
     }
 
-    /// The chosen events, in any order.
+    /// The selected events, in any order.
     pub fn each(&self, chosen: &Chosen) -> impl Iterator<Item = WaitingEvent<'_>> {
         self.waits(chosen).map(|(_, wait)| self.event(wait))
     }
 
-    /// The groups of the chosen events, the largest first.
+    /// Groups the selected events by function and error, the largest group first.
     pub fn groups(&self, chosen: &Chosen) -> Vec<Group<'_>> {
         let kinds = self.log.kinds().iter();
         let mut groups: Vec<_> = kinds
@@ -167,7 +169,7 @@ impl Waits {
         groups
     }
 
-    /// The groups of all waiting events.
+    /// Groups all waiting events by function and error.
     pub fn all_groups(&self) -> Vec<Group<'_>> {
         self.groups(&self.chosen(&Wanted::default(), None))
     }
@@ -177,7 +179,8 @@ impl Waits {
         self.messages().map(|wait| self.event(wait))
     }
 
-    /// The messages of all waiting events, each with its function and error, in any order.
+    /// The messages of all waiting events, in any order. Each comes with its event and its kind: the function and
+    /// error.
     pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
         let kinds = self.log.kinds();
         self.messages().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
@@ -192,7 +195,7 @@ impl Waits {
         self.log.waiting().filter(|message| self.since.is_none_or(|since| message.at >= since))
     }
 
-    /// The most frequent errors of the waiting events: `TargetDown (3), Timeout (1)`; `None` if none waits.
+    /// The most frequent errors of the waiting events: `TargetDown (3), Timeout (1)`. `None` if no event waits.
     pub fn errors(&self) -> Option<String> {
         let mut counts = BTreeMap::<_, u64>::new();
         for event in self.all() {
@@ -207,13 +210,13 @@ impl Waits {
         (!named.is_empty()).then(|| named.join(", "))
     }
 
-    /// The functions of waiting events whose `RetryAfter` was ignored, each with its text and the reason.
+    /// The functions whose `RetryAfter` was ignored for a waiting event, each with its text and the reason.
     pub fn ignored(&self) -> BTreeMap<&str, &str> {
         let kinds = self.messages().map(|message| &self.log.kinds()[message.kind as usize]);
         kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
     }
 
-    /// The chosen events at these places, ordered by due time; those without a due time come last.
+    /// The selected events from these positions, ordered by due time. Events without a due time come last.
     pub fn first(&self, chosen: &Chosen, places: Range<usize>) -> Sorted<'_> {
         let mut first = Vec::with_capacity(self.log.waiting().len());
         first.extend(self.waits(chosen));
@@ -231,7 +234,7 @@ impl Waits {
         Sorted { waits: self, first }
     }
 
-    /// The chosen messages, each with its due time.
+    /// The messages of the selected events, each with its due time.
     fn waits(&self, chosen: &Chosen) -> impl Iterator<Item = Due<'_>> {
         let Chosen { wanted, kinds, by } = chosen;
         let takes = |wait: &&WaitingMessage| kinds[wait.kind as usize] && wanted.takes_key(&wait.key);
@@ -256,7 +259,8 @@ impl Waits {
         }
     }
 
-    /// The reason for a message's wait, its due time, and the planned end of the pause that holds it.
+    /// The reason for a message's wait, its due time, and the planned end of the pause that holds it, under the
+    /// current pauses and allow-list.
     fn now(&self, message: &WaitingMessage) -> (Why, Option<Timestamp>, Option<Timestamp>) {
         let situation = self.situations.get(message.kind as usize).copied().unwrap_or_default();
         let why = Why::from(message.waits_for);
@@ -280,10 +284,11 @@ impl Waits {
     }
 }
 
-/// A message with its due time.
+/// A waiting message, with its due time if it has one.
 type Due<'w> = (Option<Timestamp>, &'w WaitingMessage);
 
-/// Events in order of due time. Each is made on demand, so that a hundred thousand take little memory.
+/// Events in order of due time. Each [`WaitingEvent`] is built on demand, so that a hundred thousand events take
+/// little memory.
 #[derive(Clone, Debug)]
 pub struct Sorted<'w> {
     waits: &'w Waits,
@@ -296,12 +301,12 @@ impl<'w> Sorted<'w> {
         self.first.len()
     }
 
-    /// Returns true if there are no events.
+    /// Returns true if no event was selected.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
 
-    /// The events, in order of due time.
+    /// Builds the events, in order of due time.
     pub fn iter(&self) -> impl Iterator<Item = WaitingEvent<'w>> {
         self.first.iter().map(|(_, wait)| self.waits.event(wait))
     }
@@ -316,48 +321,49 @@ impl Serialize for Sorted<'_> {
 /// An event that waits for its next retry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WaitingEvent<'w> {
-    /// Its key.
+    /// The event's key.
     pub key: &'w str,
-    /// The function's ARN; `None` if there were too many functions and errors to tell them apart.
+    /// The ARN of the event's function. `None` if there were too many functions and errors to tell them apart.
     pub target: Option<&'w str>,
     /// The number of the next retry.
     pub retry: u64,
-    /// The error of its failed invocation.
+    /// The type of the error with which the last invocation failed, if known.
     pub error_type: Option<&'w str>,
-    /// When it first failed.
+    /// The time when the event first failed.
     pub first_failure: Timestamp,
-    /// The due time; `None` while the function is paused, or if the message could not be hidden. For a resumed
-    /// function, or one that is not on the allow-list, this is the latest possible time.
+    /// The time when the retry is due. `None` while the function is paused, or if the message could not be hidden. If
+    /// the function was resumed, or is not on the allow-list, this is the latest possible time.
     pub due: Option<Timestamp>,
-    /// The reason for the wait.
+    /// The reason why the event waits.
     pub why: Why,
-    /// The planned end of the pause that holds it.
+    /// The planned end of the pause that holds the event. `None` if no pause holds it, or if the pause has no planned
+    /// end.
     pub paused_until: Option<Timestamp>,
-    /// The time of the handler's next check of its message.
+    /// The time when the handler next checks the event's message.
     #[serde(skip)]
     pub next_check: Timestamp,
 }
 
-/// The events of one function that failed with the same error.
+/// The waiting events of one function that failed with the same error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Group<'w> {
-    /// The function's ARN; `None` if there were too many functions and errors to tell them apart.
+    /// The ARN of the function. `None` if there were too many functions and errors to tell them apart.
     pub target: Option<&'w str>,
-    /// The error.
+    /// The type of the error, if known.
     pub error_type: Option<&'w str>,
-    /// The number of events.
+    /// The number of events in the group.
     pub count: u64,
-    /// The first failure of the oldest event.
+    /// The time when the oldest event of the group first failed.
     pub oldest_first_failure: Option<Timestamp>,
-    /// The first due time in the group.
+    /// The earliest due time in the group.
     pub next_due: Option<Timestamp>,
-    /// The last due time in the group.
+    /// The latest due time in the group.
     pub last_due: Option<Timestamp>,
-    /// Events without a due time, because their function is paused.
+    /// The number of events that have no due time, because their function is paused.
     pub held: u64,
-    /// Events that the handler will dead-letter, because the allow-list lacks their function.
+    /// The number of events that the handler will dead-letter, because the allow-list lacks their function.
     pub not_allowed: u64,
-    /// The number of events by the reason for their wait.
+    /// The number of events for each reason to wait.
     pub why: BTreeMap<Why, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Notes on a reading: gaps in the log, and reasons why events are not retried.
+//! Notes below the list of waiting events: gaps in the handler's log, and reasons why events are not retried.
 
 use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, Timestamp};
 
@@ -20,7 +20,7 @@ impl Reading {
         now.before(self.reach) >= self.since
     }
 
-    /// Returns true if the log keeps and shows a line of each message that the handler has received.
+    /// Returns true if the log should have a readable line about each message that the handler has received.
     fn has_all_lines(&self, now: Timestamp) -> bool {
         self.is_all_read(now)
             && self.has_log
@@ -29,14 +29,15 @@ impl Reading {
             && !self.hides_lines()
     }
 
-    /// Returns true if the log has a line of everything that waits. With a filter, hidden messages without a line go
+    /// Returns true if no waiting event is missing from the reading. With a filter, hidden messages without a line go
     /// unnoticed.
     pub fn is_complete(&self, now: Timestamp) -> bool {
         let is_all_logged = self.retry_queue.visible == 0 && self.unlogged_messages(now) == 0;
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
     }
 
-    /// The number of hidden messages without a line, if the log should have a line of each.
+    /// The number of hidden messages about which the log has no line, although it should. 0 if the log may lack lines
+    /// anyway.
     fn unlogged_messages(&self, now: Timestamp) -> u64 {
         if !self.is_everything || !self.has_all_lines(now) {
             return 0;
@@ -45,7 +46,7 @@ impl Reading {
         hidden.saturating_sub(self.waits.count() as u64)
     }
 
-    /// The note on hidden messages without a line that the log should have.
+    /// A note on hidden messages about which the log has no line, although it should. `None` if there are none.
     pub(super) fn unlogged_note(&self, now: Timestamp) -> Option<Text> {
         let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
         let note = format!(
@@ -62,12 +63,12 @@ impl Reading {
         self.deployment.log_level.as_deref().is_some_and(|level| HIDING_INFO.contains(&level))
     }
 
-    /// The notes on everything that waits.
+    /// The notes for a list of all waiting events.
     pub fn notes_on_all(&self, now: Timestamp) -> Vec<Text> {
         self.notes(&self.waits.all_groups(), now)
     }
 
-    /// The notes on some groups of events, and on the reading itself.
+    /// The notes for a list of these groups of waiting events.
     pub(super) fn notes(&self, groups: &[Group<'_>], now: Timestamp) -> Vec<Text> {
         let Self { deployment, pauses, .. } = self;
         let unknown =
@@ -89,7 +90,7 @@ impl Reading {
         notes.chain(self.held_note(groups)).collect()
     }
 
-    /// The notes on lines that the log may lack.
+    /// The notes on lines that may be missing from the log.
     fn gaps(&self, now: Timestamp) -> Vec<Text> {
         let Self { deployment, retry_queue, since, reach, .. } = self;
         let (group, longest) = (&deployment.log_group, durations::text(*reach));
@@ -140,7 +141,8 @@ impl Reading {
         notes
     }
 
-    /// The note on events that a pause holds, with the command that lists the pauses.
+    /// A note on the number of events that a pause holds, with the command that lists the pauses. `None` if there are
+    /// none.
     fn held_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let events = match groups.iter().map(|group| group.held).sum() {
             0 => return None,
@@ -151,8 +153,8 @@ impl Reading {
         Some(text![format!("{events} held by a pause until it ends: "), list, "."])
     }
 
-    /// The note on events that the handler will dead-letter because the allow-list lacks their functions, with the way
-    /// to keep them.
+    /// A note on events that the handler will dead-letter because the allow-list lacks their functions, with the
+    /// commands that attach these. `None` if there are none.
     fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let unlisted = || groups.iter().filter(|group| group.not_allowed > 0);
         let what = match unlisted().map(|group| group.not_allowed).sum() {
@@ -167,14 +169,15 @@ impl Reading {
         Some(text![format!("{what} not on the allow-list. To stop that: "), commands, "."])
     }
 
-    /// The filter's functions that the log does not mention, each with true if the handler retries it.
+    /// The functions in the filter that no log line mentions. The second value is true if the handler retries the
+    /// function.
     fn unlogged<'w>(&self, wanted: &'w Wanted) -> impl Iterator<Item = (&'w FunctionName, bool)> {
         let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
     }
 
-    /// The notes on aliases and versions that the log does not mention: the allow-list usually also allows those that
-    /// do not exist.
+    /// The notes on aliases and versions in the filter that no log line mentions. They may be misspelled, because the
+    /// allow-list usually also matches qualifiers that do not exist.
     pub(super) fn unlogged_qualifiers(&self, wanted: &Wanted) -> impl Iterator<Item = Text> {
         let unlogged =
             self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());
@@ -184,7 +187,7 @@ impl Reading {
         })
     }
 
-    /// Fails if the filter names functions that the handler does not retry and the log does not mention.
+    /// Fails if the filter names functions that the handler does not retry and that no log line mentions.
     pub(super) fn unknown_functions(&self, wanted: &Wanted) -> Result<(), Failure> {
         let name = |function: &FunctionName| match function.place {
             Some(_) => self.deployment.arn_of(function).to_string(),

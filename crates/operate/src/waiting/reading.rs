@@ -1,4 +1,4 @@
-//! A reading of a deployment's queue, pauses and log: everything that is known of the waiting events.
+//! Reads a deployment's retry queue, pauses and log, from which the waiting events are known.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -20,64 +20,63 @@ use crate::pauses::parameter::read_pauses;
 use crate::waiting::events::Waits;
 use crate::waiting::wanted::Wanted;
 
-/// The longest time without a line about a hidden message. SQS hides a message for 12 hours at most. Then the handler
-/// receives it, and writes a line about it; if the handler was throttled, after another visibility timeout of the
-/// queue.
+/// The longest time between two log lines about a hidden message. SQS hides a message for at most 12 hours; then the
+/// handler receives it and logs it. If the handler is throttled, that takes the queue's visibility timeout longer.
 pub const LONGEST_HIDDEN: Duration = LONGEST_VISIBILITY.saturating_add(QUEUE_VISIBILITY_TIMEOUT);
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
-/// The longest delay of a line: the handler may write it late, and CloudWatch may show it later.
+/// The longest delay of a log line: the handler may write it late, and CloudWatch may show it later.
 const LATE: Duration = Duration::from_secs(120);
 
-/// A reading of a deployment's queue, pauses and log.
+/// Everything read from a deployment's retry queue, pauses and log. [`go_on`](Self::go_on) updates it.
 #[derive(Debug)]
 pub struct Reading {
     pub(super) deployment: Deployment,
-    /// No filter was used.
+    /// True if the log was read without a filter.
     pub(super) is_everything: bool,
     pub(super) retry_queue: Depth,
-    /// The pauses; `None` if the handler reads none.
+    /// The deployment's pauses. `None` if the handler reads no pauses.
     pub(super) pauses: Result<Option<Pauses>, Failure>,
-    /// The time when reading began.
+    /// The time when everything was first read.
     pub(super) begun: Timestamp,
-    /// The time of the first line that was read.
+    /// The time from which the log was read.
     pub(super) since: Timestamp,
-    /// The end of the lines that were read; `None` before the first read.
+    /// The time up to which the log was read. `None` before the first read.
     pub(super) until: Option<Timestamp>,
-    /// The longest time since the last line about a waiting event.
+    /// How old the last log line about a waiting event may be.
     pub(super) reach: Duration,
-    /// The retention of the log group, if it is shorter than `reach`.
+    /// The retention of the log group. `None` unless it is shorter than `reach`.
     pub(super) kept_for: Option<Duration>,
     pub(super) has_log: bool,
     /// The waiting events.
     pub waits: Waits,
-    /// The number of lines about events that match the filter.
+    /// The number of log lines about events that match the filter.
     pub(super) lines: u64,
-    /// The number of lines of a later version than this command knows.
+    /// The number of log lines that a newer version of the handler wrote and this command cannot read.
     pub(super) newer: u64,
-    /// The filter's functions that the log mentions, by their places in the filter.
+    /// The indices of the filter's functions that a log line mentions.
     pub(super) logged: BTreeSet<usize>,
 }
 
-/// The part of the log to read.
+/// Which lines of the handler's log to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// The lines about these events.
+    /// Read only lines about these events.
     pub wanted: &'a Wanted,
-    /// Lines that were written in this time; `None` means as far back as an event can wait.
+    /// How far back to read. `None` means as far back as an event can wait.
     pub since: Option<Duration>,
-    /// Receipt handles are kept, for a recall.
+    /// Keep the messages' receipt handles, for a recall.
     pub handles: bool,
 }
 
 impl<'a> Scope<'a> {
-    /// All lines about these events, without handles.
+    /// The lines about these events, as far back as an event can wait, without receipt handles.
     pub fn of(wanted: &'a Wanted) -> Self {
         Self { wanted, since: None, handles: false }
     }
 }
 
 impl Reading {
-    /// Reads everything for the first time.
+    /// Reads the queue, the pauses and the log for the first time.
     ///
     /// # Errors
     ///
@@ -93,8 +92,8 @@ impl Reading {
         Ok(reading.into_inner())
     }
 
-    /// Reads everything new since the last read, without a filter. The reading can be used meanwhile. If this future is
-    /// dropped midway, the next call continues from there.
+    /// Updates a reading without a filter: reads the queue and the pauses again, and the log lines since the last
+    /// time. The reading can be used meanwhile. If this future is dropped, the next call continues where it stopped.
     ///
     /// # Errors
     ///
@@ -125,7 +124,7 @@ impl Reading {
         Self::read_log(reading, operator, &wanted, now).await
     }
 
-    /// Reads everything except the log.
+    /// Reads the queue, the pauses and the log's retention, but no log lines yet.
     async fn begin(
         operator: &Operator,
         deployment: Deployment,
@@ -159,7 +158,7 @@ impl Reading {
         })
     }
 
-    /// Reads the log from the end of the last read.
+    /// Reads the log lines that were written since the last read.
     async fn read_log(
         reading: &RefCell<Self>,
         operator: &Operator,
@@ -213,7 +212,8 @@ impl Reading {
         }
     }
 
-    /// Applies the allow-list in force. A handler that refuses its settings dead-letters nothing.
+    /// Applies the current allow-list to the waiting events. A handler that refuses its settings does not start, so
+    /// it dead-letters nothing.
     pub(super) fn apply_allow_list(&mut self) {
         if let Ok(policies) = self.deployment.policies() {
             let dead_letters = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
@@ -221,7 +221,8 @@ impl Reading {
         }
     }
 
-    /// Applies the pauses in force, in place of those that the handler knew when it wrote its lines.
+    /// Applies the current pauses to the waiting events. They replace those that the handler knew when it wrote the
+    /// log.
     pub fn apply_pauses(&mut self, now: Timestamp) {
         let Ok(pauses) = &self.pauses else { return };
         let none = Pauses::default();
@@ -230,28 +231,29 @@ impl Reading {
         self.waits.apply_pauses(|target| InForce::of(pauses, target, noticed, now));
     }
 
-    /// The pauses' document; `None` if the handler reads none.
+    /// The deployment's pauses and requests. `None` if the handler reads no pauses.
     ///
     /// # Errors
     ///
-    /// Fails if the document could not be read.
+    /// Fails if the pauses could not be read.
     pub fn known_pauses(&self) -> Result<Option<&Pauses>, Failure> {
         self.pauses.as_ref().map(Option::as_ref).map_err(Clone::clone)
     }
 
-    /// The deployment.
+    /// The deployment that was read.
     pub fn deployment(&self) -> &Deployment {
         &self.deployment
     }
 
-    /// The pauses of a function; `None` if they are unknown.
+    /// The state of a function's pauses at `now`. `None` if the pauses could not be read, or the handler reads none.
     pub fn in_force(&self, target: &str, now: Timestamp) -> Option<InForce> {
         let pauses = self.pauses.as_ref().ok()?.as_ref()?;
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// The errors of the waiting events, if some wait but none matches the filter's error. This reads the log again,
-    /// because CloudWatch passed no line with another error. It is only a hint, so a failure gives `None`.
+    /// The errors of the waiting events, if the error glob of the filter matches none of them. Reads the log again,
+    /// because the first read got only lines that match the glob. Returns `None` on failure too, because this is only
+    /// a hint.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
@@ -264,11 +266,11 @@ impl Reading {
     }
 }
 
-/// The longest time since the last line about a waiting event.
+/// How old the last log line about a waiting event may be.
 ///
-/// A hidden message comes back to the handler, which writes a line. A message that is sent again with a delay also
-/// comes back, but only its first move and its end leave lines, so its wait may be as long as the longest `MAX_AGE`
-/// allows. Age does not count while the function is paused, so with a pause only SQS's retention ends the wait.
+/// The handler logs a hidden message each time that it returns. A moved message, which is sent again with a delay, is
+/// only logged at its first move and at its end, so its last line may be as old as the longest `MAX_AGE`. `MAX_AGE`
+/// does not count the time of a pause, so with a pause the line may be as old as SQS's retention.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,
@@ -289,7 +291,7 @@ fn reach(
     longest.clamp(LONGEST_HIDDEN, RETENTION)
 }
 
-/// The longest `MAX_AGE` of any function.
+/// The longest `MAX_AGE` of any retry policy.
 fn longest_age(policies: &Policies) -> Duration {
     let of_functions = policies.entries().iter().map(|entry| entry.policy().max_age());
     of_functions.fold(policies.stack().max_age(), Duration::max)
@@ -343,7 +345,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Each line arrives some seconds late.
+    /// Every log line arrives a few seconds late.
     #[tokio::test]
     async fn a_reading_goes_on_from_where_the_log_was_read_last() {
         let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();

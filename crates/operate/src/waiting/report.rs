@@ -1,4 +1,4 @@
-//! The report of the waiting events.
+//! The report that `comeback waiting` prints.
 
 use std::ops::Range;
 
@@ -21,46 +21,46 @@ use crate::waiting::reading::Reading;
 use crate::waiting::returns::Returns;
 use crate::waiting::wanted::Wanted;
 
-/// The part of a reading to report.
+/// Which of the waiting events in a reading to report.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// Only these events.
+    /// The filter: report only these events.
     pub wanted: Wanted,
-    /// Only events that are due by this time.
+    /// Report only events that are due by this time. `None` means no limit.
     pub by: Option<Timestamp>,
-    /// The places of the events to list one by one, in order of due time; `None` lists none.
+    /// The positions of the events to list one by one, in order of due time. `None` only counts events.
     pub events: Option<Range<usize>>,
 }
 
-/// The waiting events, as far as the log shows them.
+/// A report on the waiting events, as far as the log shows them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report<'r> {
-    /// The time of the first line of the log that was read.
+    /// The time from which the handler's log was read.
     pub since: Timestamp,
-    /// The number of lines about events that match the filter.
+    /// The number of log lines about events that match the filter.
     pub lines: u64,
     /// The number of waiting events that match the filter.
     pub found: u64,
-    /// No filter was used, so `found` can be compared with the queue.
+    /// True if no filter was used, so that `found` can be compared with the queue's count.
     pub is_everything: bool,
-    /// The log has a line of everything that waits.
+    /// True if no waiting event is missing from the report.
     pub is_complete: bool,
-    /// SQS's own counts: approximate, and a minute old.
+    /// The number of messages in the retry queue. SQS's counts are approximate, and up to a minute old.
     pub retry_queue: Depth,
-    /// The events by function and error.
+    /// The waiting events, grouped by function and error.
     pub groups: Vec<Group<'r>>,
-    /// The times at which the events come back.
+    /// How many events are due when.
     pub returns: Returns<'r>,
-    /// The events one by one; `None` unless asked for.
+    /// The events one by one. `None` unless the caller asked for them.
     pub events: Option<Sorted<'r>>,
-    /// The retry requests in force; `None` if they are unknown.
+    /// The requests of `comeback retry` and `comeback cancel` in force. `None` if they are unknown.
     pub requests: Option<Vec<RequestInForce>>,
     /// Notes on gaps in the log, and on reasons why events are not retried.
     pub notes: Vec<Text>,
-    /// The errors of the waiting events, if the filter's error matches none of them.
+    /// A note on the errors of the waiting events. `None` unless the filter's error glob matches none of them.
     #[serde(skip)]
     pub unmatched: Option<Text>,
-    /// A failure if the filter names unknown functions.
+    /// An error if the filter names functions that the handler does not retry.
     #[serde(skip)]
     pub end: Result<(), Failure>,
     #[serde(skip)]
@@ -70,7 +70,7 @@ pub struct Report<'r> {
 }
 
 impl Reading {
-    /// Reports a part of the reading.
+    /// Reports the waiting events that `listing` selects.
     pub fn report(&self, listing: &Listing, now: Timestamp) -> Report<'_> {
         let Listing { wanted, by, events } = listing;
         let chosen = self.waits.chosen(wanted, *by);
@@ -102,7 +102,8 @@ impl Reading {
     }
 }
 
-/// The note on requests: the handler logs a due time that a request has moved only at its next check of the event.
+/// A note if a request is in force: the log has the due time that a request sets only after the handler's next check
+/// of the event.
 const REQUEST_NOT_COUNTED: &str =
     "The due times above do not reflect a request until the handler has checked the event.";
 
@@ -152,11 +153,11 @@ impl Answer for Report<'_> {
     }
 }
 
-/// The heads of the list of events.
+/// The column heads of the list of events.
 pub const EVENT_HEADS: [&str; 7] = ["key", "function", "retry", "error", "first failed", "due", "waits for"];
 
 impl Report<'_> {
-    /// The groups as a table.
+    /// A table of the groups, with a row for each function and error.
     pub fn groups_table(&self) -> Table {
         let mut table = Table::new(["events", "function", "error", "first failed", "next due", "last due"]);
         table.columns[0].is_number = true;
@@ -206,13 +207,13 @@ fn error<'e>(target: Option<&str>, error_type: Option<&'e str>) -> &'e str {
     error_type.unwrap_or(if target.is_some() { "unknown" } else { "others" })
 }
 
-/// The time since a moment, as a table shows it.
+/// The time since a moment, for a table: `5m ago`.
 fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
     moment
         .map_or_else(|| "unknown".into(), |it| format!("{} ago", short(now.since(it).as_secs_f64().floor())))
 }
 
-/// The time until a retry is due, as a table shows it.
+/// The time until a retry is due, for a table: `in 5m`.
 fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
     match due {
         Some(due) if due > now => {
@@ -243,7 +244,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// A reading of events, given their keys, their errors and additional fields of their lines.
+    /// A reading of waiting events. Each is given as its key, its error, and further fields of its log line.
     fn reading_of(events: &[(&str, &str, Value)]) -> Reading {
         let mut waits = Waits::default();
         for (key, error_type, more) in events {

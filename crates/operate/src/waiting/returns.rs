@@ -1,4 +1,4 @@
-//! The times at which waiting events come back: counts over time, by function.
+//! Counts how many waiting events are due when, by function.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,31 +8,31 @@ use serde::{Serialize, Serializer};
 
 use crate::waiting::events::{Group, WaitingEvent};
 
-/// The most functions that are counted separately: those with the most events.
+/// This many functions, those with the most events, are counted separately.
 const MOST_FUNCTIONS: usize = 4;
-/// The most periods.
+/// There are at most this many periods.
 const MOST_PERIODS: u64 = 48;
-/// The lengths of a period, in seconds.
+/// The possible lengths of a period, in seconds. The shortest that needs at most [`MOST_PERIODS`] is used.
 const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
 
-/// Counts of events by due time, in periods of equal length.
+/// The number of events due in each period of equal length, by function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Returns<'w> {
-    /// The beginning of the first period. Events that were due earlier also count there.
+    /// The start of the first period. It also counts events that were due earlier.
     pub from: Timestamp,
-    /// The length of a period.
+    /// The length of each period. It is serialized as seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
-    /// The functions with the most events, followed by all others together.
+    /// The counts of the functions with the most events. The last entry counts all other functions together.
     pub functions: Vec<OfFunction<'w>>,
-    /// Events without a due time, such as those of a paused function.
+    /// The number of events without a due time, such as those of a paused function.
     pub without_due: u64,
 }
 
-/// The events of one function.
+/// How many events of one function are due when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfFunction<'w> {
-    /// Its ARN; `None` for all functions that are not named.
+    /// The ARN of the function. `None` for all other functions together.
     pub target: Option<&'w str>,
     /// The number of events due in each period.
     pub counts: Vec<u64>,
@@ -43,7 +43,7 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 }
 
 impl<'w> Returns<'w> {
-    /// Counts these events. `groups` are the groups of the same events.
+    /// Counts these events. `groups` are the same events by function and error.
     pub fn of(events: impl Iterator<Item = WaitingEvent<'w>>, groups: &[Group<'w>], now: Timestamp) -> Self {
         let last = groups.iter().filter_map(|group| group.last_due).max().unwrap_or(now);
         let span = last.since(now).as_secs() + 1;
@@ -75,13 +75,13 @@ impl<'w> Returns<'w> {
         self.functions.first().map_or(0, |function| function.counts.len())
     }
 
-    /// The number of events due in a period.
+    /// The number of events of all functions due in a period. Periods are numbered from 0.
     pub fn total(&self, period: usize) -> u64 {
         self.functions.iter().map(|function| function.counts[period]).sum()
     }
 }
 
-/// The functions with the most events.
+/// The functions with the most waiting events, at most [`MOST_FUNCTIONS`].
 fn most_frequent<'w>(groups: &[Group<'w>]) -> Vec<&'w str> {
     let mut counts = BTreeMap::<_, u64>::new();
     for group in groups {
@@ -103,7 +103,8 @@ mod tests {
     use crate::waiting::reading::tests::{NOW, ORDERS};
     use crate::waiting::wanted::Wanted;
 
-    /// Waiting events of functions, each due after this number of seconds; held if none is given.
+    /// Waiting events, each given as its function and the seconds until it is due. Without a number, a pause holds
+    /// the event.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {
         let mut waits = Waits::default();
         for (n, (function, due)) in events.iter().enumerate() {

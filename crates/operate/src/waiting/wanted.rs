@@ -1,32 +1,34 @@
-//! The filter of waiting events, as a pattern for CloudWatch and as our own check.
+//! A filter of waiting events. CloudWatch applies it roughly, as a filter pattern; we apply it again exactly.
 
 use comeback_engine::{LoggedEvent, error_names, logged};
 use wildmatch::WildMatch;
 
 use crate::function::FunctionName;
 
-/// The longest filter pattern that CloudWatch takes.
+/// The longest filter pattern that CloudWatch accepts, in bytes.
 const LONGEST_PATTERN: usize = 1_024;
 
-/// A filter of events: everything that is given must match. All lines about a message name the same function, error and
-/// key, so a filter never hides only some of them.
+/// A filter of waiting events. An event must match every field that is set. All log lines about a message name the
+/// same function, error and key, so a filter matches either all of them or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Only events of these functions; without a qualifier, of all their versions and aliases.
+    /// Match only events of these functions. A name without a qualifier matches all versions and aliases. Empty
+    /// matches every function.
     pub functions: Vec<FunctionName>,
-    /// Only events whose error type, class name or simple name matches this glob.
+    /// Match only events whose error matches this glob, by its type, class name or simple name. `None` matches every
+    /// error.
     pub error: Option<String>,
-    /// Only the events with these keys.
+    /// Match only events with these keys. Empty matches every key.
     pub keys: Vec<String>,
 }
 
 impl Wanted {
-    /// Returns true if the filter matches everything.
+    /// Returns true if no field is set, so that every event matches.
     pub fn takes_everything(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns true if the filter matches the event.
+    /// Returns true if the filter matches the event of a log line.
     pub fn takes(&self, event: &LoggedEvent<'_>) -> bool {
         self.takes_key(&event.key) && self.takes_kind(Some(&event.target), event.error_type.as_deref())
     }
@@ -35,7 +37,7 @@ impl Wanted {
         self.keys.is_empty() || self.keys.iter().any(|wanted| logged(wanted) == key)
     }
 
-    /// Returns true if the filter matches events of a function that failed with an error.
+    /// Returns true if the filter matches this function and error, whatever the event's key.
     pub(super) fn takes_kind(&self, target: Option<&str>, error_type: Option<&str>) -> bool {
         let is_named = |target: &str| self.functions.iter().any(|function| function.names(target));
         (self.functions.is_empty() || target.is_some_and(is_named))
@@ -45,8 +47,8 @@ impl Wanted {
             })
     }
 
-    /// The filter pattern for CloudWatch: it passes every line that [`takes`](Self::takes) accepts, and few others. In
-    /// its strings, `*` stands for any text, at the beginning and at the end.
+    /// The filter as a pattern for CloudWatch. The pattern matches every line that [`takes`](Self::takes) accepts,
+    /// and few others. In its strings, `*` at the start or the end matches any text.
     pub fn pattern(&self) -> String {
         // Every name of an error is a part of its type.
         let error = self.error.as_deref().map(|glob| test("error_type", &around(longest_part(glob))));
@@ -71,7 +73,7 @@ impl Wanted {
     }
 }
 
-/// A test that passes if any of these does; `None` without tests.
+/// A condition of a filter pattern that holds if any of these holds. `None` if there are none.
 fn any(tests: Vec<String>) -> Option<String> {
     match &tests[..] {
         [] => None,
@@ -88,13 +90,14 @@ fn around(part: &str) -> String {
     if part.is_empty() { "*".into() } else { format!("*{part}*") }
 }
 
-/// The longest part of a glob without wildcards. A part that CloudWatch might read differently counts as empty.
+/// The longest part of a glob between its wildcards. Empty if CloudWatch might not read the part literally.
 fn longest_part(glob: &str) -> &str {
     let parts = glob.split(['*', '?']).filter(|part| is_plain(part));
     parts.max_by_key(|part| part.len()).unwrap_or_default()
 }
 
-/// Returns true if CloudWatch takes a quoted text literally. A log line has at most 512 characters of it.
+/// Returns true if CloudWatch matches this quoted text literally. The length is limited because a log line has at
+/// most 512 characters of it.
 fn is_plain(text: &str) -> bool {
     text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
 }
