@@ -22,7 +22,7 @@ pub struct FunctionName {
     /// The alias or version. `None` if the name has no qualifier, or has `$LATEST`, which means the unqualified
     /// function.
     pub qualifier: Option<String>,
-    /// True if the name ends with `:$LATEST`. Such a name excludes aliases and versions.
+    /// True if the name ends with `:$LATEST`, which excludes aliases and versions.
     pub is_latest: bool,
 }
 
@@ -100,7 +100,7 @@ pub fn shown_name(arn: &str) -> &str {
     name.strip_suffix(":$LATEST").unwrap_or(name)
 }
 
-/// Returns true if a function is in another account or region than `home`, the handler. Such a function cannot be
+/// Returns true if a function is in another account or region than `home`, the handler, so that it cannot be
 /// attached.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
@@ -273,11 +273,11 @@ pub fn log_group(configuration: &Configuration) -> String {
     configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
 }
 
-/// The end of an error about a missing deployment: how to name another one.
+/// Advice at the end of an error about a missing deployment: the ways to name another one.
 pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
                                     with --profile, or the handler with --handler";
 
-/// Describes a function that must exist.
+/// Asks Lambda for the description of a function that must exist.
 ///
 /// # Errors
 ///

@@ -40,7 +40,7 @@ pub const PARAMETER_BYTES: usize = 4_096;
 /// The largest environment that Lambda accepts for a function, measured in bytes as one JSON object.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
 
-/// Where the allow-list is edited: in a stack, or in the environment of a handler that no stack owns.
+/// The place where the allow-list is edited: in a stack, or in the environment of a handler that no stack owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingPlace {
     /// In the parameter of the stack with this name.
@@ -73,7 +73,7 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// The time between two checks whether an update has ended. The checks go on for half an hour.
+/// The time between two checks of an update's state. The checks go on for half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
 /// The number of checks in a row (a minute) that may still show the stack as it was before the update.
@@ -180,7 +180,7 @@ impl Update {
     }
 }
 
-/// An update of a stack's allow-list that was requested from CloudFormation.
+/// A requested update of a stack's allow-list, and the stack as it was before.
 struct StackUpdate<'a> {
     account: &'a Account,
     name: &'a str,

@@ -1,10 +1,10 @@
-//! [`Interrupt`]: how an operator stops work that takes long.
+//! [`Interrupt`], an operator's signal to stop long work.
 
 use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// A signal by which an operator stops work. Long work checks it between two calls to AWS, returns the dead-letters
+/// An operator's signal to stop long work. The work checks for it between two calls to AWS, returns the dead-letters
 /// that it holds, and reports what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
@@ -31,7 +31,7 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits until the interrupt is raised. If the sender is dropped first, waits for ever.
+    /// Waits until the interrupt is raised. If the sender is dropped first, it waits forever.
     pub async fn raised(&self) {
         if self.0.clone().wait_for(|raised| *raised).await.is_err() {
             std::future::pending::<()>().await;

@@ -13,14 +13,14 @@
 //! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | who works where and when, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
-//! | [`pause`], [`resume`], [`request`] | changes of when events are retried, or if at all |
-//! | [`recall`] | how the messages of such a change return at once |
-//! | [`waiting`], [`trace`] | which events wait, why, and until when; the life of one event |
+//! | [`pause`], [`resume`], [`request`] | pausing and resuming functions, and retrying or cancelling waiting events |
+//! | [`recall`] | making the hidden messages of such a change return at once |
+//! | [`waiting`], [`trace`] | which events wait, why, and until when; what happened to one event |
 //! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
 //! | [`mod@doctor`] | numbered checks, and the command that fixes each problem |
-//! | [`attach`] | sending the failures of functions to a deployment, and leaving them to Lambda again |
+//! | [`attach`] | sending the failures of functions to a deployment, and undoing that |
 //! | [`mod@text`], [`layout`], [`command`] | how an answer is laid out |
-//! | [`durations`], [`numbers`], [`shown`] | durations, counts and foreign text, as an answer writes them |
+//! | [`durations`], [`numbers`], [`shown`] | formatting durations and counts, and escaping text that others wrote |
 //! | [`failure`] | why a question or a change failed |
 
 pub mod account;

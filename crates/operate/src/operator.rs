@@ -55,7 +55,7 @@ impl Operator {
         self.account.now()
     }
 
-    /// Looks up the deployment. The operator may interrupt this.
+    /// Looks up the deployment. The operator may interrupt the search.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Operator {
     }
 }
 
-/// Shows an operator how a long question or change gets on.
+/// Shows an operator the progress of a long question or change.
 pub trait Follow: fmt::Debug {
     /// Shows the progress of the work. When the unit changes, a new stage has begun.
     fn progress(&self, progress: Progress);

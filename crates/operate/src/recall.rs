@@ -28,8 +28,8 @@ const TOGETHER: usize = 1_000;
 /// The interval between progress reports while waiting for the handler to read the parameter.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How far back the log is searched for held messages. The handler hides a held message for [`HOLD`] at most and then
-/// logs it again, and lines arrive late.
+/// The greatest age of the last log line about a held message. The handler hides such a message for [`HOLD`] at most
+/// and then logs it again, and lines arrive late.
 pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
 /// The outcome of a recall, as counts of messages.
@@ -60,7 +60,8 @@ struct Chosen {
     returns: Timestamp,
 }
 
-/// How far back to read the log for an entry. `None` means as far back as an event can wait.
+/// The greatest age of the log lines to read for an entry: a request, or the end of a pause. `None` means as far back
+/// as an event can wait.
 fn lines_of(written: &Written) -> Option<Duration> {
     matches!(written, Written::Resume(..)).then_some(HELD_LINES)
 }

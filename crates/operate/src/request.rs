@@ -7,9 +7,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`reach`] | the events that a request reaches, and by when |
+//! | [`reach`] | an estimate of the events that a request affects, and by when |
 //! | [`follow`] | the retries of a request, as the handler's log shows them |
-//! | [`withdraw`] | the end of requests before their time |
+//! | [`withdraw`] | withdrawing requests before they end |
 
 pub mod follow;
 pub mod reach;
@@ -76,7 +76,7 @@ pub struct RequestPlan {
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: Vec<Text>,
-    /// The outcome of the recall. `None` in a plan, or if there was no message to recall.
+    /// The outcome of the recall. `None` in a plan, or if the request needs no recall.
     result: Option<Recalled>,
     #[serde(skip)]
     name: String,

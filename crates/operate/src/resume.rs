@@ -47,7 +47,7 @@ pub struct ResumePlan {
     noticed_within_seconds: Option<u64>,
     /// The events that the pauses hold. `None` if the handler's log cannot be read.
     held: Option<Reach>,
-    /// The outcome of the recall. `None` in a plan, or if there was no message to recall.
+    /// The outcome of the recall. `None` in a plan, or if no held message can be recalled.
     result: Option<Recalled>,
     #[serde(skip)]
     unknown: Option<Text>,

@@ -1,4 +1,4 @@
-//! Escapes control characters in text from elsewhere, so that it cannot control the operator's terminal.
+//! Escapes control characters in text that others wrote, so that it cannot control the operator's terminal.
 
 use std::borrow::Cow;
 

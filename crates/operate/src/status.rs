@@ -281,8 +281,8 @@ fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread:
     })
 }
 
-/// The oldest dead-letter that was received. CloudWatch's age metric is no substitute: it leaves out messages that
-/// were received three times.
+/// The oldest dead-letter that was received. CloudWatch's age metric cannot be used, because it leaves out messages
+/// that were received three times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct OldestDeadLetter {
     /// The time when the dead-letter was sent to the queue. SQS deletes it 14 days later.

@@ -67,7 +67,7 @@ pub enum Quotes {
     Bare,
 }
 
-/// How good or bad a span's news is. A terminal draws it as a colour.
+/// The tone of a span: good, bad, or neither. A terminal draws it as a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
     /// Neither good nor bad.
@@ -100,7 +100,7 @@ impl Text {
         self.0.extend(more.into().0);
     }
 
-    /// Joins texts, with `between` between each two of them.
+    /// Joins texts with the separator `between`.
     pub fn joined(texts: impl IntoIterator<Item = Self>, between: &str) -> Self {
         let mut all = Self::default();
         for (number, text) in texts.into_iter().enumerate() {

@@ -3,10 +3,10 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`story`] | the steps of the event and the state of its latest failure, as views of the handler's lines |
-//! | [`logs`] | the search in the logs |
+//! | [`story`] | the steps of the event and the state after its latest failure, from the handler's log lines |
+//! | [`logs`] | searching the logs |
 //! | [`mod@sentence`] | the steps in words |
-//! | [`ending`](Trace::ending) | the last sentence |
+//! | [`ending`](Trace::ending) | the last sentence of the output |
 
 mod ending;
 pub mod logs;
@@ -37,18 +37,17 @@ use crate::trace::story::{End, Happened, Step, Story};
 /// The history of one event, as far as the logs show it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trace {
-    /// What the handler logged about the event, in order.
+    /// The handler's log lines about the event, as steps in order.
     #[serde(flatten)]
     pub story: Story,
     /// The event's invocations, in order, from the logs of its targets: the last one, or all of them with their log
     /// lines.
     pub invocations: Vec<Invocation>,
-    /// Whether the event's function is paused. `None` if that is unknown, or if the event does not wait.
+    /// The state of the pauses of the event's function. `None` if it is unknown, or if the event does not wait.
     pub pause: Option<InForce>,
     /// The reason why the pauses could not be read. `None` if they could, or if the event does not wait.
     pub pause_unknown: Option<String>,
-    /// What the handler will do with the event if it waits, but its function is not on the allow-list. `None`
-    /// otherwise.
+    /// The fate of an event that waits although its function is not on the allow-list. `None` for any other event.
     pub not_allowed: Option<Unlisted>,
     /// The time when the logs were read.
     #[serde(skip)]
@@ -65,7 +64,7 @@ pub struct TraceOptions {
     pub id: String,
     /// Also read all log lines of the event's invocations.
     pub with_lines: bool,
-    /// How far back to search the logs.
+    /// Search log lines that are at most this old.
     pub since: Duration,
 }
 
@@ -147,8 +146,8 @@ impl Trace {
         )
     }
 
-    /// A remark that nobody knows whether the event's function is paused. `None` if it is known, or if the event does
-    /// not wait.
+    /// A remark that it is unknown whether the event's function is paused. `None` if it is known, or if the event
+    /// does not wait.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;
         Some(format!("Unknown whether its function is paused now: {why}").into())

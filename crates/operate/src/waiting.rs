@@ -6,11 +6,11 @@
 //! | file | holds |
 //! |---|---|
 //! | [`wanted`] | the filter |
-//! | [`events`] | the events that wait by the log, under the pauses and the allow-list in force |
-//! | [`reading`] | a reading of queue, pauses and log, which can be continued |
-//! | [`notes`](reading) | the gaps that a reading may have |
-//! | [`returns`] | the events by due time |
-//! | [`report`] | the answer |
+//! | [`events`] | the waiting events, from the log, the pauses and the allow-list |
+//! | [`reading`] | a reading of the queue, the pauses and the log, which can be updated |
+//! | [`notes`](reading) | notes on the gaps in a reading |
+//! | [`returns`] | the number of events by due time |
+//! | [`report`] | the output |
 
 pub mod events;
 mod notes;
@@ -39,7 +39,7 @@ pub struct WaitingOptions {
     pub due_within: Option<Duration>,
     /// List at most this many events one by one. `None` only counts events.
     pub list: Option<usize>,
-    /// How far back to read the log. `None` means as far back as an event can wait.
+    /// Read log lines that are at most this old. `None` means as far back as an event can wait.
     pub since: Option<Duration>,
 }
 

@@ -100,8 +100,7 @@ impl Facts {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
 
-    /// Removes these consumers from the attached functions to check, unless they are attached or on the allow-list
-    /// too.
+    /// Removes consumers from the attached functions to check, unless they are also attached or on the allow-list.
     pub(crate) fn leave_out(&mut self, consumers: &[Consumer]) {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {

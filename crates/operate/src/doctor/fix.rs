@@ -47,8 +47,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or else replaces it. A key whose deletion was cancelled still
-/// has to be enabled, which the next run of the doctor suggests.
+/// The command that makes a queue's key usable again, or replaces the key. A key whose deletion was cancelled must
+/// also be enabled, which the doctor suggests in its next run.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),

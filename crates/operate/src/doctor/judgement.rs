@@ -22,7 +22,7 @@ pub enum Outcome {
 /// The result of a check: its outcome, with the facts and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
-    /// How serious the result is.
+    /// The seriousness of the result.
     pub outcome: Outcome,
     /// The facts found, in words.
     pub found: Text,

@@ -21,7 +21,7 @@ pub struct Wanted {
     pub why: Option<String>,
 }
 
-/// When a pause ends without `comeback resume`.
+/// The automatic end of a pause, without `comeback resume`.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
     /// Ends the pause at this time.

@@ -50,7 +50,7 @@ pub async fn last_readable(account: &Account, name: &str) -> Result<Option<i64>,
     Ok(newest_readable(&account.aws.parameter_history(name).await?))
 }
 
-/// The number of the newest readable version. `None` if there is none.
+/// The number of the newest readable version. `None` if all are unreadable.
 pub fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     let readable = |version: &&ParameterVersion| Pauses::read(&version.text).is_ok();
     versions.iter().rev().find(readable).map(|version| version.number)

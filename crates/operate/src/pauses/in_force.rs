@@ -1,5 +1,5 @@
-//! Whether a function is paused now. The handler's log cannot tell: it only has the pauses that the handler knew when
-//! it last checked an event.
+//! The current state of a function's pauses. The handler's log cannot tell it: the log only has the pauses that the
+//! handler knew when it last checked an event.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub enum InForce {
     },
     /// The function is not paused.
     NotPaused {
-        /// The time by which every event that the last pause held is due again. `None` if no pause is known.
+        /// The latest time when an event that the last pause held is due again. `None` if no pause is known.
         back_by: Option<Timestamp>,
     },
 }

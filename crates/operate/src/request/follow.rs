@@ -22,7 +22,7 @@ use crate::waiting::wanted::Wanted;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The longest delay of a log line. Reading goes on for this long after the request's end.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
-/// How long to watch after the last retry. Most retries that fail again do so within this time.
+/// The time to watch after the last retry. Most retries that fail again do so within it.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
 /// A watch on the retries that a request makes due, in the handler's log of a deployment.

@@ -22,7 +22,7 @@ pub struct Logs<'a> {
     pub account: &'a Account,
     /// The deployment whose logs are searched.
     pub deployment: &'a Deployment,
-    /// How far back to search the logs.
+    /// The time from which the logs are searched.
     pub since: Timestamp,
     /// Invoked with the number of lines found so far.
     pub progress: &'a dyn Fn(usize),

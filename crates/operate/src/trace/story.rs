@@ -25,10 +25,10 @@ pub struct Story {
     pub first_failure: Option<Timestamp>,
     /// The steps of the event, in order of time.
     pub steps: Vec<Step>,
-    /// What the event's latest failure led to: a wait, an invocation or a dead-letter.
+    /// The state after the event's latest failure: a wait, an invocation, or a dead-letter.
     pub end: End,
-    /// The number of attempts' failures beyond one each. They come from copies of the event, which have their own
-    /// retries.
+    /// The number of failures of attempts that had already failed. They come from copies of the event, which have
+    /// their own retries.
     pub copies: usize,
     /// The handler's log lines about the event, verbatim.
     #[serde(skip)]
@@ -52,13 +52,13 @@ pub struct Step {
     pub at: Timestamp,
     /// The time of the last log line about the step.
     pub last: Timestamp,
-    /// What happened in the step.
+    /// The kind of step, with its details.
     pub happened: Happened,
     /// The event and its next retry, as the last log line has them.
     pub event: LoggedEvent<'static>,
 }
 
-/// What happened in a step of an event.
+/// The kinds of steps of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
     /// An attempt failed. [`Step::at`] is the time of the handler's first line about the failure.
@@ -69,7 +69,7 @@ pub enum Happened {
     Logged(What<'static>),
 }
 
-/// What an event's latest failure led to, from all log lines about it.
+/// The state after an event's latest failure, from all log lines about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// The event waits for a retry.
@@ -198,7 +198,8 @@ impl Step {
         )
     }
 
-    /// How late an invocation was. If a request made the retry due earlier, this counts from the original due time.
+    /// The time between the due time and the invocation. If a request made the retry due earlier, the original due
+    /// time counts.
     pub fn late(&self, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
     }
@@ -286,8 +287,8 @@ impl Serialize for End {
 }
 
 impl End {
-    /// What the event's latest failure led to. Returns `None` without lines. Only the lines of the latest failure
-    /// count, and those of its copies, because older ones may be missing.
+    /// The state after the event's latest failure. `None` without lines. Only the lines of that failure and of its
+    /// copies count, because older lines may be missing.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
         let mut log = LogFold::new(RandomState::new());
         lines.iter().for_each(|line| log.take(line));

@@ -21,7 +21,7 @@ const MOST_NAMED: usize = 5;
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
-    /// What the pauses and the allow-list mean for each kind of message, in the order of the log's kinds.
+    /// The state of the pauses and the allow-list for each kind of message: a function with an error.
     situations: Vec<Situation>,
     /// Messages without a line since this time are ignored: they have left the queue, and the line about that is
     /// missing.
@@ -32,16 +32,16 @@ pub struct Waits {
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
     wanted: Wanted,
-    /// For each of the log's kinds of messages, true if the filter's function and error match it.
+    /// For each kind of message (a function with an error), true if the filter matches it.
     kinds: Vec<bool>,
     /// Select only events that are due by this time. `None` means no limit.
     by: Option<Timestamp>,
 }
 
-/// What the current pauses and allow-list mean for a function.
+/// The current state of the pauses and the allow-list for a function.
 #[derive(Clone, Copy, Debug, Default)]
 struct Situation {
-    /// Whether the function is paused. `None` if that is unknown.
+    /// The state of the function's pauses. `None` if it is unknown.
     in_force: Option<InForce>,
     /// True if the handler will dead-letter the function's events, because the allow-list lacks it.
     is_dead_lettered: bool,
@@ -64,7 +64,7 @@ pub enum Why {
     UnansweredCall,
     /// The handler could not re-invoke or dead-letter the event, and will try again.
     FailedCall,
-    /// The handler cannot read the pauses. Any function may be paused, so it retries nothing.
+    /// The handler could not read the pauses, so it did not retry the event: the function may be paused.
     PausesUnknown,
     /// The function is not on the allow-list, so the handler will dead-letter the event.
     NotAllowed,
@@ -327,7 +327,7 @@ pub struct WaitingEvent<'w> {
     pub target: Option<&'w str>,
     /// The number of the next retry.
     pub retry: u64,
-    /// The type of the error with which the last invocation failed, if known.
+    /// The error type of the last failed invocation, if known.
     pub error_type: Option<&'w str>,
     /// The time when the event first failed.
     pub first_failure: Timestamp,

@@ -36,7 +36,7 @@ impl Reading {
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
     }
 
-    /// The number of hidden messages about which the log has no line, although it should. 0 if the log may lack lines
+    /// The number of hidden messages that the log has no line about, although it should. 0 if the log may lack lines
     /// anyway.
     fn unlogged_messages(&self, now: Timestamp) -> u64 {
         if !self.is_everything || !self.has_all_lines(now) {
@@ -46,7 +46,8 @@ impl Reading {
         hidden.saturating_sub(self.waits.count() as u64)
     }
 
-    /// A note on hidden messages about which the log has no line, although it should. `None` if there are none.
+    /// A note on hidden messages that the log has no line about, although it should. `None` if every hidden message
+    /// has a line.
     pub(super) fn unlogged_note(&self, now: Timestamp) -> Option<Text> {
         let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
         let note = format!(
@@ -141,8 +142,8 @@ impl Reading {
         notes
     }
 
-    /// A note on the number of events that a pause holds, with the command that lists the pauses. `None` if there are
-    /// none.
+    /// A note on the number of events that a pause holds, with the command that lists the pauses. `None` if no event
+    /// is held.
     fn held_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let events = match groups.iter().map(|group| group.held).sum() {
             0 => return None,
@@ -154,7 +155,7 @@ impl Reading {
     }
 
     /// A note on events that the handler will dead-letter because the allow-list lacks their functions, with the
-    /// commands that attach these. `None` if there are none.
+    /// commands that attach these functions. `None` if no such event waits.
     fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let unlisted = || groups.iter().filter(|group| group.not_allowed > 0);
         let what = match unlisted().map(|group| group.not_allowed).sum() {

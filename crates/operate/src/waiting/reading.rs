@@ -1,4 +1,4 @@
-//! Reads a deployment's retry queue, pauses and log, from which the waiting events are known.
+//! Reads a deployment's retry queue, pauses and log, to find the waiting events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -36,13 +36,13 @@ pub struct Reading {
     pub(super) retry_queue: Depth,
     /// The deployment's pauses. `None` if the handler reads no pauses.
     pub(super) pauses: Result<Option<Pauses>, Failure>,
-    /// The time when everything was first read.
+    /// The time when all log lines were last read anew.
     pub(super) begun: Timestamp,
     /// The time from which the log was read.
     pub(super) since: Timestamp,
     /// The time up to which the log was read. `None` before the first read.
     pub(super) until: Option<Timestamp>,
-    /// How old the last log line about a waiting event may be.
+    /// The greatest age of the last log line about a waiting event.
     pub(super) reach: Duration,
     /// The retention of the log group. `None` unless it is shorter than `reach`.
     pub(super) kept_for: Option<Duration>,
@@ -57,19 +57,19 @@ pub struct Reading {
     pub(super) logged: BTreeSet<usize>,
 }
 
-/// Which lines of the handler's log to read.
+/// The lines of the handler's log to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     /// Read only lines about these events.
     pub wanted: &'a Wanted,
-    /// How far back to read. `None` means as far back as an event can wait.
+    /// Read log lines that are at most this old. `None` means as far back as an event can wait.
     pub since: Option<Duration>,
     /// Keep the messages' receipt handles, for a recall.
     pub handles: bool,
 }
 
 impl<'a> Scope<'a> {
-    /// The lines about these events, as far back as an event can wait, without receipt handles.
+    /// Selects the lines about these events, as far back as an event can wait, without receipt handles.
     pub fn of(wanted: &'a Wanted) -> Self {
         Self { wanted, since: None, handles: false }
     }
@@ -266,7 +266,7 @@ impl Reading {
     }
 }
 
-/// How old the last log line about a waiting event may be.
+/// The greatest age of the last log line about a waiting event.
 ///
 /// The handler logs a hidden message each time that it returns. A moved message, which is sent again with a delay, is
 /// only logged at its first move and at its end, so its last line may be as old as the longest `MAX_AGE`. `MAX_AGE`

@@ -21,7 +21,7 @@ use crate::waiting::reading::Reading;
 use crate::waiting::returns::Returns;
 use crate::waiting::wanted::Wanted;
 
-/// Which of the waiting events in a reading to report.
+/// A selection of the waiting events to report.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// The filter: report only these events.
@@ -49,7 +49,7 @@ pub struct Report<'r> {
     pub retry_queue: Depth,
     /// The waiting events, grouped by function and error.
     pub groups: Vec<Group<'r>>,
-    /// How many events are due when.
+    /// The number of events by due time.
     pub returns: Returns<'r>,
     /// The events one by one. `None` unless the caller asked for them.
     pub events: Option<Sorted<'r>>,

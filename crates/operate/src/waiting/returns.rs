@@ -1,4 +1,4 @@
-//! Counts how many waiting events are due when, by function.
+//! The number of waiting events that are due in each period of time, by function.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,13 +23,14 @@ pub struct Returns<'w> {
     /// The length of each period. It is serialized as seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
-    /// The counts of the functions with the most events. The last entry counts all other functions together.
+    /// The counts of the functions with the most events. If others have events too, a last entry counts those
+    /// together.
     pub functions: Vec<OfFunction<'w>>,
     /// The number of events without a due time, such as those of a paused function.
     pub without_due: u64,
 }
 
-/// How many events of one function are due when.
+/// The number of a function's events that are due in each period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfFunction<'w> {
     /// The ARN of the function. `None` for all other functions together.

@@ -73,7 +73,7 @@ impl Wanted {
     }
 }
 
-/// A condition of a filter pattern that holds if any of these holds. `None` if there are none.
+/// A condition of a filter pattern that holds if any of these conditions holds. `None` for an empty list.
 fn any(tests: Vec<String>) -> Option<String> {
     match &tests[..] {
         [] => None,

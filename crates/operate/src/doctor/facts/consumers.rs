@@ -51,14 +51,14 @@ pub(crate) struct ReadQueue {
     pub(crate) settings: QueueSettings,
 }
 
-/// The longest time for which a consumer retries a message, as its environment sets it.
+/// The longest time that a consumer retries a message, as its environment sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaxAge {
     /// The variable sets this duration.
     Set(Duration),
     /// The variable is not set, so the default of `comeback-sqs` applies.
     Default,
-    /// The variable has this text, with which `comeback-sqs` refuses to start.
+    /// The text of the variable is invalid, so `comeback-sqs` refuses to start.
     Refused(String),
 }
 
@@ -144,7 +144,7 @@ impl MaxAge {
         taken.map_or_else(|| Self::Refused(text.clone()), Self::Set)
     }
 
-    /// The time for which the consumer retries: the variable's, or else the default.
+    /// The longest time that the consumer retries a message: the variable's value, or else the default.
     pub(crate) fn duration(&self) -> Duration {
         match self {
             Self::Set(duration) => *duration,

@@ -39,8 +39,8 @@ pub(crate) struct Entrance {
     pub(crate) name: String,
     pub(crate) invoked_arn: String,
     pub(crate) settings: InvokeSettings,
-    /// Another deployment whose retry queue is the failure destination. `None` if there is none, or if it could not
-    /// be read.
+    /// The other deployment whose retry queue is the failure destination. `None` if no other deployment is, or if it
+    /// could not be read.
     pub(crate) elsewhere: Option<DeploymentName>,
     /// The permission of the function's role to send to the retry queue.
     pub(crate) send: Rights,

@@ -13,7 +13,7 @@ use crate::doctor::judgement::seen;
 use crate::doctor::needs::{Need, OF_HANDLER, Resource};
 use crate::failure::Failure;
 
-/// Whether a role may do an action on a resource, by IAM's verdict.
+/// An action of a role on a resource, with IAM's verdict on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Right {
     pub(crate) role: String,
@@ -58,8 +58,8 @@ pub(crate) async fn of_handler(
     join_all(read).await.into_iter().collect()
 }
 
-/// Asks for permissions on the customer-managed keys of the queues. Keys that AWS manages or that do not exist are
-/// left out.
+/// Asks for permissions on the customer-managed keys of the queues. Ignores keys that AWS manages or that do not
+/// exist.
 pub(crate) async fn ask_of_keys(
     account: &Account,
     role_arn: &str,
