@@ -14,7 +14,7 @@ use crate::numbers::grouped;
 use crate::pauses::in_force::InForce;
 use crate::waiting::wanted::Wanted;
 
-/// If a glob matches no error, at most this many errors are named instead.
+/// The most errors to name in a note that an error glob matches none of them.
 const MOST_NAMED: usize = 5;
 
 /// The events that wait, according to the handler's log lines taken so far.

@@ -92,8 +92,9 @@ impl Reading {
         Ok(reading.into_inner())
     }
 
-    /// Updates a reading without a filter: reads the queue and the pauses again, and the log lines since the last
-    /// time. The reading can be used meanwhile. If this future is dropped, the next call continues where it stopped.
+    /// Updates a reading that was made without a filter: reads the queue and the pauses again, and the log lines
+    /// since the last time. The reading can be used meanwhile. If this future is dropped, the next call continues
+    /// where it stopped.
     ///
     /// # Errors
     ///
