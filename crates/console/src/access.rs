@@ -1,7 +1,8 @@
-//! Access control: one-time codes, and the sessions that they open.
+//! Signs browsers in to the console with one-time codes, and keeps their sessions.
 //!
-//! A session is a cookie and a second secret. Cookies ignore ports, so a page of another program on this machine can
-//! make the browser send the cookie. A change therefore also needs the second secret, which each form carries.
+//! A session is a cookie and a form secret. Cookies ignore ports, so a page served by another program on this machine
+//! can make the browser send the cookie. A POST therefore also needs the form secret, which is a hidden field of each
+//! form.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -20,10 +21,10 @@ use tokio::sync::Notify;
 
 use crate::response::{html, refused};
 
-/// The path that takes a code.
+/// Path that exchanges a one-time code, in its query, for a session cookie.
 const ENTER: &str = "/enter";
 const CODE_FOR: Duration = Duration::from_secs(60);
-/// Maximum number of sessions. One more ends the oldest.
+/// Maximum number of sessions. One more sign-in ends the oldest session.
 const SESSIONS: usize = 16;
 
 const WITHOUT_SESSION: &str =
@@ -31,14 +32,14 @@ const WITHOUT_SESSION: &str =
 const BAD_CODE: &str = "This code is invalid, used, or more than a minute old. For another, press Enter where \
                         comeback ui runs.";
 
-/// A random token of 256 bits.
+/// A new random token of 256 bits, in hexadecimal.
 pub(super) fn token() -> String {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("BUG: the system has no randomness");
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares in constant time, so that the duration tells an attacker nothing.
+/// Compares two secrets in constant time, so that the duration tells an attacker nothing.
 fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
@@ -47,7 +48,7 @@ fn is_same(one: &str, other: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct BrowserSession {
     cookie: String,
-    /// The secret that each of its forms carries.
+    /// Secret in a hidden field of each form in this session's pages.
     pub(super) form_secret: String,
 }
 
@@ -61,7 +62,7 @@ pub(super) struct Access {
     cookie_name: String,
     codes: RefCell<Vec<(String, Timestamp)>>,
     sessions: RefCell<Vec<Arc<BrowserSession>>>,
-    /// Notified when a code is used.
+    /// Notified when a browser signs in with a code.
     used: Rc<Notify>,
 }
 
@@ -70,13 +71,13 @@ pub(super) struct Access {
 struct Entered;
 
 impl Access {
-    /// Cookies ignore ports, so the port is in the cookie's name.
+    /// Access to the console on this port. The cookie's name includes the port, because cookies ignore ports.
     pub(super) fn new(port: u16) -> Self {
         let cookie_name = format!("comeback-{port}");
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
     }
 
-    /// A path that signs a browser in, once, within a minute.
+    /// A path with a new one-time code, which signs one browser in within the next minute.
     pub(super) fn way_in(&self, now: Timestamp) -> String {
         let code = token();
         let path = format!("{ENTER}?code={code}");
@@ -97,7 +98,8 @@ impl Access {
         self.sessions.borrow().last().expect("a browser is in").form_secret.clone()
     }
 
-    /// Passes on a request that has a session. Answers any other; one with a valid code gets a session.
+    /// Lets a request with a valid session continue to its page, and answers any other request. A valid one-time code
+    /// is answered with a session cookie.
     pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> ControlFlow<Response, Request> {
         if request.uri().path() == ENTER {
             let code = request.uri().query().and_then(|query| query.strip_prefix("code="));
@@ -122,8 +124,8 @@ impl Access {
         found.next().cloned()
     }
 
-    /// Answers with a page that continues automatically: a browser does not send a new `SameSite=Strict` cookie when it
-    /// follows a redirect that began on another site or in a file.
+    /// Answers a code with a page that continues automatically, because a browser does not send a new `SameSite=Strict`
+    /// cookie when it follows a redirect that began on another site or in a file.
     fn exchange(&self, code: &str, now: Timestamp) -> Response {
         let mut codes = self.codes.borrow_mut();
         let Some(position) = codes.iter().position(|(known, _)| is_same(code, known)) else {
@@ -172,7 +174,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// The cookie for a path with a code; `None` if the code is refused.
+    /// Requests a path with a one-time code and returns the session cookie; `None` if the code is refused.
     fn cookie(access: &Access, path: &str, now: Timestamp) -> Option<String> {
         let ControlFlow::Break(response) = access.admit(get(path, &[]), now) else {
             panic!("a code is exchanged, and leads nowhere else")

@@ -1,6 +1,7 @@
-//! A change on a page: its form, its plan and question, and its performance.
+//! Pages of changes such as pausing a function: a form, the plan with its question, and performing the change.
 //!
-//! GET plans the change and shows the plan. POST plans it again, and performs it if the plan is still the one that was shown.
+//! GET plans the change and shows the plan. POST plans it again, and performs it only if the plan is the one that was
+//! shown.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -25,32 +26,32 @@ use crate::fresh::Read;
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::work::{PageScreen, Question, Summary};
 
-/// The field that asks for a plan; without it, a form is only filled in.
+/// Form field that requests a plan. Without it, the page only shows the form, filled in.
 pub(super) const PLAN: &str = "plan";
-/// The field with the digest of the plan that was shown.
+/// Form field with the digest of the plan that was shown.
 const DIGEST: &str = "digest";
-/// The field with the form's one-time id.
+/// Form field with the form's one-time id, which keeps it from being performed twice.
 const ONCE: &str = "once";
 
-/// A change that a form asks for.
+/// A change that an operator can make with a form, such as a pause or a cancellation.
 #[derive(Debug)]
 pub(super) struct ChangeForm {
     pub(super) path: &'static str,
     pub(super) title: &'static str,
-    /// Its effect, in a sentence.
+    /// One sentence for the page that says what the change does.
     pub(super) about: &'static str,
-    /// The command that does the same.
+    /// The subcommand of `comeback` that makes the same change.
     pub(super) command: CommandName,
     pub(super) inputs: &'static [Input],
-    /// Makes the change from the fields, or returns an error that names the wrong one.
+    /// Makes the change from the form's fields. The error names the field that is wrong.
     pub(super) asked: fn(&Fields) -> Result<Asked, String>,
-    /// True if its plan shows how many events are held.
+    /// True if the plan's page shows how many events are held.
     pub(super) is_about_held: bool,
-    /// The page to go back to.
+    /// Path of the page that the operator returns to afterwards.
     pub(super) back: &'static str,
 }
 
-/// A field of the form, and the command's argument that it stands for.
+/// A field of a change's form, and the command-line argument that it stands for.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) name: &'static str,
@@ -61,16 +62,16 @@ pub(super) struct Input {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// `--flag=value`, if the field is filled in.
+    /// `--flag=value`, present if the field is filled in.
     Flag(&'static str),
-    /// `--flag=value` for each field of this name that is filled in. The form also has an empty one to fill in.
+    /// `--flag=value`, repeated for each field of this name that is filled in. The form has one more, empty field.
     Each(&'static str),
-    /// The value, or `--all` if it is `*`.
+    /// The value as an operand, or `--all` if the value is `*`.
     FunctionOrAll,
 }
 
 impl Input {
-    /// The values of its fields, in the form's order.
+    /// One value for each field that the form shows for this input, in the form's order.
     fn values(&self, fields: &Fields) -> Vec<String> {
         match self.argument {
             Argument::Each(_) => fields.all(self.name).chain([""]).map(ToOwned::to_owned).collect(),
@@ -81,7 +82,7 @@ impl Input {
 
 type Planning = Pin<Box<dyn Future<Output = Result<Planned, Failure>>>>;
 
-/// A change that a form asks for, ready for an operator.
+/// A change read from a form. It takes an `Operator` and becomes a plan.
 pub(super) struct Asked(Box<dyn FnOnce(Operator) -> Planning>);
 
 impl Asked {
@@ -95,13 +96,14 @@ impl Asked {
 }
 
 impl ChangeForm {
-    /// Its path: GET plans, POST performs.
+    /// The routes of this form's path: GET shows the plan, POST performs the change.
     pub(super) fn routes(&'static self) -> Router<Console> {
         let plans = page(move |visit| self.plan(visit));
         Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
     }
 
-    /// The command to copy. A value is always one word, and never read as a flag.
+    /// The `comeback` command line that makes the same change. Each value is quoted as one word and cannot be read as a
+    /// flag.
     fn command(&self, fields: &Fields, place: &str) -> Command {
         let (mut words, mut operand) = (Vec::new(), None);
         for input in self.inputs {
@@ -203,7 +205,7 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
     }
 }
 
-/// The number of events that a pause holds, in a sentence; `None` if the log could not be read yet.
+/// A sentence with the number of events that the pause holds; `None` if the handler's log could not be read yet.
 async fn held(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
@@ -221,18 +223,18 @@ async fn held(fields: &Fields, console: &Console) -> Option<String> {
     }
 }
 
-/// The plan of a change, and the question about it.
+/// A change's plan as the page shows it, with the question whether to perform it.
 pub(super) struct Offer {
     pub(super) layout: Layout,
     pub(super) question: Option<Question>,
-    /// The number of events that are held, in a sentence.
+    /// A sentence with the number of held events.
     held: Option<String>,
-    /// The failure that is shown instead of a question.
+    /// The failure that the page shows instead of a question.
     pub(super) failure: Option<Text>,
 }
 
 impl Offer {
-    /// Plans a change, unless its form is wrong.
+    /// Plans the change, or reports the failure that its form was refused with.
     pub(super) async fn of(asked: Result<Asked, Failure>, console: &Console) -> Self {
         let planning = async {
             let operator = console.operator(Rc::new(Unwatched), Interrupt::never()).await;
@@ -253,7 +255,7 @@ impl Offer {
     }
 }
 
-/// The function of a form; `None` is every function.
+/// The function that a form names; `None` means every function.
 pub(super) fn function(fields: &Fields) -> Result<Option<FunctionName>, String> {
     match fields.get("function") {
         None => Err("Function: name one, or * for every function".into()),
@@ -262,7 +264,7 @@ pub(super) fn function(fields: &Fields) -> Result<Option<FunctionName>, String> 
     }
 }
 
-/// The value of a field that is filled in, parsed by `read`. An error begins with the field's label.
+/// The value of a form field, parsed by `read`. The error begins with the field's label.
 pub(super) fn value<T>(
     fields: &Fields,
     name: &str,
@@ -277,7 +279,7 @@ pub(super) fn value<T>(
 struct ChangePage {
     frame: Frame,
     form: &'static ChangeForm,
-    /// Each input with its values: one, unless the input may be repeated.
+    /// Each input of the form with its values. Only a repeatable input may have more than one value.
     inputs: Vec<(&'static Input, Vec<String>)>,
     fields: String,
     command: String,

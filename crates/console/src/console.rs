@@ -1,4 +1,4 @@
-//! The state that all pages share: the deployment, its account, and the answers read so far.
+//! The state that all pages share: the deployment, its AWS account, and what was last read from it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ use crate::rehearsal::Labs;
 use crate::work::Works;
 use comeback_operate::clock::now;
 
-/// The state that every page receives. All pages run on one thread, so a `SendWrapper` satisfies axum, which wants
-/// `Send`.
+/// State of the console that every page receives. axum requires `Send`; a `SendWrapper` is enough, because all pages
+/// run on one thread.
 #[derive(Clone)]
 pub(super) struct Console(SendWrapper<Rc<Shared>>);
 
@@ -35,7 +35,7 @@ pub(super) struct Shared {
     pub(super) works: Works,
     pub(super) dead: Dead,
     account: OnceCell<Account>,
-    /// The demonstration, if the console shows it instead of a deployment.
+    /// The demonstration; `None` if the console shows a real deployment.
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
     traces: RefCell<Traces>,
@@ -43,20 +43,21 @@ pub(super) struct Shared {
     checks: RefCell<Checks>,
     pub(super) labs: Labs,
     log: Rc<Behind<RefCell<Reading>>>,
-    /// Progress of the first read of the log.
+    /// Progress of the first read of the handler's log.
     log_progress: Rc<PagesRead>,
 }
 
-/// Diagnoses, by the checked function; `None` is the deployment.
+/// Diagnoses by the name of the checked function; `None` is the key of the whole deployment.
 type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
 
-/// Traces, by the requested id, and by whether the function's own lines were requested too.
+/// Traces by the requested id, and by whether the function's own log lines were requested too.
 type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
 
-/// The waiting events, or the progress of the first read, which takes minutes if the log is large.
+/// Result computed from the waiting events, or the progress of the first read of the handler's log, which may take
+/// minutes.
 pub(super) enum Waiting<T> {
     Read(Read<T>),
-    /// The number of log pages read so far.
+    /// Number of log pages read so far.
     Reading(u64),
 }
 
@@ -73,7 +74,7 @@ impl Console {
         Self::of(address, read_only, OnceCell::new(), None)
     }
 
-    /// The console of the demonstration, which needs no account.
+    /// A console that shows the demonstration, which needs no AWS account.
     pub(super) fn demonstrating(address: Address, read_only: bool, demo: Demonstration) -> Self {
         Self::of(address, read_only, OnceCell::new_with(Some(demo.account())), Some(demo))
     }
@@ -101,23 +102,23 @@ impl Console {
         })))
     }
 
-    /// Lets pages reach this account.
+    /// Sets the account that the pages read, as the account of the demonstration is known from the start.
     #[cfg(test)]
     pub(super) fn reach(&self, account: Account) {
         self.account.set(account).expect("no page has reached another");
     }
 
-    /// The account, if a page has reached it yet.
+    /// The account; `None` until a page has connected to it.
     pub(super) fn account(&self) -> Option<&Account> {
         self.account.get()
     }
 
-    /// The time of the account, or of this machine until a page has reached it.
+    /// The account's time, or this machine's until a page has connected to the account.
     pub(super) fn now(&self) -> Timestamp {
         self.account().map_or_else(now, Account::now)
     }
 
-    /// An operator of this deployment. Fails without credentials, and tries again next time.
+    /// Connects an operator to this deployment. Fails without credentials; the next call tries again.
     pub(super) async fn operator(
         &self,
         follow: Rc<dyn Follow>,
@@ -127,12 +128,14 @@ impl Console {
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
-    /// An operator who only asks. Nobody interrupts it: it ends when the browser hangs up.
+    /// An operator for a page that only reads. It is not interrupted, because its read ends when the browser
+    /// disconnects.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
 
-    /// Calls `look` with the waiting events. The log is read from where the last read ended.
+    /// Calls `look` with the waiting events, after reading the lines that were added to the handler's log since the
+    /// last read.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
         let console = self.clone();
         let clock = self.clone();
@@ -145,7 +148,7 @@ impl Console {
         Waiting::Read(Read { at, value: value.map(look) })
     }
 
-    /// Called after something was changed: everything is read again before a page shows it.
+    /// Marks every cached value as outdated after a change, so that no page shows the state before it.
     pub(super) fn has_changed(&self) {
         self.log.outdate();
         self.status.outdate();
@@ -167,7 +170,7 @@ impl Console {
         Ok(Rc::new(RefCell::new(reading)))
     }
 
-    /// The life of an event, with the function's own log lines or without.
+    /// The timeline of the event with this id, with its function's own log lines if `logs` is true.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let known = {
             let mut traces = self.traces.borrow_mut();
@@ -187,7 +190,7 @@ impl Console {
         self.deployment.get(|| self.now(), async |_| self.asking().await?.deployment().await).await
     }
 
-    /// The doctor's diagnosis of one function, or of the whole deployment.
+    /// The doctor's diagnosis of one function; `None` diagnoses the whole deployment.
     pub(super) async fn checks(&self, function: Option<&FunctionName>) -> Read<Diagnosis> {
         let known = {
             let mut checks = self.checks.borrow_mut();
@@ -201,7 +204,7 @@ impl Console {
         known.get(|| self.now(), async |_| doctor(&self.asking().await?, &examination).await).await
     }
 
-    /// The status of the deployment, with its last hours.
+    /// The deployment's status, with the counts of the last few hours.
     pub(super) async fn status(&self) -> Read<Status> {
         self.status
             .get(|| self.now(), async |before| status(&self.asking().await?, true, before.as_deref()).await)
@@ -219,10 +222,10 @@ async fn connect(_: &Address) -> Result<Account, Failure> {
     Err(Failure::could_not("this program was built without the AWS SDK, and has only the demonstration"))
 }
 
-/// Maximum number of traces, and of diagnoses, that are kept for other tabs.
+/// Maximum number of traces, and of diagnoses, that are cached for other tabs.
 const KEPT: usize = 32;
 
-/// The number of log pages read so far.
+/// Number of pages of the handler's log that were read so far.
 #[derive(Debug, Default)]
 pub(super) struct PagesRead(Cell<u64>);
 

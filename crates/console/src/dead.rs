@@ -1,8 +1,8 @@
-//! Dead-letters: a scan on request, its groups and dead-letters, and the buttons to redrive, discard and export them.
+//! The pages of dead-letters: a scan on request, its groups, and forms to redrive, discard and export dead-letters.
 //!
-//! Reading dead-letters hides them from everybody for a while. So nothing here reads the queue unless somebody asks: a
-//! scan leaves a snapshot, which has no payloads, and the pages and plans are made from that. Only one action at a time
-//! reads the queue, because readers hide the dead-letters from each other.
+//! Reading dead-letters hides them from everybody for a while, so no page reads the dead-letter queue unless the
+//! operator asks for it. A scan leaves a snapshot without payloads, from which pages and plans are made. Only one
+//! action at a time reads the queue, because two would hide dead-letters from each other.
 
 mod change;
 mod dead_letter;
@@ -41,7 +41,7 @@ use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::html;
 use crate::work::Summary;
 
-/// Dead-letters on a page.
+/// Maximum number of dead-letters on one page of the list.
 const ON_A_PAGE: usize = 100;
 
 pub(super) fn routes() -> Router<Console> {
@@ -54,7 +54,7 @@ pub(super) fn routes() -> Router<Console> {
         .merge(files::routes())
 }
 
-/// The commands' filters: the flag, a label and a hint.
+/// Filters of a scan: the flag of the `comeback dead` commands, a label and a hint.
 const FILTERS: [(&str, &str, &str); 8] = [
     ("reason", "Reason", "Such as max_age"),
     ("target", "Function", "NAME, NAME:ALIAS or ARN"),
@@ -66,7 +66,7 @@ const FILTERS: [(&str, &str, &str); 8] = [
     ("payload", "Value in the payload", "Such as /customer/id=42"),
 ];
 
-/// The filter in a form.
+/// Reads a filter of dead-letters from the fields of a form.
 fn filter(fields: &Fields) -> Result<Filter, String> {
     let label = |name: &str| {
         let known = FILTERS.iter().find(|(other, ..)| *other == name);
@@ -89,23 +89,23 @@ fn filter(fields: &Fields) -> Result<Filter, String> {
 #[template(path = "dead.html")]
 struct DeadPage {
     frame: Frame,
-    /// Their number and age, or the failure to read them.
+    /// Number of dead-letters and the age of the oldest, or the failure to read them.
     count: Result<Text, Text>,
     under_way: Option<String>,
     filters: Vec<Input>,
     once: String,
     scanned: Option<Scanned>,
     files: Vec<String>,
-    /// The reason why a filter was refused.
+    /// Reason why the form's filter was refused; `None` if it was not.
     refused: Option<Text>,
 }
 
-/// A snapshot on the page.
+/// The newest snapshot of dead-letters, as the page shows it.
 struct Scanned {
     at: Text,
     id: String,
     command: String,
-    /// The filter, and how many of all dead-letters match it; empty without one.
+    /// The scan's filter, and how many of all dead-letters match it; empty without a filter.
     only: String,
     /// Remarks about the scan itself, such as dead-letters that are not included.
     notes: Vec<String>,
@@ -113,10 +113,10 @@ struct Scanned {
     groups: Groups,
 }
 
-/// Groups of dead-letters.
+/// Groups of dead-letters as a table.
 pub(super) struct Groups {
     pub(super) table: Table,
-    /// The number that identifies each group.
+    /// The snapshot's number for the group in each row of the table.
     pub(super) numbers: Vec<usize>,
 }
 
@@ -129,15 +129,15 @@ impl Groups {
     }
 }
 
-/// The dead-letters of a function, as the newest scan found them.
+/// The dead-letters of one function in the newest scan, for that function's page.
 pub(super) struct OfFunction {
     pub(super) at: Text,
-    /// The scan's own filter, as flags; empty without one.
+    /// The newest scan's filter, as command-line flags; empty without a filter.
     pub(super) filter: String,
     pub(super) groups: Groups,
 }
 
-/// An event's dead-letter, as the newest scan found it.
+/// The dead-letter of one event in the newest scan, for that event's page.
 pub(super) struct OfEvent {
     pub(super) at: Text,
     pub(super) scan: String,
@@ -150,7 +150,7 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     ok(&page)
 }
 
-/// The page, with the fields of a refused form and the reason for the refusal.
+/// The page of dead-letters. `filled` and `refused` are a refused form's fields and the reason for the refusal.
 async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> DeadPage {
     let dead = &visit.console.dead;
     let status = visit.console.status().await.value;
@@ -211,7 +211,7 @@ fn line(words: impl IntoIterator<Item = String>, place: &str) -> String {
     command_line(words.iter().map(String::as_str)) + place
 }
 
-/// `Read 9 dead-letters (2 match the filter); they are visible to everybody again.`
+/// A sentence about a scan, such as `Read 9 dead-letters (2 match the filter); they are visible to everybody again.`
 fn said(snapshot: &Snapshot) -> String {
     let (read, matching) = (&snapshot.read, snapshot.rows(&Selection::All).len() as u64);
     let all = counted(read.dead_letters, "dead-letter", "dead-letters");
@@ -225,7 +225,7 @@ fn said(snapshot: &Snapshot) -> String {
     format!("Read {all}{matching}{visible}.")
 }
 
-/// `only: retries 0, payload /order=4001. 2 of 9.`
+/// The scan's filter in words, such as `only: retries 0, payload /order=4001. 2 of 9.`
 fn only(snapshot: &Snapshot) -> String {
     let flags = snapshot.filter.flags();
     if flags.is_empty() {
@@ -237,7 +237,7 @@ fn only(snapshot: &Snapshot) -> String {
 }
 
 impl OfFunction {
-    /// `None` before the first scan.
+    /// The dead-letters of `function` in the newest scan; `None` before the first scan.
     pub(super) fn in_scan(console: &Console, function: &FunctionName) -> Option<Self> {
         let snapshot = console.dead.snapshot()?;
         let mut groups = snapshot.groups();
@@ -305,18 +305,18 @@ struct DeadLettersPage {
     frame: Frame,
     scan: String,
     once: String,
-    /// The group's number; empty for all dead-letters.
+    /// The number of the group whose dead-letters are listed; empty if all are listed.
     group: String,
     what: String,
     range: String,
     table: Table,
-    /// The address of each dead-letter.
+    /// Path of the page of each dead-letter in the table.
     paths: Vec<String>,
     earlier: Option<String>,
     later: Option<String>,
 }
 
-/// The range of the page that has dead-letter `from` of `all`, and the beginnings of the pages before and after it.
+/// The range of the list's page with index `from`, and the first indexes of the previous and the next page.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);
@@ -364,7 +364,7 @@ mod tests {
 
     use super::*;
 
-    /// Text from functions is never markup, and payloads are shown only on request.
+    /// Text from functions is escaped, and payloads are shown only on request.
     #[tokio::test]
     async fn dead_letters_are_text_and_have_no_payload() {
         locally(async {

@@ -1,4 +1,4 @@
-//! The form of the demonstration's bar: the pace of its clock, and what is wrong with a function.
+//! Handles the demonstration's bar: sets the pace of its clock, and makes a function fail or recover.
 
 use axum::Router;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! The demonstration's account and clock, and the bar on every page.
+//! The demonstration: a simulated account, its fast clock, and the bar on every page that controls them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,15 +12,15 @@ use comeback_operate::clock::now;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The clock's paces, as multiples of real time.
+/// Paces of the demonstration's clock, as multiples of real time.
 const PACES: [u32; 6] = [1, 10, 60, 300, 600, 1_800];
 const FIRST_PACE: usize = 2;
-/// The clock stops once nobody has looked for this long, so that nobody comes back to weeks of traffic.
+/// The clock stops after this long without a request, so that nobody returns to weeks of traffic.
 const UNWATCHED: Duration = Duration::from_secs(60);
-/// Seeds the traffic of the demonstration.
+/// Seed of the simulated traffic.
 const SEED: u64 = 1;
 
-/// The account that the console shows instead of one at AWS, and its clock.
+/// The simulated account and clock that replace AWS in a demonstration.
 #[derive(Clone, Debug)]
 pub(super) struct Demonstration {
     demo: Demo,
@@ -28,7 +28,7 @@ pub(super) struct Demonstration {
 }
 
 impl Demonstration {
-    /// Starts the demonstration.
+    /// Builds the simulated account and starts its clock.
     pub(super) fn new() -> Self {
         let clock = Rc::new(FastClock::new(now()));
         let demo = Demo::new(SEED, Rc::<FastClock>::clone(&clock));
@@ -42,15 +42,15 @@ impl Demonstration {
     }
 }
 
-/// A clock that runs at a multiple of real time.
+/// A clock that runs at a multiple of real time. It stops while nobody reads it.
 #[derive(Debug)]
 struct FastClock {
     set: Cell<Set>,
-    /// Notified when the pace or the time has changed.
+    /// Notified when somebody sets the clock's pace or time.
     changed: Notify,
 }
 
-/// When a clock was last set or read, and its pace from then on.
+/// The clock's time at one real instant, and its pace from then on.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     at: Instant,
@@ -60,7 +60,7 @@ struct Set {
 }
 
 impl FastClock {
-    /// A clock that stands still until it [begins](Self::begin).
+    /// A clock that stands still until [`begin`](Self::begin) is called.
     fn new(time: Timestamp) -> Self {
         let set = Set { at: Instant::now(), time, pace: FIRST_PACE, stands: true };
         Self { set: Cell::new(set), changed: Notify::new() }
@@ -77,7 +77,7 @@ impl FastClock {
         self.changed.notify_waiters();
     }
 
-    /// Reads the clock, and remembers that somebody has looked.
+    /// Advances the clock to the present and returns its state.
     fn read(&self) -> Set {
         let mut set = self.set.get();
         let at = Instant::now();
@@ -97,7 +97,7 @@ impl Clock for FastClock {
         self.read().time
     }
 
-    /// While the clock stands still, a command that waits moves it on: nothing else would ever end the wait.
+    /// While the clock stands still, a sleep moves it on to `time`, because otherwise the sleep would never end.
     async fn sleep_until(&self, time: Timestamp) {
         loop {
             let changed = self.changed.notified();
@@ -118,11 +118,11 @@ impl Clock for FastClock {
     }
 }
 
-/// The bar.
+/// State of the demonstration, for the bar at the top of every page.
 #[derive(Clone)]
 pub(super) struct Bar {
     pub(super) time: Timestamp,
-    /// The clock's pace, as text.
+    /// The clock's pace as text.
     pub(super) pace: String,
     pub(super) can_be_faster: bool,
     pub(super) can_be_slower: bool,
@@ -147,7 +147,7 @@ impl Demonstration {
         }
     }
 
-    /// Performs the action of a button. Returns false for an unknown button.
+    /// Performs the action of a button in the bar. Returns false for an unknown button.
     pub(super) fn press(&self, button: &str, function: &str) -> bool {
         match button {
             "faster" => self.clock.change(|set| set.pace = (set.pace + 1).min(PACES.len() - 1)),

@@ -1,4 +1,4 @@
-//! The doctor's findings by area, with a fix to copy. Areas with something broken come first.
+//! The page with the doctor's findings by area, each with a fix to copy. Areas with a broken check come first.
 
 use std::cmp::Reverse;
 
@@ -18,12 +18,12 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/doctor", page(doctor))
 }
 
-/// A finding, for `ui/findings.html`.
+/// A finding of the doctor, as `ui/findings.html` draws it.
 pub(super) struct Shown {
     pub(super) colour: &'static str,
     pub(super) mark: &'static str,
     pub(super) name: String,
-    /// The facts or, if all is well, the expectation that they meet.
+    /// What the doctor found or, if the check is ok, the expectation that was met.
     pub(super) found: Text,
     pub(super) means: Option<Text>,
     pub(super) fix: Option<String>,
@@ -49,9 +49,9 @@ impl Shown {
     }
 }
 
-/// Findings of one area, or about one function.
+/// The doctor's findings in one area, or about one function.
 pub(super) struct Findings {
-    /// Findings that are not ok, the worst first.
+    /// Findings that are not ok, with the worst first.
     pub(super) problems: Vec<Shown>,
     pub(super) others: Vec<Shown>,
 }
@@ -85,7 +85,7 @@ async fn doctor(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// The areas in their order, except that those with something broken come first.
+/// The findings by area. Areas with something broken come first; otherwise, areas keep their order.
 fn by_area(findings: &[Finding]) -> Vec<(&'static str, Findings)> {
     let areas = findings.chunk_by(|one, next| one.check.group == next.check.group);
     let mut areas: Vec<&[Finding]> = areas.collect();

@@ -1,11 +1,11 @@
-//! Classes for the tones of a layout, and pages for its commands, for the macros of `templates/layout.html` that draw
-//! it.
+//! Helpers of the macros in `templates/layout.html`, which draw an answer: the CSS class of a tone, and the page that
+//! corresponds to a command.
 
 use comeback_operate::{Command, CommandName, Tone};
 
 use crate::page::encoded;
 
-/// The class of a tone.
+/// The CSS class for text of this tone.
 pub(super) const fn class(tone: &Tone) -> &'static str {
     match tone {
         Tone::Plain => "",
@@ -15,7 +15,7 @@ pub(super) const fn class(tone: &Tone) -> &'static str {
     }
 }
 
-/// The page that does the same as a command; `None` if only a terminal can.
+/// The console's address that does the same as a command; `None` if only the terminal can do it.
 pub(super) fn address(command: &Command) -> Option<String> {
     let operand = command.operand();
     let of = |path: &str| {

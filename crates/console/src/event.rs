@@ -1,4 +1,4 @@
-//! One event: its life as a picture and as a table, what is next, and the handler's lines about it.
+//! The page of one event: its life as a chart and a table, what happens next, and the handler's log lines about it.
 
 use askama::Template;
 use axum::Router;
@@ -27,35 +27,35 @@ pub(super) fn routes() -> Router<Console> {
 #[template(path = "event.html")]
 struct EventPage {
     frame: Frame,
-    /// The requested key or request id.
+    /// The key or request id that was searched for.
     id: String,
     life: Option<Life>,
-    /// Its dead-letter, if it is dead and the newest scan has it.
+    /// The event's dead-letter, if it is dead-lettered and the newest scan has it.
     dead: Option<OfEvent>,
     once: String,
-    /// The reason why it was not found.
+    /// The reason why the event was not found; `None` if it was.
     problem: Option<Text>,
 }
 
 struct Life {
     key: String,
-    /// Its function, its first failure, its last error and its end.
+    /// The event's function, first failure, last error and end.
     facts: Vec<Fact>,
-    /// The addresses of the plans to retry it now and to cancel it; `None` unless it waits.
+    /// Paths of the plans to retry the event now and to cancel it; `None` unless it is waiting.
     actions: Option<[String; 2]>,
     is_dead: bool,
     chart: Option<Chart>,
     timeline: Vec<Moment>,
-    /// Remarks on what the timeline does not show.
+    /// What the timeline does not show.
     remarks: Vec<Text>,
-    /// The address of the same page with the function's own lines; `None` if it has them.
+    /// Path of this page with the function's own log lines; `None` if it already shows them.
     with_logs: Option<String>,
-    /// The handler's lines.
+    /// The handler's log lines about the event.
     lines: Vec<Moment>,
 }
 
 impl Life {
-    /// Returns true if the timeline has lines of the function.
+    /// Returns true if the timeline includes log lines of the function.
     fn is_logged(&self) -> bool {
         self.timeline.iter().any(|moment| !moment.below.is_empty())
     }
@@ -119,13 +119,13 @@ fn actions(trace: &Trace) -> Option<[String; 2]> {
     Some(["/retry", "/cancel"].map(|path| format!("{path}?{fields}")))
 }
 
-/// The error of a failed attempt.
+/// The error of a failed attempt; `None` for any other step.
 fn last_error(step: &Step) -> Option<Text> {
     let error = step.event.error_type.as_ref().filter(|_| step.happened == Happened::Failed)?;
     Some(text![format!("{error}, attempt {} at ", step.attempt()), step.at])
 }
 
-/// Returns true if it was dead-lettered, or probably succeeded.
+/// Returns true if the event was dead-lettered or has probably succeeded.
 fn is_over(trace: &Trace) -> bool {
     match &trace.story.end {
         End::DeadLettered => true,
@@ -171,7 +171,7 @@ fn is_wait(step: &Step) -> bool {
     matches!(step.happened, Happened::Logged(What::Defer { failure: None, .. }))
 }
 
-/// The attempt of a step, and its mark.
+/// The number of the attempt that a step belongs to, and the step's mark in the chart.
 fn mark(step: &Step) -> (Option<u64>, Mark) {
     let what = match &step.happened {
         Happened::Failed => return (Some(step.attempt()), Mark::Failed),
@@ -188,7 +188,7 @@ fn mark(step: &Step) -> (Option<u64>, Mark) {
     }
 }
 
-/// The moment after the last step: the end of the wait, or of the last attempt.
+/// The point of the chart after the last step: where the wait ends, or the last attempt; `None` if nothing follows.
 fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
     let now = trace.now;
     match &trace.story.end {

@@ -1,4 +1,4 @@
-//! Reads of the account: each source at most once in five seconds, however many tabs ask.
+//! Caches of what was read from the account, so that each source is read at most once in five seconds for all tabs.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,14 +10,14 @@ use tokio::sync::{Mutex, watch};
 
 use crate::work::panicked;
 
-/// A source is read at most once in this time.
+/// A source is read at most once in this period.
 const FRESH_FOR: Duration = Duration::from_secs(5);
-/// A value that takes long to read is shown up to this age, while the next one is read.
+/// A slow value is shown up to this age while the next one is read.
 const SHOWN_FOR: Duration = Duration::from_secs(60);
-/// A page waits at most this long for a slow value.
+/// The longest that a page waits for a slow value.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A value that was read, or the failure to read it.
+/// A value, or the failure to read it, with the time of the read.
 pub(super) struct Read<T> {
     pub(super) at: Timestamp,
     pub(super) value: Result<Rc<T>, Failure>,
@@ -28,8 +28,8 @@ impl<T> Read<T> {
         now.since(self.at) < FRESH_FOR
     }
 
-    /// Returns true if a page may show it while the next one is read. Somebody who comes back after a while waits
-    /// instead.
+    /// Returns true if a page may show this value while the next one is read. After a longer absence, the page waits
+    /// for the next one instead.
     fn is_shown(&self, now: Timestamp) -> bool {
         self.value.is_ok() && now.since(self.at) < SHOWN_FOR
     }
@@ -41,11 +41,11 @@ impl<T> Clone for Read<T> {
     }
 }
 
-/// A value from the account, shared by all tabs. It is read when a page asks for it, unless it is fresh.
+/// A cached value that all tabs share. A page reads it from the account if the cached one is not fresh.
 pub(super) struct Fresh<T> {
     // Held while it is read, so that whoever asks meanwhile waits for the same read.
     last: Mutex<Option<Read<T>>>,
-    /// True if something was changed since it was read.
+    /// True if something in the account was changed since the last read.
     is_outdated: Cell<bool>,
 }
 
@@ -56,7 +56,7 @@ impl<T> Default for Fresh<T> {
 }
 
 impl<T> Fresh<T> {
-    /// The value. `read` may start from the one before.
+    /// The cached value if it is fresh; otherwise the result of `read`, which may start from the cached one.
     pub(super) async fn get(
         &self,
         now: impl Fn() -> Timestamp,
@@ -72,19 +72,19 @@ impl<T> Fresh<T> {
         last.insert(Read { at: now(), value }).clone()
     }
 
-    /// To be called after a change: it is read again, however fresh it is.
+    /// Marks the value as outdated after a change, so that it is read again however fresh it is.
     pub(super) fn outdate(&self) {
         self.is_outdated.set(true);
     }
 }
 
-/// A value that may take minutes to read. The next value is read in the background, while pages show the last one.
+/// A cached value that may take minutes to read. Pages show the last value while a background task reads the next one.
 pub(super) struct Behind<T> {
     last: RefCell<Option<Read<T>>>,
-    /// The last value, from which the next read continues. A failure does not discard it.
+    /// The last value that was read successfully. The next read continues from it, even after a failure.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// The number of changes so far, and of those before the last read began.
+    /// Number of changes so far, and the number when the last read began.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
 }
@@ -102,8 +102,8 @@ impl<T> Default for Behind<T> {
 }
 
 impl<T: 'static> Behind<T> {
-    /// The last value; `None` while the first is read. If it is not fresh, `read` continues from it, even if the
-    /// browser hangs up.
+    /// The last value; `None` during the first read. Unless it is fresh, `read` continues from it in the background,
+    /// even if the browser disconnects.
     pub(super) async fn get<F>(
         self: &Rc<Self>,
         now: impl Fn() -> Timestamp + 'static,
@@ -143,7 +143,7 @@ impl<T: 'static> Behind<T> {
         self.last.borrow().clone()
     }
 
-    /// Waits for the read that is under way, but not for long.
+    /// Waits for the read in progress, but no longer than [`PATIENCE`].
     async fn settled(&self) {
         let mut is_reading = self.is_reading.subscribe();
         let _ = tokio::time::timeout(PATIENCE, is_reading.wait_for(|is_reading| !is_reading)).await;
@@ -154,7 +154,7 @@ impl<T: 'static> Behind<T> {
         self.changes_read.get() == self.changes.get()
     }
 
-    /// To be called after a change: no page shows the last value while the next is read.
+    /// Marks the value as outdated after a change, so that no page shows it while the next one is read.
     pub(super) fn outdate(&self) {
         self.changes.set(self.changes.get() + 1);
     }
@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// The number of reads after looks at these seconds, each by two tabs at once.
+    /// The number of reads when two tabs request the value at each of these seconds.
     async fn reads(looks: &[u64], result: Result<u64, Failure>) -> u64 {
         let (fresh, count) = (Fresh::<u64>::default(), Cell::new(0));
         for second in looks {

@@ -1,4 +1,4 @@
-//! One function: its policy and schedule, what waits, and what the doctor finds; and the list of all functions.
+//! The page of one function with its policy, schedule, waiting events and findings, and the page that lists functions.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -44,12 +44,12 @@ async fn function(visit: Visit) -> Result<Response, Problem> {
 struct FunctionsPage {
     frame: Frame,
     functions: Vec<Row>,
-    /// Entries of the allow-list that may match several functions.
+    /// Entries of the allow-list that are patterns, so that they may match several functions.
     patterns: Vec<String>,
     unread: Option<Text>,
 }
 
-/// A function in the list.
+/// A row of the page that lists functions.
 struct Row {
     name: String,
     href: String,
@@ -92,21 +92,21 @@ async fn all(visit: &Visit) -> Result<Response, Problem> {
 #[template(path = "function.html")]
 struct FunctionPage {
     frame: Frame,
-    /// Its name, encoded for an address.
+    /// The function's name, encoded for an address.
     href: String,
-    /// The fate of its events, if they are not retried.
+    /// A sentence on what happens to its failed events if the function is not on the allow-list; `None` if it is.
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
-    /// `None` while the log is read for the first time.
+    /// A table of the waiting events; `None` during the first read of the handler's log.
     waiting: Result<Option<Table>, Text>,
-    /// `None` before the first scan.
+    /// The function's dead-letters; `None` before the first scan.
     dead: Option<OfFunction>,
     findings: Result<Findings, Text>,
     attach: String,
     detach: String,
 }
 
-/// The policy of a function, and what it means.
+/// A function's policy, and the schedule that it results in.
 struct PolicyShown {
     settings: figure::Table,
     chart: Chart,
@@ -146,13 +146,13 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
     })
 }
 
-/// Its ARN as invocation records have it.
+/// The function's ARN, in the form that invocation records have.
 fn invoked_arn(arn: &FunctionArn) -> String {
     let qualifier = arn.qualifier.clone().or_else(|| Some("$LATEST".into()));
     FunctionArn { qualifier, ..arn.clone() }.to_string()
 }
 
-/// Its waiting events, and the time of the read; `None` while the log is read for the first time.
+/// A table of a function's waiting events and the time of the read; both `None` during the first read of the log.
 async fn waiting(console: &Console, name: &FunctionName) -> (Option<Timestamp>, Result<Option<Table>, Text>) {
     let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
     let listing = Listing { wanted, by: None, events: None };
@@ -175,7 +175,7 @@ async fn shown(deployment: &Deployment, policy: &Policy, entry: Option<&PolicyEn
     PolicyShown { settings, chart: drawn.expect("BUG: a schedule could not be drawn") }
 }
 
-/// Each setting of the policy, its value, and where that comes from.
+/// A table of the policy's settings: each name, its value, and where the value comes from.
 fn settings(deployment: &Deployment, entry: Option<&PolicyEntry>) -> figure::Table {
     let rows: Vec<[String; 3]> =
         Setting::of_functions().filter_map(|setting| row(deployment, entry, setting)).collect();
@@ -224,7 +224,7 @@ fn row(deployment: &Deployment, entry: Option<&PolicyEntry>, setting: &Setting) 
     }
 }
 
-/// A value as the commands write it.
+/// A setting's value, formatted as the commands print it.
 fn in_words(setting: &Setting, value: &str) -> String {
     let time = match setting.kind {
         Kind::Seconds { .. } | Kind::SecondsUpTo { .. } => durations::read(value).ok(),

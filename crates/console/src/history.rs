@@ -1,4 +1,4 @@
-//! The charts of counts over time.
+//! Charts of the deployment's counts over time.
 
 use comeback_engine::Timestamp;
 use comeback_operate::numbers::grouped;
@@ -9,13 +9,13 @@ use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
-/// Colour of a line, and its symbol in the key: distinct even without colours.
+/// Colours and symbols of a chart's lines. The symbols tell the lines apart without colours too.
 const STYLES: [(RGBColor, &str); 3] = [(BLUE, THICK), (GREEN, DASHED), (ORANGE, THIN)];
 const THICK: &str = "━━";
 const DASHED: &str = "╍╍";
 const THIN: &str = "──";
 
-/// The chart of at most three lines.
+/// Draws a chart with at most three lines.
 pub(super) fn chart(series: &Series) -> Chart {
     let (length, step) = (durations::text(series.length()), durations::text(series.step));
     let total = |(name, counts): &(&str, Vec<u64>)| format!("{} {name}", grouped(counts.iter().sum()));
@@ -37,7 +37,7 @@ pub(super) fn chart(series: &Series) -> Chart {
     }
 }
 
-/// `14:35`, in UTC.
+/// The time of day in UTC, such as `14:35`.
 fn clock(moment: Timestamp) -> String {
     moment.to_string().get(11..16).unwrap_or_default().to_owned()
 }

@@ -1,5 +1,5 @@
-//! The policy lab: the figures of `simulate` and `plan` for a policy, updated while it is filled in. It needs no
-//! account.
+//! The policy lab: a form of a policy, with what `simulate` and `plan` say about it, updated as the operator types. It
+//! needs no AWS account.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/lab", page(lab))
 }
 
-/// The flags of the policy that the form has.
+/// Flags of a retry policy that the form has fields for.
 const POLICY: [&str; 8] = [
     "max-age",
     "max-retries",
@@ -34,10 +34,10 @@ const POLICY: [&str; 8] = [
     "maximum-concurrency",
 ];
 
-/// A field other than those of the policy: name, label, placeholder and hint.
+/// A form field outside the policy: its name, label, placeholder and hint.
 type Given = (&'static str, &'static str, &'static str, &'static str);
 
-/// Flags of `simulate`; `plan` takes the outage and the capacity too.
+/// Fields that become flags of `simulate`. `plan` also takes the outage and the capacity.
 const RUN: [Given; 5] = [
     ("outage", "Outage", "3h", "How long the target is down"),
     ("events", "Events", "1000", "Events that reach the target during the outage"),
@@ -45,7 +45,7 @@ const RUN: [Given; 5] = [
     ("capacity", "Capacity", "no limit", "Most that the target handles, as a multiple of its usual traffic"),
     ("for", "Virtual time", "24h", "Length of the run"),
 ];
-/// Flags of `plan`; `schedule` takes the rate too.
+/// Fields that become flags of `plan`. `schedule` also takes the rate.
 const GOAL: [Given; 2] = [
     ("rate", "Rate", "10/s", "Events that fail while the target is down, such as 10/s or 600/m"),
     (
@@ -56,18 +56,18 @@ const GOAL: [Given; 2] = [
     ),
 ];
 
-/// The field that tells tabs apart: each has its own simulation.
+/// Form field with the browser tab's id. Each tab has its own simulation.
 const TAB: &str = "tab";
 const BESIDE: &str = "beside";
 const DEPLOYED: &str = "deployed";
-/// A field of the form.
+/// A field of the lab's form, as the page shows it.
 struct Input {
     name: &'static str,
     label: String,
     placeholder: String,
     hint: String,
     value: String,
-    /// Empty if any text may be given.
+    /// The allowed values; empty if any text is allowed.
     choices: &'static [&'static str],
 }
 
@@ -78,14 +78,14 @@ struct LabPage {
     tab: String,
     groups: [(&'static str, Vec<Input>); 3],
     is_beside_deployed: bool,
-    /// The reason why the deployed policy is not shown, if it was requested.
+    /// The reason why the deployed policy is not shown; `None` if it is, or was not requested.
     undeployed: Option<Text>,
     commands: Vec<String>,
-    /// Parameters and properties to paste into a deployment.
+    /// The policy as stack parameters and as construct properties, to paste; `None` if it is the default.
     pasted: Option<(String, String)>,
-    /// Percent of the work that is done.
+    /// Percentage of the simulation that is done.
     percent: u64,
-    /// `None` while it is simulated.
+    /// The result of the simulation; `None` while it runs.
     answer: Option<Arc<Result<Answer, String>>>,
 }
 
@@ -154,7 +154,7 @@ fn policy_input(flag: &'static str, fields: &Fields) -> Input {
     }
 }
 
-/// The policy of a deployment, as flags.
+/// The deployment's retry policy, as command-line flags.
 fn flags_of(deployment: &Deployment) -> PolicyFlags {
     let set = |flag: &&str| deployment.variables.get(&variable(flag)).filter(|value| !value.is_empty());
     let given: Vec<(&str, String)> =
@@ -162,7 +162,7 @@ fn flags_of(deployment: &Deployment) -> PolicyFlags {
     PolicyFlags::default().with(given.iter().map(|(flag, value)| (*flag, value.as_str())))
 }
 
-/// The given policy as parameters and properties of a deployment; `None` if it is the default.
+/// The form's policy as stack parameters and as construct properties; `None` if it is the default.
 fn pasted(fields: &Fields) -> Option<(String, String)> {
     let given: Vec<DeployedSetting> = POLICY
         .iter()
@@ -173,7 +173,7 @@ fn pasted(fields: &Fields) -> Option<(String, String)> {
     (!given.is_empty()).then(|| lines(&given))
 }
 
-/// The commands that a form stands for.
+/// The commands that compute what the form requests.
 fn words_of(fields: &Fields) -> Words {
     let flag = |name: &str| fields.get(name).map(|value| format!("--{name}={value}"));
     let words = |command: &str, names: &mut dyn Iterator<Item = &'static str>| {

@@ -1,20 +1,20 @@
-//! The console: the questions and changes of [`comeback_operate`] as pages, for the browser of one user.
+//! The console: what [`comeback_operate`] can answer and change, as web pages for one user's browser.
 //!
-//! It knows no command line and no AWS SDK, and reads nothing that a command prints. `comeback ui` starts it.
+//! The console knows no command line and no AWS SDK, and does not parse what commands print. `comeback ui` starts it.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `server` | connections, and the rules for every request and answer |
 //! | `access` | access control by codes and sessions |
 //! | `console` | what the pages share: the account, its reads, the work under way |
-//! | `fresh` | how often a source is read, and what is shown meanwhile |
+//! | `fresh` | how often something is read from the account, and what is shown meanwhile |
 //! | `page` | a request as a page sees it, the frame around every page, failures |
 //! | `change` | plan, question and performance of a change |
 //! | `draw` | layouts of answers, for `templates/layout.html` |
-//! | `work` | performances under way, each of them only once |
-//! | `progress` | their pages |
+//! | `work` | performs changes in the background, each only once |
+//! | `progress` | the page of a change that is being performed |
 //! | `response` | pages as responses, with markup and control characters escaped |
-//! | `start` | opens the browser, and prints another code for Enter |
+//! | `start` | opens the browser, and prints another sign-in address when Enter is pressed |
 //! | `demonstration`, `demo` | the demonstration's account and clock; the bar on every page |
 //! | `overview`, … | one file for each page |
 //!
@@ -82,11 +82,11 @@ const LARGEST_FORM: usize = 64 << 10;
 /// Options of a console.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The address of the deployment.
+    /// The deployment's name, and the region and profile to reach it with.
     pub address: Address,
-    /// True to show the demonstration instead: the deployment of a simulated account, whose clock runs fast.
+    /// True to show a demonstration instead of the deployment: a simulated account, whose clock runs fast.
     pub demo: bool,
-    /// The port to listen on; 0 is a free one.
+    /// Port to listen on; 0 means any free port.
     pub port: u16,
     /// True to open a browser.
     pub opens_browser: bool,
@@ -99,7 +99,7 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// It cannot listen on the port.
+/// Fails if it cannot listen on the port.
 pub async fn serve(options: &Options, stop: Interrupt) -> Result<(), Failure> {
     let Options { address: deployment, demo, port, opens_browser, read_only } = options;
     let taken = |problem| Failure::could_not(format!("port {port} of 127.0.0.1: {problem}"));

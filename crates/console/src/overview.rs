@@ -1,4 +1,4 @@
-//! The first page, with the answer of `comeback status --history`.
+//! The first page, with the output of `comeback status --history`.
 
 use askama::Template;
 use axum::Router;
@@ -26,13 +26,13 @@ struct Overview {
     frame: Frame,
     tiles: Vec<Tile>,
     lines: Vec<Line>,
-    /// Open pauses: name, and the address of the page that resumes it.
+    /// Open pauses: each name, and the path of the page that resumes it.
     pauses: Vec<(String, String)>,
-    /// Empty if CloudWatch has no data.
+    /// Charts of the last hours; empty if CloudWatch has no data.
     charts: Vec<Chart>,
 }
 
-/// A count in large type.
+/// One of the page's large numbers.
 struct Tile {
     title: &'static str,
     count: String,
@@ -41,7 +41,7 @@ struct Tile {
     href: Option<&'static str>,
 }
 
-/// A line of `comeback status`.
+/// A line of the output of `comeback status`.
 struct Line {
     title: &'static str,
     lines: Vec<Text>,

@@ -1,4 +1,4 @@
-//! A request as a page sees it, and the frame around every page.
+//! What a page receives from a request, and the frame around every page, with its title and navigation.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::console::Console;
 use crate::demonstration::Bar;
 use crate::response::{html, with_type};
 
-/// Path and name of the pages in the navigation, in order.
+/// Path and name of each page in the navigation, in order.
 const NAVIGATION: [(&str, &str); 6] = [
     ("/", "Overview"),
     ("/waiting", "Waiting"),
@@ -32,7 +32,7 @@ const NAVIGATION: [(&str, &str); 6] = [
     ("/lab", "Policy lab"),
 ];
 
-/// The field of each form with the session's second secret.
+/// The form field with the browser session's form secret.
 const SECRET: &str = "secret";
 
 pub(super) fn routes() -> Router<Console> {
@@ -52,7 +52,7 @@ where
     get(handler(answer))
 }
 
-/// A POST route for a form that may change something. The form's secret is checked before anything else.
+/// A POST route for a form that may change something. Checks the form secret before anything else.
 pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -67,7 +67,7 @@ where
     })
 }
 
-/// A POST route for a form that changes nothing, such as a download. A read-only console has it too.
+/// A POST route for a form that changes nothing, such as a download. A read-only console has this route too.
 pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -82,8 +82,8 @@ where
     }))
 }
 
-/// A POST route for an upload that changes something. Its handler checks the secret itself, with [`Visit::has_secret`],
-/// before it changes anything.
+/// A POST route for an upload that changes something. Its handler must check the form secret, with
+/// [`Visit::has_secret`], before it changes anything.
 pub(super) fn upload<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -100,8 +100,8 @@ where
 
 type Answering = SendWrapper<Pin<Box<dyn Future<Output = Response>>>>;
 
-/// Adapts a page to axum, which requires `Send` futures. A page's future need not be `Send`, because all pages run on
-/// one thread.
+/// Adapts a page's handler to axum, which requires `Send` futures. A page's future need not be `Send`, because all
+/// pages run on one thread.
 fn handler<F, Fut>(answer: F) -> impl Fn(State<Console>, Request) -> Answering + Clone + Send + Sync + 'static
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -117,7 +117,7 @@ where
     }
 }
 
-/// One request.
+/// A request of a signed-in browser, as a page's handler receives it.
 pub(super) struct Visit {
     pub(super) console: Console,
     session: Arc<BrowserSession>,
@@ -132,7 +132,7 @@ impl Visit {
         Self { console, session: session.expect("BUG: a request without a session"), request, is_form }
     }
 
-    /// The fields of the address.
+    /// The fields in the query of the request's address.
     pub(super) fn query(&self) -> Fields {
         let query = Query::try_from_uri(self.request.uri());
         Fields(query.map(|Query(fields)| fields).unwrap_or_default())
@@ -142,13 +142,13 @@ impl Visit {
         self.request.uri().path()
     }
 
-    /// The last part of the path.
+    /// The last segment of the request's path, such as an id.
     pub(super) fn last_of_path(&self) -> String {
         let last = self.request.uri().path().rsplit('/').next().unwrap_or_default();
         percent_decode_str(last).decode_utf8_lossy().into_owned()
     }
 
-    /// The request itself, for a page that takes a file. It must check the secret with
+    /// Takes the HTTP request out, for a page that receives a file. Its handler must check the form secret with
     /// [`has_secret`](Self::has_secret) before it changes anything.
     pub(super) fn take_request(&mut self) -> Request {
         std::mem::replace(&mut self.request, Request::new(Body::empty()))
@@ -164,7 +164,7 @@ impl Visit {
         self.session.has_secret(secret)
     }
 
-    /// The fields of the body, without the secret, which must be right.
+    /// The fields of the request's body, without the form secret. Refuses the request if the secret is wrong.
     async fn form(&mut self) -> Result<Fields, Problem> {
         let uri = self.request.uri().clone();
         let request = self.take_request();
@@ -182,7 +182,7 @@ impl Visit {
         Ok(fields)
     }
 
-    /// The frame of a page. `at` is when its figures were read, if it has some and refreshes them.
+    /// The frame of a page with this title. `at` is the time of the read, for a page whose figures refresh.
     pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
         Frame {
             title: title.into(),
@@ -210,19 +210,19 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// The value of a field that is filled in.
+    /// The value of the field `name`; `None` if it is missing or empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// The values of each field of this name that is filled in.
+    /// The values of all fields with this name that are not empty.
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let values = self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str());
         values.filter(|value| !value.is_empty())
     }
 
-    /// The same fields, with another value for one.
+    /// A copy of the fields in which the field `name` has this value.
     pub(super) fn with(&self, name: &str, value: &str) -> Self {
         let others = self.0.iter().filter(|(other, _)| other != name).cloned();
         Self(others.chain([(name.to_owned(), value.to_owned())]).collect())
@@ -233,56 +233,58 @@ impl Fields {
         Self(Query::try_from_uri(&uri).map(|Query(fields)| fields).unwrap_or_default())
     }
 
-    /// The fields as the query of an address.
+    /// The fields as the query of an address, percent-encoded.
     pub(super) fn to_query(&self) -> String {
         let pairs = self.0.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
         pairs.collect::<Vec<_>>().join("&")
     }
 }
 
-/// Encodes a text as a part of an address.
+/// Percent-encodes a text for use in an address.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// The frame of every page.
+/// What the template of every page needs: its title, navigation, and the state of the console.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) title: String,
     path: String,
     pub(super) deployment: String,
-    /// `None` until the account was reached.
+    /// Account and region of the deployment; `None` until the console has connected to the account.
     pub(super) place: Option<Place>,
-    /// The age of the figures that the page refreshes, in seconds and in words.
+    /// Age of the figures that the page refreshes, in seconds and in words; `None` on a page that does not refresh
+    /// them.
     pub(super) age: Option<(u64, String)>,
-    /// When figures that do not refresh were read.
+    /// When the page's figures were read, if it does not refresh them.
     pub(super) figures_of: Option<Text>,
     pub(super) read_only: bool,
-    /// The secret, for the hidden field of each form.
+    /// The form secret, for the hidden field of each form.
     pub(super) secret: String,
-    /// True if the page may be reloaded. Reloading the answer to a form would send the form again.
+    /// True if the page may reload itself. A page that answers a POST may not, because reloading would send the form
+    /// again.
     pub(super) refreshes: bool,
-    /// The bar of the demonstration, if this is one.
+    /// The demonstration's bar; `None` for a real deployment.
     pub(super) demo: Option<DemoBar>,
 }
 
-/// The bar of the demonstration.
+/// The demonstration's bar at the top of a page, with its clock and buttons.
 #[derive(Clone)]
 pub(super) struct DemoBar {
     pub(super) bar: Bar,
-    /// The time of its clock.
+    /// Time of the demonstration's clock.
     pub(super) time: Text,
-    /// The page to go back to: this one, or the first if it answers a form.
+    /// Path that the bar's buttons return to: this page, or the first page if this one answers a POST.
     pub(super) back: String,
 }
 
 impl Frame {
-    /// The same frame, with the moment at which the page's figures were read.
+    /// Sets the moment at which the page's figures were read.
     pub(super) fn of(self, at: Timestamp) -> Self {
         Self { figures_of: Some(at.into()), ..self }
     }
 
-    /// Path and name of each page, and true if it is this one.
+    /// Path and name of each page in the navigation, and true for the page that is shown.
     pub(super) fn navigation(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         NAVIGATION.into_iter().map(|(path, name)| (path, name, path == self.path))
     }
@@ -293,13 +295,13 @@ pub(super) fn ok(page: &impl Template) -> Result<Response, Problem> {
     Ok(html(StatusCode::OK, page))
 }
 
-/// The reason why a page is not shown.
+/// Reason why a request is answered with an error page.
 #[derive(Debug)]
 pub(super) enum Problem {
     Missing,
-    /// The request was not acceptable.
+    /// The request was refused, with this status and explanation.
     Refused(StatusCode, String),
-    /// The account did not answer, and the page needs its answer.
+    /// A read of the account failed, and the page has nothing to show without it.
     Account(Failure),
 }
 

@@ -1,4 +1,4 @@
-//! Pause, resume, retry now and cancel, as forms.
+//! The pages that pause and resume functions, retry waiting events now, and cancel them.
 
 use axum::Router;
 

@@ -1,4 +1,4 @@
-//! The page of a performance: its progress, its result, and a button that stops it.
+//! The page of a change that is being performed: its progress, its result, and a Stop button.
 
 use std::rc::Rc;
 
@@ -25,13 +25,13 @@ struct WorkPage {
     layout: Layout,
     progress: Option<String>,
     is_stopping: bool,
-    /// `None` while it is under way.
+    /// Result of the change; `None` while it is being performed.
     result: Option<Result<(), Text>>,
-    /// Set if the plan has changed since it was shown, so nothing was done.
+    /// Path of the new plan, if the plan has changed since it was shown and nothing was done.
     changed: Option<String>,
     back: &'static str,
     next: &'static str,
-    /// The file that it has written, to download.
+    /// Name of the file that was written, to download; `None` if none was.
     file: Option<String>,
 }
 

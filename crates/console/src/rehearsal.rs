@@ -1,4 +1,4 @@
-//! The simulations of the policy lab, one for each tab. A simulation stops when its tab asks for another.
+//! The simulations behind the policy lab, one for each browser tab. A tab's new request stops its previous simulation.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,22 +17,22 @@ use comeback_rehearsal::flags::{self, PolicyFlags};
 use comeback_rehearsal::plan::{PlanArguments, Recommended, recommended};
 use comeback_rehearsal::simulate::{Beside, SimulateArguments, beside};
 
-/// A page waits this long for its figures before it shows progress.
+/// The longest that a page waits for a simulation before it shows progress instead.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Tabs whose figures are kept.
+/// Maximum number of tabs whose results are kept.
 const TABS: usize = 8;
 
-/// The commands that a form stands for.
+/// The command lines that compute what the lab's form requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) simulate: Vec<String>,
-    /// `None` without a goal.
+    /// The `comeback plan` command; `None` if the form has no recovery goal.
     pub(super) plan: Option<Vec<String>>,
     pub(super) rate: Option<String>,
 }
 
 impl Words {
-    /// The command lines, to copy.
+    /// The commands as lines to copy.
     pub(super) fn lines(&self) -> Vec<String> {
         let line = |words: &Vec<String>| command_line(words.iter().map(String::as_str));
         std::iter::once(&self.simulate).chain(&self.plan).map(line).collect()
@@ -44,17 +44,17 @@ impl Words {
     }
 }
 
-/// The answer to a form.
+/// Results of the commands that a lab form requests.
 pub(super) struct Answer {
     pub(super) beside: Beside,
     pub(super) recommended: Option<Recommended>,
 }
 
-/// The simulations of the tabs, the latest last.
+/// The latest simulation of each browser tab. The newest is last.
 #[derive(Default)]
 pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 
-/// A simulation, which stops when nobody holds this any longer.
+/// A running or finished simulation. It stops once nobody holds this value.
 struct Simulation {
     asked: (Words, (&'static str, PolicyFlags)),
     seen: Arc<Seen>,
@@ -68,8 +68,8 @@ impl Drop for Simulation {
 }
 
 impl Labs {
-    /// The answer to a tab's form, or the progress of its simulation. Another form of the same tab stops that
-    /// simulation.
+    /// Percentage done, and the result for a tab's form if it is ready soon. A different form of the same tab stops the
+    /// earlier simulation.
     pub(super) async fn answer(
         &self,
         tab: &str,
@@ -132,14 +132,14 @@ fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<
     Ok(Answer { beside, recommended: recommended.transpose()? })
 }
 
-/// The progress of a simulation, and a request to stop it.
+/// State that a simulation shares with the page: its progress, and a request to stop.
 #[derive(Debug, Default)]
 struct Seen {
     percent: AtomicU64,
     is_stopped: AtomicBool,
 }
 
-/// The panic payload of a stopped simulation.
+/// Panic payload with which a simulation stops early.
 struct Stopped;
 
 impl Seen {
@@ -152,7 +152,7 @@ impl Seen {
     }
 }
 
-/// Watches one of the runs.
+/// Reports the progress of one of a form's several simulation runs.
 struct Watch<'s> {
     seen: &'s Seen,
     number: usize,

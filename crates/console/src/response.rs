@@ -1,4 +1,4 @@
-//! Responses: pages, with markup and control characters escaped, and redirects.
+//! HTTP responses: pages, with markup and control characters escaped, and redirects.
 
 use askama::Template;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use comeback_operate::shown::shown_page;
 
-/// A page as a response. Control and bidirectional characters are made visible here, and `askama` escapes markup.
+/// Renders a page as a response. This makes control and bidirectional characters visible; `askama` escapes markup.
 pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
     let page = shown_page(page.render().expect("BUG: writing to a String"));
     with_type(status, "text/html; charset=utf-8", page)
@@ -17,13 +17,13 @@ pub(super) fn with_type(status: StatusCode, kind: &'static str, body: String) ->
     (status, [(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
 }
 
-/// Redirects the browser, with GET.
+/// Redirects the browser to `path`, which it requests with GET.
 pub(super) fn go_to(path: &str) -> Response {
     let path = HeaderValue::from_str(path).expect("BUG: a path is not a header value");
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }
 
-/// A page for a browser without a session. It must not reveal anything about the deployment.
+/// The page that refuses a browser without a session. It must not reveal anything about the deployment.
 #[derive(Template)]
 #[template(path = "refused.html")]
 struct RefusedPage {

@@ -1,4 +1,4 @@
-//! The server, and its rules: who may connect, what a request must look like, and how long anything may take.
+//! The HTTP server and its limits: who may connect, what a request must look like, and how long it may take.
 //!
 //! Each connection serves one request, so that its time and memory are bounded and 32 of them are enough.
 
@@ -33,20 +33,20 @@ use crate::response::refused;
 use comeback_operate::clock::now;
 
 pub(super) const CONNECTIONS: usize = 32;
-/// A browser sends its headers at once.
+/// Longest wait for a request's headers. A browser sends them at once.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// A form arrives at once. An upload through a tunnel may halt for a while.
+/// Longest silence while a body arrives. A form arrives at once, but an upload through a tunnel may pause for a while.
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
-/// One request with its answer: a first read of a large log takes minutes.
+/// Longest time for one request and its answer. The first read of a large log takes minutes.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
-/// Bytes of a request's headers, and of a body that is read ahead.
+/// Size in bytes of the buffer for a request's headers, and for the part of its body that is read ahead.
 const BUFFER: usize = 32 << 10;
 
-/// The browser loads nothing from elsewhere, and ignores inline scripts and styles.
+/// Content security policy: the browser loads nothing from elsewhere, and ignores inline scripts and styles.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Serves until it is stopped. It does not wait for open connections: they only show what was done.
+/// Serves the console until `stop` is raised. Open connections are not awaited, because they only show results.
 pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Access>, stop: Interrupt) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -73,7 +73,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Acce
     }
 }
 
-/// One request and its answer.
+/// Reads one request from a connection and writes the answer.
 async fn converse(stream: TcpStream, router: &Router, access: &Access) {
     let service = service_fn(async |request: hyper::Request<Incoming>| {
         Ok::<_, std::convert::Infallible>(answer(request.map(in_time), router, access).await)
@@ -88,7 +88,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 
-/// A body that fails if its sender falls silent before its end.
+/// A request body that fails if the browser sends nothing for [`SILENT_FOR`] before its end.
 fn in_time(body: Incoming) -> Body {
     Body::from_stream(try_unfold(Body::new(body).into_data_stream(), async |mut pieces| {
         let piece = tokio::time::timeout(SILENT_FOR, pieces.try_next()).await;
@@ -97,7 +97,7 @@ fn in_time(body: Incoming) -> Body {
     }))
 }
 
-/// The answer to a request: from the page, if the rules and the session allow it.
+/// The answer to a request: the page's, or a refusal if the server's rules or the session do not allow the request.
 pub(super) async fn answer(request: Request, router: &Router, access: &Access) -> Response {
     let mut response = match check(&request) {
         Err((status, why)) => refused(status, why),
@@ -123,7 +123,8 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
     response
 }
 
-/// Checks the rules that hold for every request, with a session or without.
+/// Checks the rules for every request, whether it has a session or not: a local host name, GET or POST, and for POST
+/// the origin of the form.
 fn check(request: &Request) -> Result<(), (StatusCode, &'static str)> {
     let host = host(request.headers()).filter(|_| request.uri().authority().is_none());
     let Some(host) = host.filter(is_loopback) else {
@@ -151,15 +152,15 @@ fn host(headers: &HeaderMap) -> Option<Authority> {
     only(headers, &HOST)?.parse().ok().filter(|host: &Authority| !host.as_str().contains('@'))
 }
 
-/// Returns true if it names this machine, on any port, because a tunnel may have another. Other names are refused, so
-/// that DNS rebinding fails.
+/// Returns true if `host` names this machine. Other names are refused, so that DNS rebinding fails. Any port is
+/// accepted, because a tunnel may listen on another.
 fn is_loopback(host: &Authority) -> bool {
     let name = host.host().trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost")
         || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Returns true if a form is from a page of the same host and port. Browsers name its origin with every form.
+/// Returns true if a form was sent from a page of the same host and port, which browsers name with every form.
 fn is_from(headers: &HeaderMap, host: &Authority) -> bool {
     only(headers, &ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") == Some(host.as_str()))
 }

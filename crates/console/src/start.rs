@@ -1,7 +1,7 @@
-//! Signing a browser in: with a file that only this user can read, or with an address that has a code.
+//! Signs the first browser in: through a private file that it opens, or an address with a one-time code to copy.
 //!
-//! The code is in the file, not in the arguments of the program that opens it, because other users of this machine can
-//! list those.
+//! The browser is started with the path of the file, not with the code, because other users of this machine can list
+//! the arguments of a program.
 
 use std::io::{BufRead as _, Write as _};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::access::Access;
 use comeback_operate::clock::now;
 
-/// Lifetime of the file: its code expires then.
+/// Lifetime of the private file, which is that of the code in it.
 const FILE_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Template)]
@@ -24,7 +24,7 @@ struct Opening {
     url: String,
 }
 
-/// Prints the address, opens the browser, and prints an address with a fresh code for every Enter.
+/// Prints the console's address, opens the browser, and prints an address with a fresh code each time Enter is pressed.
 pub(super) fn announce(address: SocketAddr, opens_browser: bool, access: &Rc<Access>) {
     anstream::println!("The console is at http://{address}");
     let is_open = opens_browser && open(address, access);
@@ -46,7 +46,7 @@ fn print_way_in(address: SocketAddr, access: &Access) {
     anstream::println!("Open within a minute; works once: http://{address}{path}");
 }
 
-/// Opens the browser; `false` if that did not work.
+/// Opens the browser; returns false if that did not work.
 fn open(address: SocketAddr, access: &Access) -> bool {
     let opened = private_file(format!("http://{address}{}", access.way_in(now())))
         .map_err(|problem| problem.to_string())
@@ -66,7 +66,7 @@ fn open(address: SocketAddr, access: &Access) -> bool {
     }
 }
 
-/// A page that leads to this address, in a folder that only this user can read.
+/// Writes an HTML file that leads to this address, in a folder that only this user can read.
 fn private_file(url: String) -> std::io::Result<(TempDir, std::path::PathBuf)> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("comeback-");
@@ -83,14 +83,14 @@ fn private_file(url: String) -> std::io::Result<(TempDir, std::path::PathBuf)> {
     Ok((folder, path))
 }
 
-/// Removes the folder once a code was used, or the file's code has expired.
+/// Removes the folder with the private file once a browser has signed in or the file's code has expired.
 async fn remove_when_used(folder: TempDir, used: impl Future<Output = ()>) {
     let _ = tokio::time::timeout(FILE_FOR, used).await;
     // A folder that stays is among the user's own temporary files, and its code is worth nothing.
     let _ = folder.close();
 }
 
-/// Sends a message for each line of standard input. Reading blocks, so it has a thread of its own.
+/// Sends a message for each line of standard input. Reading blocks, so this has a thread of its own.
 fn enters() -> mpsc::UnboundedReceiver<()> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::task::spawn_blocking(move || {

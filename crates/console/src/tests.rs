@@ -1,4 +1,4 @@
-//! The server's rules, as a browser and an attacker meet them.
+//! The server's rules, as seen by a browser and by an attacker.
 
 mod choosing;
 mod demo;
@@ -28,10 +28,10 @@ use crate::{LARGEST_FORM, routes, server};
 use comeback_operate::clock::now;
 
 const HERE: &str = "127.0.0.1:7070";
-/// The path of a form. Nothing is under way, so a request that passes the rules is answered with 404.
+/// Path of a form. No change is being performed, so a request that passes the server's rules is answered with 404.
 const STOP: &str = "/progress/1/stop";
 
-/// A server, with a browser that is signed in.
+/// A server under test, with the session of a signed-in browser.
 pub(super) struct Setting {
     pub(super) console: Console,
     router: Router,
@@ -39,7 +39,7 @@ pub(super) struct Setting {
     cookie: String,
 }
 
-/// A request: a form of our own page, unless a test changes it.
+/// A request to send. By default, it is one that a page of the console would send; tests change parts of it.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
     method: &'static str,
@@ -50,7 +50,7 @@ pub(super) struct Sent {
     body: String,
 }
 
-/// A snapshot of these dead-letters, in an account of their own.
+/// A snapshot of an account that has only these dead-letters.
 pub(super) async fn snapshot_of(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Snapshot {
     dead::scan(&Dead::with(dead_letters).operator(), Filter::default()).await.unwrap()
 }
@@ -86,7 +86,7 @@ impl Setting {
         }
     }
 
-    /// A form with these fields, for a path.
+    /// A POST to `path` with these fields, as a page of the console would send it.
     pub(super) fn form_of(&self, path: &str, fields: &str) -> Sent {
         let form = self.form();
         Sent { path: path.into(), body: format!("{}&{fields}", form.body), ..form }
@@ -96,7 +96,7 @@ impl Setting {
         Sent { method: "GET", path: path.into(), origin: Vec::new(), body: String::new(), ..self.form() }
     }
 
-    /// The answer, once its headers are checked.
+    /// The response, after asserting the headers that every response must have.
     pub(super) async fn response(&self, sent: Sent) -> Response {
         let mut request = Request::builder().method(sent.method).uri(&sent.path);
         let headers = sent.host.iter().map(|host| ("host", host));
@@ -123,7 +123,7 @@ impl Setting {
         answer
     }
 
-    /// The answer's status and text.
+    /// The response's status and body.
     pub(super) async fn answer(&self, sent: Sent) -> (StatusCode, String) {
         let answer = self.response(sent).await;
         let status = answer.status();
@@ -138,7 +138,7 @@ impl Setting {
     }
 }
 
-/// Runs a test where the server runs: everything on one thread.
+/// Runs a test on one thread, as the server runs.
 pub(super) async fn locally(test: impl Future<Output = ()>) {
     LocalSet::new().run_until(test).await;
 }
@@ -313,7 +313,7 @@ async fn values_from_an_address_are_escaped() {
     .await;
 }
 
-/// A server on a free port, until its sender is dropped or sends `true`.
+/// Serves on a free port until the returned sender is dropped or sends `true`.
 async fn listening(here: &Setting) -> (std::net::SocketAddr, watch::Sender<bool>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -356,7 +356,8 @@ async fn more_connections_wait_until_there_is_room() {
     .await;
 }
 
-/// A form is small and comes from this machine. Only an upload may take long, and even that has a limit.
+/// A form is small and comes from this machine, so it must arrive quickly. Only an upload may take long, within a
+/// limit.
 #[tokio::test(start_paused = true)]
 async fn a_form_that_does_not_end_is_refused() {
     locally(async {

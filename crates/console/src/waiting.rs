@@ -1,4 +1,4 @@
-//! Waiting events: the times when they come back, groups by function and error, and each event.
+//! The page of waiting events: a chart of when they come back, groups by function and error, and each event.
 
 use std::rc::Rc;
 
@@ -30,9 +30,9 @@ use crate::fresh::Read;
 use crate::page::{Fields, Frame, Problem, Visit, encoded, ok, page};
 use crate::response::{go_to, html};
 
-/// Events on a page.
+/// Maximum number of events on one page of the list.
 const A_PAGE: usize = 100;
-/// The colours of the functions in the chart; the last is for all others together.
+/// Colours of the functions in the chart. The last one is for all other functions together.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
 pub(super) fn routes() -> Router<Console> {
@@ -43,52 +43,52 @@ pub(super) fn routes() -> Router<Console> {
 #[template(path = "waiting.html")]
 struct WaitingPage {
     frame: Frame,
-    /// The filter, as it was given.
+    /// The fields of the filter, unparsed.
     function: String,
     error: String,
     within: String,
     key: String,
-    /// True if its form offers all events that match the filter.
+    /// True if the page offers to act on all events that match the filter.
     offers_all: bool,
-    /// The reason why the filter was refused.
+    /// Reason why the filter was refused; `None` if it was not.
     refused: Option<String>,
-    /// `None` while the log is read for the first time.
+    /// The report on the waiting events; `None` during the first read of the handler's log.
     report: Result<Option<Shown>, Text>,
     pages_read: u64,
-    /// The depth of the retry queue, if the log could not be read.
+    /// Numbers of messages in the retry queue, shown if the handler's log could not be read.
     counts: Vec<(&'static str, Text)>,
 }
 
 impl WaitingPage {
-    /// The head of a column of actions; empty in a read-only console.
+    /// The heading of a column of actions; empty in a read-only console.
     fn lead(&self, head: &'static str) -> &'static str {
         if self.frame.read_only { "" } else { head }
     }
 }
 
-/// A report, as the page shows it.
+/// A report on waiting events, with the texts and addresses that the page needs.
 struct Shown {
     found: String,
-    /// The number of all waiting events, whatever the filter; empty if none waits.
+    /// Number of all waiting events, whether they match the filter or not; empty if none waits.
     all: String,
     queue: String,
     requests: Vec<Text>,
     notes: Vec<Text>,
     chart: Option<Chart>,
     groups: Table,
-    /// The actions for each group; `None` if there were too many functions to tell them apart.
+    /// Actions on each group in the table; `None` where events of too many functions are counted together.
     actions: Vec<Option<GroupActions>>,
     event_columns: [Column; EVENT_HEADS.len()],
     events: Vec<Vec<Text>>,
-    /// The keys of the events.
+    /// The key of each event in the table.
     keys: Vec<String>,
-    /// `1 to 100`
+    /// Positions of the events in the table among all that match, such as `1 to 100`.
     places: String,
     previous: Option<String>,
     next: Option<String>,
 }
 
-/// The addresses of a group's actions.
+/// What the buttons beside a group of waiting events link to.
 struct GroupActions {
     function: String,
     retry: String,
@@ -133,8 +133,8 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     ok(&WaitingPage { frame: visit.frame("Waiting", at), report, pages_read, counts, ..shell })
 }
 
-/// Redirects to the plan of an action on the chosen events. The plan gets the filter if all events are chosen,
-/// otherwise their keys.
+/// Redirects to the plan of an action on the chosen events. The plan gets their keys, or the filter if all events are
+/// chosen.
 async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let refused = |why: &str| Problem::Refused(StatusCode::BAD_REQUEST, why.into());
@@ -157,7 +157,7 @@ async fn chosen(visit: Visit) -> Result<Response, Problem> {
     Ok(go_to(&format!("{path}?{}", asked.to_query())))
 }
 
-/// The depth of the retry queue, if it can be read.
+/// Numbers of waiting and due messages in the retry queue; empty if the status could not be read.
 async fn counts(console: &Console) -> Vec<(&'static str, Text)> {
     let Ok(status) = console.status().await.value else { return Vec::new() };
     let counts = status.facts().into_iter().filter(|fact| [WAITING, DUE].contains(&fact.title));
@@ -165,14 +165,14 @@ async fn counts(console: &Console) -> Vec<(&'static str, Text)> {
     counts.map(|fact| (fact.title, line(&fact))).collect()
 }
 
-/// A page of the waiting events, as the address names it.
+/// One page of the list of waiting events: the filter and page number in its address.
 struct PageOf<'a> {
     fields: &'a Fields,
     number: usize,
 }
 
 impl PageOf<'_> {
-    /// The filter, and the events of the page.
+    /// The listing with the filter, and this page's events. The error names the field that is wrong.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
         let functions = fields.get("function").map(|name| name.parse::<FunctionName>());
@@ -221,7 +221,7 @@ fn in_force(request: &RequestInForce) -> Text {
     Text::from(format!("In force: {} ", request.ask.title())).and(request.line())
 }
 
-/// The groups of a report, with the reasons why their events wait.
+/// A table of a report's groups, with what their events wait for.
 pub(super) fn groups(report: &Report<'_>) -> Table {
     let mut table = report.groups_table();
     let why = |(why, count): (&Why, &u64)| format!("{} {}", grouped(*count), why.in_words());
@@ -246,7 +246,7 @@ fn actions(group: &Group<'_>, reading: &Reading, now: Timestamp) -> Option<Group
     })
 }
 
-/// When they come back, stacked by function.
+/// A bar chart of when waiting events come back, stacked by function.
 fn chart(returns: &Returns<'_>) -> Chart {
     let period = returns.period;
     let names: Vec<String> =

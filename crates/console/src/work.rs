@@ -1,4 +1,4 @@
-//! Performances of changes. Each runs once, continues without its page, and can be stopped.
+//! Performs changes in the background. Each runs once, continues if its page is closed, and can be stopped.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeSet;
@@ -14,19 +14,19 @@ use tokio::task::JoinError;
 
 use crate::response::go_to;
 
-/// Maximum number of ended works that still have a page.
+/// Maximum number of ended changes that still have a page.
 const KEPT: usize = 20;
 
-/// A question to the operator.
+/// A question to the operator about a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) text: String,
-    /// The digest of the plan that it is about.
+    /// Digest of the question and the plan. A form with this digest is the operator's yes.
     pub(super) digest: String,
 }
 
 impl Question {
-    /// A question about a plan with this identity.
+    /// A question about the plan with this identity. The digest covers both.
     pub(super) fn about(text: &str, identity: &str) -> Self {
         let mut digest = Sha256::new();
         for part in [text, identity] {
@@ -40,13 +40,13 @@ impl Question {
     }
 }
 
-/// The screen of a performance, for its page.
+/// What a change shows while it is performed, kept for its page.
 #[derive(Debug, Default)]
 pub(super) struct PageScreen {
     layout: RefCell<Layout>,
     progress: Cell<Option<Progress>>,
     asked: RefCell<Option<Question>>,
-    /// The digest of the plan that the operator has agreed to; `None` if nobody was asked yet.
+    /// Digest of the question that the operator has agreed to; `None` if the operator was not asked yet.
     agreed: Option<String>,
     has_agreed: Cell<bool>,
 }
@@ -56,16 +56,17 @@ impl PageScreen {
         Self { agreed: Some(digest.to_owned()), ..Self::default() }
     }
 
-    /// Shows an answer.
+    /// Adds output of the change to what its page shows.
     pub(super) fn show(&self, layout: Layout) {
         self.layout.borrow_mut().and(layout);
     }
 
-    /// Asks whether the operator has agreed to a plan with this identity. One yes answers one question.
+    /// Checks that the operator has agreed to this question about the plan with this identity. One yes answers one
+    /// question.
     ///
     /// # Errors
     ///
-    /// The operator has not agreed to it. The question stays open.
+    /// Fails if the operator has not agreed. The question then stays open.
     pub(super) fn agree(&self, question: &str, identity: &str) -> Result<(), Failure> {
         let question = Question::about(question, identity);
         let is_agreed = self.agreed.as_ref() == Some(&question.digest) && !self.has_agreed.get();
@@ -78,12 +79,12 @@ impl PageScreen {
         self.layout.borrow().clone()
     }
 
-    /// The question that the performance ended with: nobody has agreed to this plan.
+    /// The question that the operator has not agreed to, if the change asked one.
     pub(super) fn open_question(&self) -> Option<Question> {
         self.asked.borrow().clone().filter(|_| !self.has_agreed.get())
     }
 
-    /// The progress of the current step, such as `7/2,000 dead-letters`; `None` once it is done.
+    /// Progress of the current step, such as `7/2,000 dead-letters`; `None` when no step is in progress.
     pub(super) fn progress(&self) -> Option<String> {
         let Progress { done, of, unit } = self.progress.get().filter(|it| it.of != Some(it.done))?;
         let of = of.map(|of| format!("/{}", grouped(of))).unwrap_or_default();
@@ -101,7 +102,7 @@ impl Follow for PageScreen {
     }
 }
 
-/// A performance that is under way, or has ended.
+/// A change that is being performed, or has ended.
 pub(super) struct Work {
     pub(super) screen: Rc<PageScreen>,
     pub(super) summary: Summary,
@@ -110,7 +111,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Its result; `None` while it is under way.
+    /// Result of the change; `None` while it is being performed.
     pub(super) fn result(&self) -> Ref<'_, Option<Result<(), Failure>>> {
         self.result.borrow()
     }
@@ -123,44 +124,44 @@ impl Work {
         *self.stop.borrow()
     }
 
-    /// Asks it to stop, as Ctrl-C does. It may have ended already.
+    /// Asks the change to stop, as Ctrl-C does for a command. It may have ended already.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
     }
 }
 
-/// The failure of a task that panicked. The panic itself is on the terminal.
+/// The failure to report for a task that panicked. The panic's message is on the terminal.
 pub(super) fn panicked(_: JoinError) -> Failure {
     Failure::could_not("this is a bug in `comeback`; see the terminal where it runs")
 }
 
-/// The texts of a performance's page.
+/// Texts for the page of a change that is being performed.
 pub(super) struct Summary {
     pub(super) title: String,
-    /// The command line that does the same.
+    /// The command line that makes the same change.
     pub(super) command: String,
-    /// The page with its plan.
+    /// Address of the page with the plan.
     pub(super) plan: String,
-    /// Where to go when it is done, and the link's name if it ended well.
+    /// Where the page's link leads when the change has ended. The link is named `next` if the change succeeded.
     pub(super) back: &'static str,
     pub(super) next: &'static str,
-    /// The name of the file that it writes, for download.
+    /// Name of the file that the change writes, for download; `None` if it writes none.
     pub(super) file: Option<String>,
-    /// The digest of the plan that the operator has agreed to.
+    /// Digest of the question that the operator has agreed to.
     pub(super) agreed: String,
 }
 
-/// The works of this server, by the one-time ids of their forms, the latest last.
+/// All changes performed by this server, the latest last, by the one-time ids of their forms.
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// Ids of works that were dropped. Their forms are not performed again.
+    /// Form ids of changes that were dropped from the list. Their forms are not performed again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }
 
 impl Works {
-    /// Performs a command, unless the form with this id was sent before. Leads to its page.
+    /// Performs a change, unless a form with this id was sent before. Redirects to the page with the progress.
     pub(super) fn perform<F>(
         &self,
         id: &str,
@@ -191,7 +192,7 @@ impl Works {
         go_to(&path)
     }
 
-    /// Drops all but the latest of the ended works, because each may have printed much.
+    /// Drops the oldest of the ended changes, because each may hold much output.
     fn forget_the_oldest(&self) {
         let (mut works, mut forgotten) = (self.by_id.borrow_mut(), self.forgotten.borrow_mut());
         let mut too_many = works.iter().filter(|(_, work)| work.has_ended()).count().saturating_sub(KEPT - 1);
@@ -212,7 +213,7 @@ impl Works {
         }
     }
 
-    /// Stops all works under way, and waits until they have given back the messages that they hold.
+    /// Stops all changes in progress, and waits until they have given back the messages that they hold.
     pub(super) async fn stop_all(&self) {
         loop {
             let open = |works: &[(String, Rc<Work>)]| {
@@ -248,14 +249,14 @@ mod tests {
         }
     }
 
-    /// A change that asks about a plan, then does it.
+    /// A change that asks about the plan and then counts itself as done.
     async fn change(screen: Rc<PageScreen>, plan: &str, done: Rc<Cell<u32>>) -> Result<(), Failure> {
         screen.agree("delete them?", plan)?;
         done.set(done.get() + 1);
         Ok(())
     }
 
-    /// The digest of the plan that this change shows.
+    /// The digest of the question about this plan.
     fn shown(plan: &str) -> String {
         Question::about("delete them?", plan).digest
     }

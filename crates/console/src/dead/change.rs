@@ -1,4 +1,4 @@
-//! Redrive and discard dead-letters of the snapshot: the plan, which reads nothing, and its performance.
+//! Pages that redrive and discard dead-letters. Planning uses only the snapshot; performing reads the queue.
 
 use askama::Template;
 use axum::Router;
@@ -23,13 +23,13 @@ pub(super) fn routes() -> Router<Console> {
     [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
 }
 
-/// A redrive or a discard.
+/// One of the two changes that this page can make to dead-letters: a redrive or a discard.
 #[derive(Debug)]
 struct Change {
     path: &'static str,
     title: &'static str,
     about: &'static str,
-    /// The command's name.
+    /// Name of the `comeback dead` subcommand.
     name: &'static str,
     is_discard: bool,
     pace: Pace,
@@ -55,13 +55,13 @@ static DISCARD: Change = Change {
     pace: Pace::FILE,
 };
 
-/// The values of a form.
+/// What the operator chose in a form that redrives or discards.
 struct Wanted {
     selection: Selection,
     fields: Fields,
     retarget: Option<String>,
     rate: String,
-    /// The file of a discard.
+    /// Name of the file that a discard writes.
     export: String,
 }
 
@@ -175,7 +175,7 @@ impl Change {
         })
     }
 
-    /// The change to dead-letters of the scan that the form names.
+    /// The change to the selected dead-letters of the scan that the form names.
     fn asked(&self, wanted: &Wanted, console: &Console) -> Result<Asked, Failure> {
         let pace = Pace::read(&wanted.rate);
         let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
@@ -189,8 +189,8 @@ impl Change {
         Ok(Asked::new(move |operator| Redrive { operator, chosen, retarget, pace, limit: None }))
     }
 
-    /// The command that does the same. If no filter selects exactly these dead-letters, a dry run with the nearest
-    /// filter.
+    /// The command that makes the same change. If no filter selects exactly these dead-letters, it is a dry run with
+    /// the nearest filter; `None` if no filter selects them at all.
     fn command(&self, snapshot: &Snapshot, wanted: &Wanted, visit: &Visit) -> Option<Command> {
         let (filter, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
@@ -210,14 +210,15 @@ impl Change {
     }
 }
 
-/// A command to copy.
+/// A command line to copy from the page.
 struct Command {
     line: String,
-    /// True if it selects these dead-letters and no others.
+    /// True if the command selects exactly the dead-letters of the plan.
     is_exact: bool,
 }
 
-/// Filter flags for dead-letters of a snapshot, and true if they select no others. `None` if no filter selects them.
+/// Filter flags that select these dead-letters of a snapshot, and true if they select no others. `None` if no filter
+/// selects them.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     match selection {
         Selection::All if snapshot.filter.takes_everything() => Some((vec!["--all".into()], true)),
@@ -244,7 +245,7 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
     }
 }
 
-/// Returns true if somebody has typed this count, as the page shows it or as plain digits.
+/// Returns true if `typed` is this count, as plain digits or as the page shows it.
 fn is_count(typed: &str, count: usize) -> bool {
     let typed = typed.trim();
     typed == count.to_string() || typed == grouped(count as u64)
@@ -259,7 +260,7 @@ struct PlanPage {
     hidden: Vec<(&'static str, String)>,
     inputs: Vec<Input>,
     offer: Offer,
-    /// The digits to type.
+    /// The number that the operator must type to confirm; `None` if a button is enough.
     to_type: Option<String>,
     count: String,
     problem: Option<String>,

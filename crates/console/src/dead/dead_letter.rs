@@ -1,4 +1,4 @@
-//! One dead-letter: its entry in the snapshot and, read again on request, all of it.
+//! The page of one dead-letter: its entry in the snapshot and, when the operator asks, the dead-letter as read again.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::go_to;
 use crate::work::panicked;
 
-/// The query field that names what was read again.
+/// Query field with the one-time name of the dead-letter that was read again.
 const READ: &str = "read";
 
 pub(super) fn routes() -> Router<Console> {
@@ -36,12 +36,12 @@ struct DeadLetterPage {
     scan: String,
     once: String,
     command: String,
-    /// The facts of the snapshot, or all facts if it was read again.
+    /// Facts from the snapshot, or all facts if the dead-letter was read again.
     facts: Vec<Fact>,
     read: Option<Rc<ReadAgain>>,
 }
 
-/// The part of a dead-letter to show when it is read again.
+/// What the page shows of a dead-letter that is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Details,
@@ -99,8 +99,8 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Reads the queue until the dead-letter is found. Continues if the browser hangs up, so that the dead-letters are
-/// given back. Redirects to a page that shows the result, so that the address has no payload, and Back sends no form.
+/// Reads the queue until it finds the dead-letter, even if the browser disconnects, so that the dead-letters are given
+/// back. Redirects to a page with the result, so that the address has no payload, and Back sends no form.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = Wanted::of(&fields).ok_or_else(incomplete)?;
     let turn = turn(&visit.console, "")?;
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// The address has no payload, and only the latest of two reads is kept.
+    /// The address of a dead-letter that was read again has no payload, and only the latest of two is kept.
     #[tokio::test]
     async fn a_reread_is_shown_by_its_name_alone() {
         locally(async {

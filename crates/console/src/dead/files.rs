@@ -1,8 +1,8 @@
-//! Files with dead-letters: exports, which the browser downloads, and uploads, which are imported.
+//! Files of dead-letters: exports, which the browser downloads, and uploads, which are imported.
 //!
-//! They are in the folder where the server was started, readable by this user alone. A stopped server thus leaves the
-//! same files as a killed command, and `comeback dead import` continues with them. An upload is named after its
-//! content, so that importing the same file again continues too.
+//! The files are in the folder where the server was started, readable only by the user who started it. A server that is
+//! stopped thus leaves the same files as a killed command, and `comeback dead import` continues with them. An upload is
+//! named after its content, so that importing the same file again also continues.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -35,7 +35,7 @@ use crate::work::Summary;
 
 /// Maximum size of an upload, in bytes.
 const LARGEST_UPLOAD: usize = 1 << 30;
-/// Size of a piece of a download in memory, in bytes.
+/// Bytes of a download that are in memory at a time.
 const PIECE: usize = 64 << 10;
 const ENDING: &str = ".jsonl";
 
@@ -47,14 +47,15 @@ pub(super) fn routes() -> Router<Console> {
         .route("/dead/import", page(plan).merge(form(import)))
 }
 
-/// `discarded-20261126-173500-145.jsonl`
+/// Makes the name of a new file of dead-letters, such as `discarded-20261126-173500-145.jsonl`.
 pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     let digits: String = now.to_string().chars().filter(char::is_ascii_digit).collect();
     let (day, time) = digits.split_at(digits.len().min(8));
     format!("{what}-{day}-{time}{ENDING}")
 }
 
-/// Returns a form's file name if it is one of ours: no path, and so no way to other files.
+/// Returns a form's file name if it is one that the console gives to files. Such a name has no folders, so a form
+/// cannot reach other files.
 pub(super) fn file_name(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(ENDING)?;
     let is_plain =
@@ -92,7 +93,7 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     })
 }
 
-/// Sends a file that this server has written. It has payloads, so only a form of the console can download it.
+/// Sends a file that this server has written. The file has payloads, so only a form of the console can download it.
 async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
     let dead = &visit.console.dead;
@@ -113,7 +114,7 @@ async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     Ok((StatusCode::OK, headers, Body::from_stream(pieces)).into_response())
 }
 
-/// Stores an uploaded file and redirects to its plan. Nothing is imported until somebody agrees to that.
+/// Stores an uploaded file and redirects to the plan of its import. Nothing is imported until the operator agrees.
 async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     let refused = |error: MultipartError| Problem::Refused(error.status(), error.body_text());
     let mut parts = Multipart::from_request(visit.take_request(), &())
@@ -143,7 +144,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     Err(if has_secret { incomplete() } else { Problem::Refused(StatusCode::FORBIDDEN, why.into()) })
 }
 
-/// Stores an upload under a name made from its content. Returns the name, and true if the file is new.
+/// Stores an upload under a name made from its content. Returns the name, and true if no such file existed.
 async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), Problem> {
     let failure = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
     let mut file = tempfile::Builder::new().prefix("uploading-").tempfile_in(folder).map_err(failure)?;

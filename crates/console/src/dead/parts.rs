@@ -1,4 +1,4 @@
-//! The common parts of the pages of dead-letters.
+//! Parts that the pages of dead-letters share.
 
 use std::rc::Rc;
 
@@ -17,20 +17,21 @@ use crate::page::{Fields, Problem, encoded};
 use crate::response::go_to;
 use crate::work::{PageScreen, Summary};
 
-/// The newest snapshot.
+/// The newest snapshot. Refuses the request if no scan has finished.
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     let why = "No scan has finished: start one on the Dead-letters page.";
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
-/// Reserves the queue for an action with this page.
+/// Reserves the dead-letter queue for the action with the page `path`. Refuses the request if another action is reading
+/// it.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     let why = "Another action is reading the dead-letters, and two would hide them from each other. The \
                Dead-letters page shows it.";
     console.dead.turn(path).ok_or_else(|| Problem::Refused(StatusCode::CONFLICT, why.into()))
 }
 
-/// Performs an action that reads the queue, once, with a page of its own.
+/// Performs an action that reads the dead-letter queue, once, and redirects to the page with its progress.
 pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,
@@ -69,26 +70,26 @@ pub(super) struct Input {
     pub(super) value: String,
 }
 
-/// The time until a moment.
+/// The time left until a moment, as text.
 pub(super) fn until(at: Timestamp, now: Timestamp) -> Text {
     let left = at.since(now);
     let shown = if left.is_zero() { "now".into() } else { format!("in {}", short(left.as_secs() as f64)) };
     Piece::Moment { shown, at }.into()
 }
 
-/// Dead-letters of a snapshot as a table, with the time until SQS deletes each.
+/// A table of dead-letters, with the time until SQS deletes each.
 pub(super) fn table(snapshot: &Snapshot, rows: &[&Row], now: Timestamp) -> Table {
     let mut table = snapshot.table(rows, now);
     table.add("SQS deletes it", rows.iter().map(|row| until(expires(row.sent), now)));
     table
 }
 
-/// The address of a dead-letter.
+/// Path of the page of one dead-letter.
 pub(super) fn path(row: &Row) -> String {
     format!("/dead/each/{}", encoded(&row.message_id))
 }
 
-/// The dead-letters of a snapshot that the fields name.
+/// The dead-letters that the fields of a form or an address select.
 pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
     match (fields.get("group"), fields.get("dead_letter")) {
         (None, None) => Ok(Selection::All),
@@ -98,7 +99,7 @@ pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
     }
 }
 
-/// The selected dead-letters, in words.
+/// A description of the selected dead-letters, for titles.
 pub(super) fn described(snapshot: &Snapshot, selection: &Selection) -> String {
     let group = |number: usize| snapshot.group(number);
     match selection {

@@ -1,4 +1,5 @@
-//! The console's state of dead-letters: the snapshot, the reader of the queue, and the files that were written.
+//! What the console knows of dead-letters: the newest snapshot, the action that reads the queue, and the files it
+//! wrote.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -10,29 +11,30 @@ use tokio::sync::{Notify, watch};
 
 use crate::access::token;
 
-/// The console's state of dead-letters.
+/// Everything that the console remembers about dead-letters.
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
-    /// The page of the action that reads the queue now; empty if it has none.
+    /// Path of the page of the action that is reading the queue; `None` while no action reads it, empty if it has no
+    /// page.
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,
-    /// Raised when the server stops.
+    /// Set to true when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
-    /// The dead-letter that was read again last, under a one-time name.
+    /// The dead-letter that was last read again, under a one-time name.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 
-/// A dead-letter as it was read again when somebody asked.
+/// A dead-letter as it was when the operator had it read again.
 pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
-    /// The payload or, if no event was found, the body. `None` unless it was requested.
+    /// The payload, or the message's body if no event was found in it. `None` unless the operator requested it.
     pub(super) text: Option<(&'static str, String)>,
     pub(super) problem: Option<Text>,
 }
 
-/// Holds the queue until it is dropped.
+/// Reservation of the dead-letter queue for one action, until it is dropped.
 pub(super) struct Turn {
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,
@@ -55,7 +57,7 @@ impl Dead {
         self.snapshot.replace(snapshot.map(Rc::new));
     }
 
-    /// Keeps a dead-letter that was read again until the next one is. Returns its name.
+    /// Keeps a dead-letter that was read again, in place of the one before. Returns its one-time name.
     pub(super) fn has_read(&self, read: ReadAgain) -> String {
         let name = token();
         self.read.replace(Some((name.clone(), Rc::new(read))));
@@ -66,7 +68,7 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// The snapshot that a form is about.
+    /// The snapshot with the id `scan`, which a form was made from. Fails if there is a newer one.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {
@@ -74,7 +76,7 @@ impl Dead {
         })
     }
 
-    /// Reserves the queue for an action with this page. `None` if another action has it.
+    /// Reserves the queue for the action with the page `path`; `None` if another action has reserved it.
     pub(super) fn turn(&self, path: &str) -> Option<Turn> {
         if self.under_way.borrow().is_some() {
             return None;
@@ -83,7 +85,7 @@ impl Dead {
         Some(Turn { under_way: Rc::clone(&self.under_way), freed: Rc::clone(&self.freed) })
     }
 
-    /// Raised when the server stops, for an action that has no page to stop it.
+    /// An interrupt that is raised when the server stops, for an action without a Stop button.
     pub(super) fn interrupt(&self) -> Interrupt {
         Interrupt::of(&self.stop)
     }
@@ -96,12 +98,12 @@ impl Dead {
         }
     }
 
-    /// The page of the action that reads the queue now.
+    /// Path of the page of the action that is reading the queue; `None` if no action reads it.
     pub(super) fn under_way(&self) -> Option<String> {
         self.under_way.borrow().clone()
     }
 
-    /// The names of the files with dead-letters that this server has written.
+    /// Names of the files of dead-letters that this server has written.
     pub(crate) fn files(&self) -> Vec<String> {
         self.files.borrow().clone()
     }
@@ -110,13 +112,13 @@ impl Dead {
         self.files.borrow_mut().push(name.to_owned());
     }
 
-    /// The folder of these files, where the server was started.
+    /// The folder of the files of dead-letters: the one where the server was started.
     pub(super) fn folder(&self) -> PathBuf {
         std::env::current_dir().unwrap_or_default()
     }
 }
 
-/// Names a snapshot in forms.
+/// Identifies a snapshot in forms.
 pub(super) fn scan_id(snapshot: &Snapshot) -> String {
     snapshot.at.as_millis().to_string()
 }

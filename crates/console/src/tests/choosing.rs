@@ -1,4 +1,4 @@
-//! Waiting events that somebody chooses, and the actions on them.
+//! Tests of the waiting events that the operator chooses on a page, and of the actions on them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::page::encoded;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A line about a waiting event. No queue has its message.
+/// A log line of the handler about a waiting event whose message is in no queue.
 fn waits(key: &str, error: &str) -> String {
     let line = json!({
         "timestamp": now(), "level": "INFO", "v": 1, "message_id": key, "key": key, "target": ORDERS, "retry": 1,
@@ -98,7 +98,8 @@ async fn waiting_event_offers_to_be_retried_or_cancelled() {
     .await;
 }
 
-/// An account where events `k-1` to `k-3` of `orders` wait for an hour, with the lines of the handler's log about them.
+/// An account where events `k-1` to `k-3` of function `orders` wait for an hour, and the handler's log lines about
+/// them.
 async fn waiting() -> (SimulatedAws, Vec<String>) {
     let aws = sample().await;
     let url = queue_url(Sample::RETRY_QUEUE);
@@ -118,7 +119,7 @@ async fn waiting() -> (SimulatedAws, Vec<String>) {
     (aws, lines)
 }
 
-/// The value of a hidden field of a page.
+/// The value of a hidden field in a page's HTML.
 fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
     let (_, rest) = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{page}"));
     rest.split('"').next().unwrap_or_default()

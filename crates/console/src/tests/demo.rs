@@ -1,4 +1,4 @@
-//! The demonstration: its bar, and the effects of its buttons.
+//! Tests of the demonstration's bar and of what its buttons change.
 
 use axum::http::StatusCode;
 
@@ -6,7 +6,7 @@ use super::{Setting, address};
 use crate::console::Console;
 use crate::demonstration::Demonstration;
 
-/// A console of the demonstration, whose clock stands still unless somebody waits.
+/// A console of the demonstration, whose clock stands still except during a wait.
 async fn stopped() -> Setting {
     let demo = Demonstration::new();
     let setting = Setting::of(Console::demonstrating(address(), false, demo)).await;

@@ -1,4 +1,4 @@
-//! Pages of an account: where a permission is missing, each names it and shows the rest.
+//! Tests of pages with a missing permission: each page names it and shows the rest.
 
 use axum::http::StatusCode;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, function_arn, queue_url};
@@ -11,7 +11,7 @@ use comeback_operate::clock::now;
 
 use super::{Setting, address, locally, snapshot_of};
 
-/// An account whose queues each have three hidden messages. Function `shop-paused` is paused.
+/// An account where each queue has three hidden messages, and function `shop-paused` is paused.
 pub(super) async fn sample() -> SimulatedAws {
     let aws =
         Sample { is_attached: true, others: ["shop-paused".into()].into(), ..Sample::new(now()) }.build();
@@ -35,7 +35,7 @@ pub(super) async fn sample() -> SimulatedAws {
     aws
 }
 
-/// A console of an account whose handler's log has these lines.
+/// A console of this account, after writing these lines to the handler's log.
 pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: bool) -> Setting {
     let at = aws.time();
     for line in lines {
@@ -46,7 +46,7 @@ pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: b
     Setting::of(console).await
 }
 
-/// The same, for an operator who may not make these calls.
+/// A console of the sample account, for an operator without permission for these API actions.
 pub(super) async fn denied(actions: &[&str], lines: Vec<String>, read_only: bool) -> Setting {
     let aws = sample().await;
     actions.iter().for_each(|action| aws.deny(action));
