@@ -1,5 +1,5 @@
-//! Writes the files that a package of the `comeback` command holds beside the program: a manual page for each subcommand,
-//! and completions for three shells. The folder is laid out like `/usr`.
+//! Writes the files that packages of the `comeback` command install besides the program: a manual page for each
+//! subcommand, and completions for three shells. The output folder is laid out like `/usr`.
 //!
 //! `cargo run -p comeback --example manual -- FOLDER`
 

@@ -1,17 +1,18 @@
-//! The one file that asks for the time. Everything else takes the time as a parameter.
+//! The only file of this crate that reads the clock. All other code takes the time as a parameter.
 
 use std::time::{Duration, SystemTime};
 
 use comeback_engine::Timestamp;
 
-/// The current time, for `comeback replay --shift-to-now`, whose copies must be recent.
+/// The current time, for `comeback replay --shift-to-now`, whose shifted events must be recent.
 #[expect(clippy::disallowed_methods, reason = "this moment is what the command is asked for")]
 pub(crate) fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(since_epoch.as_millis() as u64)
 }
 
-/// Runs `work` and measures its wall time. The figure is only shown to people, so that the same seed gives the same JSON.
+/// Runs `work` and measures its wall time. The duration must not appear in JSON, where the same seed gives the same
+/// bytes.
 #[expect(clippy::disallowed_methods, reason = "wall time is what is measured")]
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = std::time::Instant::now();

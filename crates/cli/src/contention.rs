@@ -52,12 +52,12 @@ pub(crate) struct ContentionArguments {
     plot: Option<PathBuf>,
 }
 
-/// Above this number of clients one run is enough, because a run is itself a mean over its clients.
+/// With more clients than this, one run is enough, because a run is itself a mean over its clients.
 const ONE_RUN_ABOVE: u32 = 1_000;
 
 impl ContentionArguments {
-    /// Every strategy for one number of clients, then for the next; unchecked. `none` is left out where it would take too long,
-    /// unless a flag names it.
+    /// The combinations to run: every strategy for one number of clients, then for the next. Leaves out `none` where it
+    /// would take too long, unless a flag names it. Does not check the arguments.
     fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };
@@ -105,7 +105,8 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// Writes a row for each point. Standard errors are empty for a point with one run.
+/// Writes the study as CSV, with a row for each number of clients and strategy. The standard errors are empty if there
+/// was one run.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use comeback_operate::shown::shown_lines;
 use comeback_rehearsal::Failure;
 
-/// Failures of the command.
+/// Reasons why a `comeback` command fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandFailure {
-    /// Arguments were refused, or an invariant broke.
+    /// An argument was refused, or a simulation broke an invariant.
     #[error(transparent)]
     Rehearsal(#[from] Failure),
-    /// No policy meets a plan's goal, with a sentence for each limit.
+    /// No policy meets the goal of `comeback plan`. There is a sentence for each limit that was reached.
     #[error("no policy in the grid meets the goal; what stands in the way:\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
-    /// A file could not be read or written.
+    /// A file could not be read or written, or has the wrong content.
     #[error(transparent)]
     BadFile(#[from] BadFile),
     /// Standard output could not be written.
@@ -28,7 +28,7 @@ pub(crate) enum CommandFailure {
 }
 
 impl CommandFailure {
-    /// A refusal for one reason.
+    /// A failure because an argument was refused, for this reason.
     pub(crate) fn refused(reason: impl ToString) -> Self {
         Failure::Refused(vec![reason.to_string()]).into()
     }
@@ -53,13 +53,13 @@ impl CommandFailure {
     }
 }
 
-/// A file that cannot be read (as JSON, as an SQS event) or written.
+/// A file that cannot be read (as text, as JSON, as an SQS event) or cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct BadFile {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The mistake, with its position in the file if it has one.
+    /// What is wrong, with the position in the file if it is known.
     pub problem: String,
 }
 
@@ -68,7 +68,7 @@ impl BadFile {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 
-    /// The refusal of a file that was read, but has the wrong content.
+    /// The failure to report if the file was read, but its content was refused.
     pub(crate) fn refused(self) -> CommandFailure {
         CommandFailure::refused(self)
     }

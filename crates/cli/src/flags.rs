@@ -1,13 +1,14 @@
-//! Moments as flags, and warnings about the given policies.
+//! Parses times given as flags, and warns about `POLICIES` entries that match nothing.
 
 use comeback_engine::{Policies, Timestamp};
 
-/// Reads a moment, RFC 3339.
+/// Parses a time in RFC 3339.
 pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
     Timestamp::from_rfc3339(text).ok_or_else(|| "must be a time such as 2026-09-14T15:46:54Z".into())
 }
 
-/// Warns of each entry of `POLICIES` that matches none of these functions. `what` describes the functions.
+/// Warns about each entry of `POLICIES` that matches none of these functions. `what` says in the warning which
+/// functions they are.
 pub(crate) fn warn_of_unmatched(policies: &Policies, function_arns: &[String], what: &str) {
     for entry in policies.entries() {
         if !function_arns.iter().any(|arn| entry.is_about(arn)) {

@@ -1,4 +1,4 @@
-//! Files that a command reads: text in UTF-8, with or without a byte-order mark.
+//! Reads the files given to a command: UTF-8 text, with or without a byte-order mark.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use crate::failure::{BadFile, CommandFailure};
 /// The UTF-8 byte-order mark, which Windows editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The file is UTF-16 text.
+/// Error for a file that is UTF-16 text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")]
 pub(crate) struct IsUtf16;
 
-/// A file's text, or the text of standard input if the path is `-`.
+/// Reads the text of a file, or of standard input if the path is `-`.
 pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
     let bytes = match path.to_str() {
         Some("-") => std::io::read_to_string(std::io::stdin()).map(String::into_bytes),
@@ -24,7 +24,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
     Ok(text.map_err(|problem| BadFile::new(path, problem).refused())?.to_owned())
 }
 
-/// The beginning of a file, or all of it, without a byte-order mark.
+/// Removes the UTF-8 byte-order mark from the beginning of a file. Fails if the file begins like UTF-16.
 pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
     match bytes {
         // A UTF-16 mark; or a NUL beside an ASCII character, because JSON begins with one.
@@ -37,7 +37,7 @@ pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
 pub(crate) mod tests {
     use super::*;
 
-    /// The text in UTF-16: in both byte orders, with a mark and without.
+    /// Encodes the text as UTF-16 in four ways: in both byte orders, with a byte-order mark and without.
     pub(crate) fn in_utf16(text: &str) -> [Vec<u8>; 4] {
         let bytes = |mark: &str, of: fn(u16) -> [u8; 2]| -> Vec<u8> {
             format!("{mark}{text}").encode_utf16().flat_map(of).collect()

@@ -1,23 +1,23 @@
-//! The `comeback` command, as a library so that its parts can be tested.
+//! The `comeback` command, as a library so that tests can call its parts.
 //!
-//! Each subcommand is a file with its arguments and its run, and a folder where it draws or prints more. `simulate`,
-//! `replay`, `schedule`, `plan` and `contention` need no account. Arguments, words and pictures that the console shows too
-//! are in [`comeback_rehearsal`].
+//! Each subcommand is a file that parses its arguments and runs it, and a folder if it has more to draw or print.
+//! `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. What the console needs too, such as
+//! arguments and pictures, is in [`comeback_rehearsal`].
 //!
 //! | file | holds |
 //! |---|---|
 //! | `simulate` | `comeback simulate`: a day in fast motion |
 //! | `replay` | `comeback replay FILE…`: the retry handler on recorded events |
-//! | `schedule` | `comeback schedule`: the retries of a policy |
+//! | `schedule` | `comeback schedule`: when a policy retries an event |
 //! | `plan` | `comeback plan`: the cheapest policy for a goal |
 //! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
-//! | `operate` | the commands on a deployment, behind the feature `operate` |
+//! | `operate` | the subcommands that work on a deployment, behind the feature `operate` |
 //! | `ui` | `comeback ui`: starts the console, behind the feature `console` |
-//! | `signals` | Ctrl-C and SIGTERM |
-//! | `flags` | moments as flags, and warnings about policies |
-//! | `input` | files that a command reads |
-//! | `output` | results as JSON and as files |
-//! | `tables` | tables and progress bars |
+//! | `signals` | listens for Ctrl-C and SIGTERM |
+//! | `flags` | parses times given as flags, and warns about policies |
+//! | `input` | reads the files given to a command |
+//! | `output` | writes results as JSON and as files |
+//! | `tables` | tables and progress bars for a terminal |
 //! | `clock` | the only file that reads the clock |
 //! | `failure` | failures of the command, and their exit codes |
 
@@ -118,10 +118,11 @@ enum Command {
     Ui(ui::UiArguments),
 }
 
-/// Runs the command.
+/// Runs the command with this process's arguments.
 ///
-/// Exit codes: 0 success; 1 it could not run (a file, or the AWS account); 2 refused arguments; 3 a broken invariant, a
-/// plan's goal that no policy meets, or something broken or left undone in the account; 4 not confirmed; 130 interrupted.
+/// Exit codes: 0 success; 1 failed to read a file, write one or call AWS; 2 refused arguments; 3 a broken invariant, a
+/// plan's goal that no policy meets, or something broken or left undone in the account; 4 not confirmed; 130
+/// interrupted.
 pub fn main() -> ExitCode {
     let (result, is_json) = match parse().command {
         Command::Simulate(arguments) => (simulate::run(&arguments), arguments.json),
@@ -143,7 +144,7 @@ pub fn main() -> ExitCode {
     failure.report()
 }
 
-/// The command line as `clap` knows it, for completions and manual pages (`examples/manual.rs`).
+/// The `clap` definition of the command line, from which `examples/manual.rs` makes completions and manual pages.
 #[must_use]
 pub fn command_line() -> clap::Command {
     Arguments::command()
@@ -156,8 +157,8 @@ fn parse() -> Arguments {
     })
 }
 
-/// Adds tips to an error of the subcommand `given`: the subcommands that take the refused argument, or the one that needs
-/// no file.
+/// Adds tips to `clap`'s error about the subcommand `given`: which subcommands take the refused argument, or that
+/// `simulate` needs no file if `replay` was given none.
 fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -> Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {
@@ -177,8 +178,8 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
     error
 }
 
-/// A tip for each subcommand that takes the flag or the file. If the given command takes other arguments than files, a tip
-/// about those.
+/// A tip for each subcommand that takes the refused flag or file. If the subcommand `given` takes operands other than
+/// files, there is one tip, which names them.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));
@@ -193,7 +194,7 @@ fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec
     command.get_subcommands().filter(takes).map(|taker| tip(taker, argument)).collect()
 }
 
-/// The names of a command's arguments; `None` if it takes none.
+/// Names of a command's operands, such as `FILE`; `None` if it takes none.
 fn words(command: &clap::Command) -> Option<String> {
     let names = command.get_positionals().filter_map(Arg::get_value_names).flatten();
     let names: Vec<&str> = names.map(|name| name.as_str()).collect();
@@ -204,7 +205,7 @@ fn is_file(positional: &Arg) -> bool {
     positional.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"))
 }
 
-/// `'comeback replay' takes a file: Run the retry handler on recorded SQS events`
+/// A tip such as `'comeback replay' takes a file: Run the retry handler on recorded SQS events`.
 fn tip(subcommand: &clap::Command, what: &str) -> StyledStr {
     let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
     format!("'comeback {}' takes {what}: {about}", subcommand.get_name()).into()

@@ -1,9 +1,9 @@
-//! The `comeback` command.
+//! The `comeback` program. Its code is in the library.
 
 use std::process::ExitCode;
 
-/// A million waiting messages are a gigabyte of short texts, each replaced about fourteen times. With the system's
-/// allocator on Linux, such a run takes 1.3 times as long.
+/// A faster allocator for simulations, where a million waiting messages are a gigabyte of short texts, each replaced
+/// about fourteen times. With the system's allocator on Linux, such a run takes 1.3 times as long.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

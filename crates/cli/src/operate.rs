@@ -1,4 +1,4 @@
-//! The commands on a deployment in an AWS account.
+//! The subcommands that work on a deployment in an AWS account.
 
 mod attach;
 mod cancel;

@@ -1,4 +1,4 @@
-//! Where results go: standard output, and files with their folders.
+//! Writes results to standard output and to files.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,26 +14,26 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
 
-/// True once this run has printed its object.
+/// True once this process has printed its JSON object, of which there must be one.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Prints the only object of a run with `--json`. The same result gives the same bytes.
+/// Prints the result of a command with `--json`, indented. The same result gives the same bytes.
 pub(crate) fn print_json(result: &impl Serialize) -> Result<(), CommandFailure> {
     print(&serde_json::to_string_pretty(result).expect("BUG: a result is plain JSON"))
 }
 
-/// Prints the object on one line.
+/// Prints the result of a command with `--json` on one line.
 pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), CommandFailure> {
     print(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
 }
 
-/// A result as one line of JSON.
+/// A result as one line of JSON, safe for a terminal.
 #[cfg(feature = "operate")]
 pub(crate) fn json_line(result: &impl Serialize) -> String {
     shown_json(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
 }
 
-/// Prints a long object on one line, without a copy of its text in memory.
+/// Prints a long result as one line of JSON, without holding its text in memory.
 #[cfg(feature = "operate")]
 pub(crate) fn stream_json_line(result: &impl Serialize) -> Result<(), CommandFailure> {
     PRINTED.store(true, Ordering::Relaxed);
@@ -44,7 +44,7 @@ pub(crate) fn stream_json_line(result: &impl Serialize) -> Result<(), CommandFai
     Ok(())
 }
 
-/// [`shown_json`], piece by piece.
+/// Escapes strings of JSON as [`shown_json`] does, while they are written.
 #[cfg(feature = "operate")]
 struct Escaping;
 
@@ -55,13 +55,13 @@ impl Formatter for Escaping {
     }
 }
 
-/// Returns true once this run has printed its object.
+/// Returns true once this process has printed its JSON object.
 #[cfg(feature = "operate")]
 pub(crate) fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// Prints the object of a failed run, unless the run has already printed one.
+/// Prints a failed command's JSON object, unless the process has already printed one.
 pub(crate) fn print_failure(failure: &CommandFailure) -> Result<(), CommandFailure> {
     if PRINTED.load(Ordering::Relaxed) {
         return Ok(());
@@ -75,14 +75,14 @@ fn print(json: &str) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Creates a file, and its folder if it is missing.
+/// Creates a file, and its folder if that is missing.
 pub(crate) fn create(path: &Path) -> Result<File, CommandFailure> {
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder).map_err(|problem| CommandFailure::write(folder, problem))?;
     File::create(path).map_err(|problem| CommandFailure::write(path, problem))
 }
 
-/// Writes a page or a picture to its file, and reports it on standard error.
+/// Writes text, such as a report or a picture, to its file, and names the file on standard error.
 pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), CommandFailure> {
     file.write_all(text.as_bytes()).map_err(|problem| CommandFailure::write(path, problem))?;
     anstream::eprintln!("wrote {}", shown(&path.display().to_string()));

@@ -1,4 +1,4 @@
-//! `comeback plan`: the cheapest policy for a goal.
+//! `comeback plan`: finds the cheapest policy for a recovery goal.
 
 use std::io::Write;
 use std::time::Duration;
@@ -58,7 +58,7 @@ fn text(recommended: &Recommended, target: Option<&str>, wall_time: Duration) ->
     )
 }
 
-/// The policies that no other beats, and the defaults, the fastest first.
+/// A table of the defaults and the policies that no other beats, the fastest first.
 fn policies(plan: &Plan) -> Table {
     let mut table = table();
     table.set_header(HEAD);

@@ -1,4 +1,4 @@
-//! `comeback replay FILE…`: the retry handler on recorded events.
+//! `comeback replay FILE…`: runs the retry handler on recorded events.
 
 mod recorded;
 mod shift;
@@ -30,7 +30,7 @@ use crate::output::print_json;
 pub use recorded::Recorded;
 pub use shift::shifted;
 
-/// The function of the samples in `events/`, which is always allowed by default.
+/// ARN of the function that failed in the samples of `events/`. By default, it is always on the allow-list.
 pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
 
 pub(crate) const EXAMPLES: &str = "\
@@ -103,7 +103,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The functions that messages name, as an allow-list. A message with a malformed ARN is dead-lettered anyway.
+/// The functions that the messages name, as the text of an allow-list. Malformed ARNs are left out; their messages are
+/// dead-lettered with any list.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
@@ -117,7 +118,7 @@ fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, Com
     flags.policies(target_functions).map_err(|refused| Failure::refused(refused, Vec::new()).into())
 }
 
-/// `--shift-to-now`.
+/// Prints the file's event with its times shifted, for `--shift-to-now`.
 fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -> Result<(), CommandFailure> {
     let [(path, Recorded { event, batch, .. })] = files else {
         return Err(CommandFailure::refused("--shift-to-now takes one file"));
@@ -135,63 +136,64 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
     Ok(())
 }
 
-/// JSON that is safe for a terminal. For a file or another program, every byte stays.
+/// Escapes JSON for a terminal. For a file or another program, every byte stays.
 fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
     if is_terminal { shown_json(json).into() } else { json.into() }
 }
 
-/// The handler's work on a file. Its JSON has the members in this order.
+/// What the handler does with the messages of one file. The order of the fields is that of the JSON members.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
-    /// The file, as it was named.
+    /// The file's path, as given on the command line.
     pub file: String,
-    /// True if the file lacks times that SQS always writes, so that the messages count as sent when their events failed, and
-    /// as received for the first time.
+    /// True if the file lacks times that SQS always writes. Its messages then count as sent when their events failed,
+    /// and as received for the first time.
     pub times_assumed: bool,
-    /// The decisions and calls for its messages.
+    /// The handler's decisions about the file's messages, and its calls.
     pub handled: Handled,
 }
 
-/// The handler's decisions and calls for some messages.
+/// The handler's decisions about a batch of messages, and its calls.
 #[derive(Debug, Serialize)]
 pub struct Handled {
-    /// The handler's clock.
+    /// Time on the handler's clock.
     pub at: Timestamp,
-    /// In the order of the event; messages without an attribute that SQS always writes come last.
+    /// One decision for each message, in the order of the event, except that messages without an attribute that SQS
+    /// always writes come last.
     pub decisions: Vec<MessageDecision>,
-    /// The calls, in the order in which they were made.
+    /// Calls to AWS that the handler would make, in order.
     pub calls: Vec<Call>,
-    /// Ids of the messages that SQS keeps.
+    /// Ids of the messages that SQS keeps, because the handler reports them failed.
     pub batch_item_failures: Vec<String>,
 }
 
-/// The decision about a message.
+/// The handler's decision about one message.
 #[derive(Debug, Default, Serialize)]
 pub struct MessageDecision {
-    /// SQS's id.
+    /// The id that SQS gave to the message.
     pub message_id: String,
-    /// The target, if the message could be parsed.
+    /// ARN of the target; `None` if the message could not be parsed.
     pub function_arn: Option<String>,
-    /// The number of the retry, if the message could be parsed.
+    /// Number of the event's next retry; `None` if the message could not be parsed.
     pub retry: Option<u64>,
-    /// `defer`, `reinvoke` or `dead_letter`; `null` for a message that is only kept.
+    /// `defer`, `reinvoke` or `dead_letter`; `None` for a message that is only kept.
     pub step: Option<&'static str>,
-    /// The reason of a dead-letter.
+    /// Code of the reason for dead-lettering; `None` for other steps.
     pub reason: Option<&'static str>,
-    /// When the retry is due, RFC 3339.
+    /// When the retry is due, in RFC 3339; `None` if there is no retry.
     pub due: Option<String>,
-    /// The message's visibility timeout in seconds.
+    /// Seconds for which the message is hidden; `None` if its visibility timeout is not changed.
     pub visibility_timeout: Option<u64>,
-    /// The delay of its copy in seconds, if it is sent again.
+    /// Seconds by which the message's copy is delayed; `None` if the message is not moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<u64>,
-    /// The reason in words.
+    /// Reason for the decision, in words.
     pub why: String,
 }
 
 impl FileReport {
-    /// Runs the handler on a file's messages. `at` is the time on its clock, by default the moment at which the file's last
-    /// message is due.
+    /// Runs the handler on a file's messages, with its clock at `at`. `None` means the moment when the last message is
+    /// due.
     pub fn of(path: &Path, recorded: &Recorded<'_>, policies: &Policies, at: Option<Timestamp>) -> Self {
         let Recorded { batch, times_assumed, .. } = recorded;
         let at = at.or_else(|| last_due(batch, policies)).unwrap_or(Timestamp::from_secs(0));
@@ -227,7 +229,7 @@ impl Handled {
 }
 
 impl MessageDecision {
-    /// The decision about a message that is kept as it is.
+    /// The decision about a message that the handler leaves as it is.
     fn kept(message_id: &str, why: String) -> Self {
         Self { message_id: message_id.into(), why, ..Self::default() }
     }
@@ -247,7 +249,7 @@ impl MessageDecision {
     }
 }
 
-/// A remark about a directive of the function that was ignored.
+/// A remark about an instruction in the function's error that was ignored; empty if there is none.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
@@ -282,8 +284,8 @@ fn why(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// The moment at which the last of the messages is due. On its first receive, a message is due when it was sent; later, when
-/// its backoff ends, or at its first receive if it will not be retried. `None` without messages.
+/// The moment when the last message of a batch is due: on its first receive, when it was sent; later, when its backoff
+/// ends, or its first receive if it will not be retried. `None` for a batch without messages.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,
@@ -370,7 +372,7 @@ fn write_response(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     }
 }
 
-/// The id as text. A missing id is shown as an empty one.
+/// The message's id, safe for a terminal; `""` if it has none.
 fn id_text(message_id: &str) -> Cow<'_, str> {
     if message_id.is_empty() { "\"\"".into() } else { shown(message_id) }
 }

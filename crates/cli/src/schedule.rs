@@ -1,4 +1,4 @@
-//! `comeback schedule`: the retries of a policy, before anyone deploys it.
+//! `comeback schedule`: shows when a policy retries an event, before anyone deploys it.
 
 mod table;
 
@@ -118,7 +118,7 @@ struct PrintedPolicy<'a> {
     max_retries: u64,
     base_backoff_seconds: u64,
     max_backoff_seconds: u64,
-    /// `BACKOFFS`; empty if it is not set.
+    /// Value of `BACKOFFS`, in seconds; empty if it is not set.
     backoffs_seconds: &'a [u64],
     jitter: &'static str,
 }

@@ -1,10 +1,10 @@
-//! Signals that ask a program to stop: Ctrl-C, and SIGTERM on Unix.
+//! Listens for signals that ask a program to stop: Ctrl-C, and SIGTERM on Unix.
 
 use std::process::exit;
 
 use tokio::sync::watch;
 
-/// Listens for Ctrl-C and SIGTERM. If that is not possible, they end the command as usual.
+/// Raises `raise` at the first Ctrl-C or SIGTERM. If the signals cannot be listened for, they end the process as usual.
 pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     let Ok(mut signals) = Signals::listen() else { return };
     tokio::spawn(async move {
@@ -17,7 +17,7 @@ pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     });
 }
 
-/// The signals that ask a program to stop: Ctrl-C, and SIGTERM on Unix.
+/// Streams of the signals that ask a program to stop: Ctrl-C and SIGTERM.
 #[cfg(unix)]
 struct Signals([tokio::signal::unix::Signal; 2]);
 

@@ -1,4 +1,4 @@
-//! `comeback simulate`: a day in fast motion.
+//! `comeback simulate`: simulates a day of failures and retries.
 
 mod seeds;
 mod tables;
@@ -39,12 +39,12 @@ Examples:
   comeback simulate --chaos=storm --seeds 50           what happens when calls fail for up to an hour
   comeback simulate --fault handler_outage=1@2h..5h    what happens when the retry handler is down";
 
-/// The flags that the help shows first.
+/// The flags of `simulate` that its help shows first.
 const FIRST: [&str; 8] = ["events", "outage", "target", "max-age", "max-backoff", "jitter", "report", "json"];
-/// The flags under *Faults* in the help. All others are under *More*.
+/// The flags under *Faults* in the help. Those in neither list are under *More*.
 const FAULTS: [&str; 7] = ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"];
 
-/// Puts a flag in its section of the help.
+/// Puts a flag under its heading in the help of `simulate`.
 pub(crate) fn in_its_part(arg: Arg) -> Arg {
     let place = |flags: &[&str]| flags.iter().position(|flag| arg.get_long() == Some(flag));
     match (place(&FIRST), place(&FAULTS)) {
@@ -111,7 +111,7 @@ fn print(
     Ok(())
 }
 
-/// Shows how much of the virtual time has passed. `what` names the run if there are several.
+/// A progress bar of the virtual time that has passed. `what` names the run if there are several.
 fn virtual_time(scenario: &Scenario, what: &str) -> Progress {
     let what = if what.is_empty() { String::new() } else { format!(", {what}") };
     Progress::new(scenario.duration.as_secs(), &format!("{{percent}}% of the virtual time{what}"))
@@ -123,7 +123,7 @@ impl Watcher for Progress {
     }
 }
 
-/// Writes a line for each minute of the run, also for minutes without events. `minute` counts from 0.
+/// Writes a CSV file with a line for each minute of the run, also for minutes without events. The first minute is 0.
 fn write_csv(path: &Path, minutes: &[Minute]) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(path)?;
     let head = ["minute", "retries", "delivered", "dead_lettered", "in_flight", "visible", "delayed"];

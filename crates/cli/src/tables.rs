@@ -1,4 +1,4 @@
-//! Tables and progress bars of a terminal.
+//! Tables and progress bars for a terminal.
 
 #[cfg(feature = "operate")]
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-/// Width of the narrowest usual terminal.
+/// Maximum width of a table, in characters: that of the narrowest usual terminal.
 const COLUMNS: u16 = 80;
 
-/// Time between two frames of a spinner, which turns even while no data arrives.
+/// Time between two frames of a spinner, which turns even while there is no progress.
 #[cfg(feature = "operate")]
 const TICK: Duration = Duration::from_millis(100);
 
-/// An empty table, at most 80 columns wide: long cells wrap.
+/// An empty table at most 80 columns wide, in which long cells wrap.
 pub(crate) fn table() -> Table {
     let mut table = Table::new();
     // Colours are always written; the stream removes them where they cannot be shown.
@@ -22,7 +22,7 @@ pub(crate) fn table() -> Table {
     table
 }
 
-/// An empty table with each row on one line, however long: a key or an ARN that is broken in two cannot be copied.
+/// An empty table that puts each row on one line of any length, because a wrapped key or ARN cannot be copied.
 #[cfg(feature = "operate")]
 pub(crate) fn unwrapped_table() -> Table {
     let mut table = table();
@@ -30,24 +30,24 @@ pub(crate) fn unwrapped_table() -> Table {
     table
 }
 
-/// Aligns columns of figures to the right.
+/// Aligns columns of numbers to the right.
 pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
     for column in columns {
         table.column_mut(column).expect("BUG: no such column").set_cell_alignment(CellAlignment::Right);
     }
 }
 
-/// Progress bar on standard error until it is dropped; hidden unless that is a terminal.
+/// A progress bar on standard error, removed when it is dropped. It is hidden unless standard error is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// A bar with `figures` to its right, in indicatif's template language.
+    /// A progress bar up to `length`, with `figures`, an indicatif template, to its right.
     pub(crate) fn new(length: u64, figures: &str) -> Self {
         Self::with_template(ProgressBar::new(length), &format!("{{wide_bar}} {figures}"))
     }
 
-    /// A spinner, for work of unknown length, with `figures` to its right.
+    /// A spinner for work of unknown length, with `figures`, an indicatif template, to its right.
     #[cfg(feature = "operate")]
     pub(crate) fn endless(figures: &str) -> Self {
         let bar = Self::with_template(ProgressBar::new_spinner(), &format!("{{spinner}} {figures}"));
@@ -73,11 +73,13 @@ impl Progress {
 pub(crate) mod tests {
     use comeback_operate::shown::shown_lines;
 
-    /// A text that makes a terminal set its title, clear the screen, delete characters and reverse the text.
+    /// Text with escape sequences that set a terminal's title, clear its screen, delete characters and reverse the
+    /// text.
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 
-    /// Returns true if a terminal would obey any part of [`HOSTILE`] in a text. Line breaks and colours are ours.
+    /// Returns true if a terminal would obey any escape sequence in a text, apart from line breaks and colours, which
+    /// the command itself prints.
     pub(crate) fn is_obeyed_anywhere(text: &str) -> bool {
         let text = text.replace("\u{1b}[", "");
         shown_lines(&text) != text

@@ -1,4 +1,4 @@
-//! Draws answers on a terminal, and takes every change from its plan to its end.
+//! Prints answers on a terminal, and carries out changes: shows the plan, asks, performs it and shows the result.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use crate::failure::CommandFailure;
 use crate::operate::session::{Session, confirm};
 use crate::tables::{align_right, unwrapped_table};
 
-/// The column at which the texts of facts begin.
+/// Column at which the values in a list of facts begin.
 const FACTS: usize = 14;
 
-/// A text in its colours, which the stream removes where they cannot be shown. Control characters are escaped.
+/// A text with its colours, which `anstream` removes where they cannot be shown. Control characters are escaped.
 pub(crate) fn coloured(text: &Text) -> String {
     let mut line = String::new();
     for span in text.spans() {
@@ -40,7 +40,7 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// A block of a layout, as text for standard output.
+/// A block of a layout, as text for the terminal.
 fn drawn(block: &Block) -> String {
     match block {
         Block::Line(text) => coloured(text) + "\n",
@@ -59,7 +59,7 @@ fn drawn(block: &Block) -> String {
     }
 }
 
-/// A line of bars for each series, at most 80 columns wide.
+/// A row of bars for each line of a series, at most 80 columns wide.
 fn series(series: &Series) -> String {
     let title = format!("Last {}", durations::text(series.length()));
     let (step, first) = (durations::text(series.step), clock(series.from, 11..16));
@@ -78,10 +78,10 @@ fn series(series: &Series) -> String {
     text
 }
 
-/// The heights of a bar. A bar without any count is a dot.
+/// Characters for the heights of a bar. A count of zero is a dot instead.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A line for each moment, below its day. Lines of a log are indented to the moment's text.
+/// A line for each moment of a timeline, under a line for each day. Log lines are indented to the moment's text.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {
@@ -98,14 +98,14 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// A part of a moment's RFC 3339 text.
+/// A range of characters of a moment in RFC 3339, such as its time of day.
 fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }
 
-/// The rows of a long list in columns, below their heads. No row is wrapped, so that a key can be copied whole. The
-/// rows are made twice, for the widths and for the lines, because keeping a hundred thousand of them would take much
-/// memory.
+/// Prints a long list in columns under their headings. No row is wrapped, so that a key can be copied whole. Each row
+/// is formatted twice, first for the widths of the columns, because keeping a hundred thousand of them would take too
+/// much memory.
 fn rows<E>(
     heads: &[&str],
     answer: &impl Answer,
@@ -135,7 +135,7 @@ fn rows<E>(
     say(&text)
 }
 
-/// Bytes of text that are written at once.
+/// Bytes of text to collect before writing them.
 const CHUNK: usize = 1 << 16;
 
 fn table(rows: &Table) -> comfy_table::Table {
@@ -149,7 +149,7 @@ fn table(rows: &Table) -> comfy_table::Table {
     table
 }
 
-/// Draws a layout: its text on standard output, unless JSON is printed, and its remarks on standard error.
+/// Prints a layout on standard output, unless the command prints JSON, and its remarks on standard error.
 pub(crate) fn draw(layout: &Layout, session: &Session) -> Result<(), CommandFailure> {
     session.say(&layout.0.iter().map(drawn).collect::<String>())?;
     remark(layout, session);
@@ -166,7 +166,7 @@ fn remark(layout: &Layout, session: &Session) {
     }
 }
 
-/// Prints the answer to a question.
+/// Prints an answer, as JSON or for people.
 pub(crate) fn answer(answer: &impl Answer, session: &Session) -> Result<(), CommandFailure> {
     let end = answer.end().map_err(CommandFailure::from);
     if session.common.json {
@@ -180,7 +180,7 @@ pub(crate) fn answer(answer: &impl Answer, session: &Session) -> Result<(), Comm
     end
 }
 
-/// Draws an answer, part by part.
+/// Formats an answer block by block and passes each piece to `say`.
 fn write<E>(
     layout: &Layout,
     answer: &impl Answer,
@@ -192,8 +192,8 @@ fn write<E>(
     })
 }
 
-/// Plans a change, shows the plan, asks, performs it and shows the result. `dry_run` is `None` for a command without that
-/// flag.
+/// Plans a change, shows the plan, asks the operator, performs the plan and shows the result. `dry_run` is `None` if
+/// the command has no such flag.
 pub(crate) async fn change<C: Change + 'static>(
     change: C,
     dry_run: Option<bool>,
@@ -238,7 +238,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::tables::tests::{HOSTILE, is_obeyed_anywhere};
 
-    /// An answer as a terminal without colours shows it.
+    /// An answer as it is printed on a terminal without colours.
     pub(crate) fn plain(answer: &impl Answer) -> String {
         let mut text = String::new();
         let say = |part: &str| {

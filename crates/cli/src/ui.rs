@@ -1,4 +1,4 @@
-//! `comeback ui`: starts the console.
+//! `comeback ui`: starts the console, a web page for the browser on this machine.
 
 use clap::Args;
 use comeback_console::{Options, serve};

@@ -1,4 +1,4 @@
-//! The pictures of the study: calls and time over clients, and when calls arrive.
+//! Pictures of the contention study: calls and completion time by number of clients, and when calls arrive.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::contention::tables::{distinct, runs};
 use crate::failure::CommandFailure;
 use crate::output::{create, fill};
 
-/// Writes `calls.svg`, `time.svg` and `arrivals.svg`; the folder is made if it is missing.
+/// Writes `calls.svg`, `time.svg` and `arrivals.svg` to the folder, which is created if it is missing.
 pub(super) fn write_all(folder: &Path, report: &Report, seed: u64) -> Result<(), CommandFailure> {
     for (name, svg) in [
         ("calls.svg", lines(report, "Calls until every client has written", "calls", |cell| cell.calls)),
@@ -42,16 +42,16 @@ fn colour(strategy: Strategy) -> RGBColor {
 }
 
 const SIZE: (u32, u32) = (900, 560);
-/// Room for the names at the lines' ends.
+/// Width, in pixels, of the margin for the names beside the ends of the lines.
 const NAMES_WIDTH: u32 = 120;
-/// The least distance between names at the lines' ends, in pixels.
+/// Least distance between two names beside the ends of the lines, in pixels.
 const NAME_HEIGHT: i32 = 17;
-/// If the highest number of clients is at least this multiple of the lowest, both axes are logarithmic.
+/// Both axes are logarithmic if the highest number of clients is at least this multiple of the lowest.
 const WIDE: f64 = 50.0;
-/// If the strategies' figures differ by more than this factor, the axis of the figures is logarithmic.
+/// The vertical axis is logarithmic if the strategies' values differ by more than this factor.
 const FAR_APART: f64 = 10.0;
 
-/// A figure over the number of clients, a line for each strategy.
+/// Draws `figure` against the number of clients, with a line for each strategy.
 fn lines(report: &Report, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64) -> String {
     let of = |strategy| {
         let cells = report.cells.iter().filter(|cell| cell.strategy == strategy);
@@ -85,7 +85,7 @@ fn lines(report: &Report, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64
     })
 }
 
-/// Names each line at its end, moved apart where lines end close together.
+/// Writes each strategy's name beside the end of its line. Names of lines that end close together are moved apart.
 fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawing {
     names.sort_by_key(|(_, (_, y))| *y);
     let wanted: Vec<i32> = names.iter().map(|(_, (_, y))| *y).collect();
@@ -96,8 +96,8 @@ fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawin
     Ok(())
 }
 
-/// Moves ascending heights apart, as little as possible, until each has [`NAME_HEIGHT`] to itself: heights that touch form
-/// a block around their middle.
+/// Moves ascending heights apart, as little as possible, until they are [`NAME_HEIGHT`] apart. Heights that would touch
+/// form a block around their middle.
 fn spread(wanted: &[i32]) -> Vec<i32> {
     let top = |block: &[i32]| {
         let middle = block.iter().sum::<i32>() / block.len() as i32;
@@ -118,16 +118,16 @@ fn spread(wanted: &[i32]) -> Vec<i32> {
     heights.collect()
 }
 
-/// More clients than this make the file larger and show nothing new.
+/// Maximum number of clients in `arrivals.svg`. More would enlarge the file and show nothing new.
 const READABLE_CLIENTS: u32 = 50;
-/// Later calls are left out: by then the strategies differ visibly.
+/// `arrivals.svg` leaves out later calls, because by then the strategies differ visibly.
 const WINDOW_MS: f64 = 5_000.0;
 const WIDTH: u32 = 900;
 const HEADER_HEIGHT: u32 = 86;
 const PANEL_HEIGHT: u32 = 130;
 const FOOTER_HEIGHT: u32 = 50;
 
-/// A panel for one run of each strategy, which shows when each client's writes reach the server.
+/// Draws `arrivals.svg`: a panel for one run of each strategy, with a dot for each write that reaches the server.
 fn arrivals(report: &Report, seed: u64) -> String {
     let most = report.cells.iter().map(|cell| cell.clients).max().unwrap_or(1);
     let clients = most.min(READABLE_CLIENTS);
@@ -162,14 +162,14 @@ fn draw_key(area: &Area<'_>, clients: u32, cut: bool) -> Drawing {
     label("accepted", 793)
 }
 
-/// The calls of a strategy.
+/// The panel of `arrivals.svg` with the writes of one strategy.
 struct Panel<'a> {
     clients: u32,
-    /// The time that it shows, in milliseconds.
+    /// Width of the panel's time axis, in milliseconds.
     window: f64,
     strategy: Strategy,
     writes: &'a [Write],
-    /// True for the last panel, which has the axis.
+    /// True for the lowest panel, below which the time axis is drawn.
     last: bool,
 }
 

@@ -6,7 +6,8 @@ use indicatif::HumanCount;
 
 use crate::tables::{self, align_right};
 
-/// A titled table of completion times and one of calls: a row for each number of clients, a column for each strategy.
+/// Two titled tables, of completion times and of calls, with a row for each number of clients and a column for each
+/// strategy.
 pub(super) fn tables(report: &Report) -> String {
     let mut calls = table(report, |cell| number(cell.calls));
     let exponents = strategies(report).map(|strategy| match growth_exponent(&report.cells, strategy) {
@@ -54,7 +55,7 @@ pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
     distinct
 }
 
-/// "mean of 100 runs", or "means of 1 to 100 runs" where points differ.
+/// The number of runs behind the means: "mean of 100 runs", or "means of 1 to 100 runs" where it differs.
 pub(super) fn runs(report: &Report) -> String {
     let runs = || report.cells.iter().map(|cell| cell.runs);
     match (runs().min().unwrap_or(0), runs().max().unwrap_or(0)) {
@@ -64,7 +65,7 @@ pub(super) fn runs(report: &Report) -> String {
     }
 }
 
-/// `39.0`, `796`, `2,422`: three digits or more.
+/// Formats a mean with at least three digits: `39.0`, `796`, `2,422`.
 fn number(value: f64) -> String {
     if value < 99.95 { format!("{value:.1}") } else { HumanCount(value.round() as u64).to_string() }
 }

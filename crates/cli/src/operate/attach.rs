@@ -1,4 +1,4 @@
-//! `comeback attach` and `comeback detach`: send the failures of functions to Comeback, or leave them to Lambda again.
+//! `comeback attach` and `comeback detach`: route the failed events of functions to Comeback, or back to Lambda.
 
 use clap::Args;
 use comeback_operate::attach::{Route, RouteFailures};

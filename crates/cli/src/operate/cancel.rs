@@ -1,4 +1,4 @@
-//! `comeback cancel`: dead-letters waiting events, or withdraws such requests.
+//! `comeback cancel`: dead-letters waiting events, or withdraws earlier requests to cancel them.
 
 use clap::Args;
 use comeback_operate::pauses::read_text;

@@ -1,4 +1,4 @@
-//! `comeback dead`: the dead-letters of the dead-letter queue, listed, shown, redriven, discarded and imported.
+//! `comeback dead`: lists, shows, redrives, discards and imports dead-letters.
 
 pub(crate) mod filter;
 
@@ -227,7 +227,7 @@ impl ImportArguments {
     }
 }
 
-/// The name of the file that standard input is copied to, because an import reads its file twice.
+/// Name of the file to which standard input is copied, because an import reads its file twice.
 const INPUT: &str = "standard-input";
 
 fn standard_input() -> Result<TempDir, Failure> {

@@ -1,4 +1,4 @@
-//! `comeback doctor`: numbered checks of a deployment and its functions.
+//! `comeback doctor`: runs numbered checks of a deployment and its functions.
 
 use clap::Args;
 use comeback_operate::doctor::checks::number;

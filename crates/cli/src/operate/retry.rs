@@ -1,4 +1,4 @@
-//! `comeback retry`: retries waiting events now, after a fix, or withdraws such requests.
+//! `comeback retry`: retries waiting events now, after a fix, or withdraws earlier requests to do so.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -93,10 +93,10 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     }
 }
 
-/// A request whose retries are watched once it is made.
+/// A change that requests retries and remembers how to watch them afterwards.
 struct Watched {
     retries: RequestEvents,
-    /// Set once the request is made; `None` if no retries are to be watched.
+    /// Set once the retries are requested. `None` means that there is nothing to watch.
     requested: Rc<OnceCell<Option<Watch>>>,
 }
 

@@ -1,4 +1,4 @@
-//! One run of a command: its flags, the account, Ctrl-C, and the question before a change.
+//! What a subcommand needs to work on a deployment: its flags, the account, Ctrl-C, and a prompt before changes.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -51,13 +51,13 @@ pub(crate) struct DeploymentFlags {
     profile: Option<String>,
 }
 
-/// Leaves `--yes` out of the help of a command that changes nothing.
+/// Hides the flag `--yes` from the help of a command that changes nothing.
 pub(super) fn without_yes(arg: clap::Arg) -> clap::Arg {
     if arg.get_long() == Some("yes") { arg.hide(true) } else { arg }
 }
 
 impl DeploymentFlags {
-    /// The address of the deployment that the flags name.
+    /// Where the deployment is, according to these flags.
     pub(crate) fn address(&self) -> Address {
         let Self { handler, stack, region, profile } = self.clone();
         let which = handler.map_or(Which::Stack(stack), Which::Handler);
@@ -68,7 +68,7 @@ impl DeploymentFlags {
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) account: Account,
-    /// Raised by the first Ctrl-C or SIGTERM. The second ends the command at once.
+    /// Raised by the first Ctrl-C or SIGTERM. A second one ends the process at once.
     pub(crate) interrupt: Interrupt,
     pub(crate) common: Common,
     answer: Rc<RefCell<Option<String>>>,
@@ -83,13 +83,13 @@ impl Session {
         Ok(())
     }
 
-    /// Prints a remark on standard error, beside the command's answer.
+    /// Prints a remark on standard error, apart from the command's output.
     pub(crate) fn note(&self, note: &str) {
         anstream::eprintln!("note: {}", shown(note));
     }
 
-    /// Prints the object at once, with the failure if the run ends with one. [`answer`](Self::answer) would hold a long object
-    /// in memory.
+    /// Prints a command's JSON object at once, with the failure if there is one. Use it for long objects, which the field
+    /// [`answer`](Self::answer) would hold in memory.
     pub(crate) fn print(
         &self,
         report: &impl Serialize,
@@ -105,13 +105,13 @@ impl Session {
         stream_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
     }
 
-    /// Keeps the object that `--json` prints when the command ends: `json` with the members of `more`, beside the account, the
-    /// region and the error. A later object replaces it.
+    /// Sets the JSON object to print when the command ends: the members of `json` and `more`, besides the account, the
+    /// region and the error. A later call replaces it.
     pub(crate) fn answer_json(&self, json: &str, more: Option<&str>) {
         self.answer.replace(Some(shown_json(&joined(json, more.unwrap_or("{}")))));
     }
 
-    /// The operator who asks a question or makes a change.
+    /// The operator on whose behalf the command asks the account and changes it.
     pub(crate) fn operator(&self) -> Operator {
         Operator {
             account: self.account.clone(),
@@ -121,7 +121,7 @@ impl Session {
         }
     }
 
-    /// Returns true if someone can answer a question, and no flag has answered it already.
+    /// Returns true if the command may prompt: standard input is a terminal, and neither `--yes` nor `--json` is given.
     pub(crate) fn can_ask(&self) -> bool {
         !self.common.yes && !self.common.json && std::io::stdin().is_terminal()
     }
@@ -154,7 +154,7 @@ pub(crate) fn run_in_session(
     result
 }
 
-/// The members of every object of a command on a deployment.
+/// Members that begin the JSON object of every command on a deployment.
 #[derive(Serialize)]
 struct Head<'a> {
     account: Option<&'a str>,
@@ -172,7 +172,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Prints the one object of a command on a deployment.
+/// Prints the JSON object of a command on a deployment.
 fn print_answer(
     place: Option<&Place>,
     failure: Option<&failure::CommandFailure>,
@@ -183,7 +183,8 @@ fn print_answer(
     Ok(())
 }
 
-/// One object with the members of two. They are joined as text, because no byte of a payload may change.
+/// Joins two JSON objects into one with the members of both. They are joined as text, because no byte of a payload may
+/// change.
 fn joined(one: &str, other: &str) -> String {
     let members = |object: &str| object.strip_prefix('{')?.strip_suffix('}').map(ToOwned::to_owned);
     let [one, other] = [one, other].map(|object| members(object).expect("BUG: not an object"));
@@ -191,7 +192,8 @@ fn joined(one: &str, other: &str) -> String {
     format!("{{{one}{comma}{other}}}")
 }
 
-/// Asks the question of a plan, unless `--yes` answers it. Fails if no one can answer.
+/// Asks the operator about a plan, unless `--yes` is given. Fails unless the answer is yes, or if there is no terminal
+/// to ask on.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;
     if session.common.yes && !in_person {
@@ -223,10 +225,10 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// Follows work with a progress bar, or with a spinner if its length is unknown.
+/// Shows progress as a bar, or as a spinner if the total is unknown.
 #[derive(Debug)]
 struct Bars {
-    /// True if JSON is printed, and therefore no remarks.
+    /// True if the command prints JSON. Then it prints no remarks.
     is_quiet: bool,
     bar: RefCell<Option<(&'static str, Progress)>>,
 }

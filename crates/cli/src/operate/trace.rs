@@ -1,4 +1,4 @@
-//! `comeback trace ID`: one event's life as a timeline.
+//! `comeback trace ID`: the timeline of one event.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `comeback waiting`: the waiting events, the reason for each wait, and its end.
+//! `comeback waiting`: lists waiting events, with why each waits and until when.
 
 use std::time::Duration;
 

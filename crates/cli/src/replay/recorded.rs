@@ -1,6 +1,6 @@
-//! A file of recorded messages, and the SQS event that it stands for. The file holds an SQS event; the output of
-//! `aws sqs receive-message`, with or without `--query Messages`; a single message of either; or only a failure record.
-//! Several of these in one file, as in JSON Lines, are one event.
+//! Reads a file of recorded messages and makes an SQS event of it. The file may hold an SQS event; the output of `aws
+//! sqs receive-message`, with or without `--query Messages`; a single message of either; or only a failure record.
+//! Several of these in one file, as in JSON Lines, become one event.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,24 +12,24 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::failure::BadFile;
 
-/// Recorded messages.
+/// The recorded messages of a file, as text and parsed.
 #[derive(Debug)]
 pub struct Recorded<'t> {
-    /// The SQS event. If the file holds one, its text is unchanged.
+    /// The SQS event's text, which is the file's own if the file holds one event.
     pub event: Cow<'t, str>,
-    /// Its messages, read in the same way as in the Lambda.
+    /// The event's messages, parsed as the handler parses them.
     pub batch: BatchEvent,
-    /// True if the file lacks attributes that SQS always writes: the messages count as sent when their events failed,
-    /// and as received for the first time.
+    /// True if the file lacks attributes that SQS always writes. The messages then count as sent when their events
+    /// failed, and as received for the first time.
     pub times_assumed: bool,
 }
 
 impl<'t> Recorded<'t> {
-    /// Reads a file's text. A message that does not say when it was sent counts as sent at `at`.
+    /// Reads a file's text. A message counts as sent at `at` if nothing says when it was sent or failed.
     ///
     /// # Errors
     ///
-    /// The file holds no messages in any of these forms.
+    /// Fails if the file holds no messages in any of the known forms.
     pub fn read(path: &Path, text: &'t str, at: Option<Timestamp>) -> Result<Self, BadFile> {
         let (event, times_assumed) = sqs_event(text, at).map_err(|problem| BadFile::new(path, problem))?;
         let batch = BatchEvent::read(&event).map_err(|error| BadFile::new(path, error))?;
@@ -39,7 +39,8 @@ impl<'t> Recorded<'t> {
 
 type Members<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
 
-/// The SQS event, and true if its times are assumed. A file of several values, such as JSON Lines, stands for one event.
+/// The text of the SQS event, and true if its times are assumed. The values of a file such as JSON Lines become one
+/// event.
 fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), String> {
     let values =
         serde_json::Deserializer::from_str(text).into_iter::<&RawValue>().collect::<Result<Vec<_>, _>>();
@@ -63,14 +64,14 @@ fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), 
     Ok((event.text().into(), event.assumed))
 }
 
-/// The messages of an SQS event.
+/// The messages of an SQS event; `None` if the value is not one.
 fn records_of(value: &RawValue) -> Option<Vec<&RawValue>> {
     let members: Members<'_> = serde_json::from_str(value.get()).ok()?;
     let records = members.get("Records").filter(|records| has_messages(records))?;
     serde_json::from_str(records.get()).ok()
 }
 
-/// Returns true if the records are SQS messages. S3 and SNS events have `Records` too, and a target may be invoked with one.
+/// Returns true if the list has SQS messages. S3 and SNS events have `Records` too, and may be the payload of a target.
 fn has_messages(records: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -89,8 +90,8 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// The reason why the handler could not read an event from a message with this body. `None` if it could, or if only the
-/// envelope is malformed.
+/// Why the handler cannot read an event from a message with this body; `None` if it can, or if only the envelope is
+/// malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -108,7 +109,7 @@ fn why_no_body(body: &str) -> Option<String> {
     matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost).then_some(reason.detail)
 }
 
-/// A message in the form of SQS's API.
+/// A message as SQS's API returns it.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Received {
@@ -121,7 +122,7 @@ struct Received {
     message_attributes: BTreeMap<String, Attribute>,
 }
 
-/// A message attribute, read in the form of SQS's API and written in that of the event.
+/// A message attribute. It is read as SQS's API writes it, and written as in the event that Lambda passes.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
 struct Attribute {
@@ -132,7 +133,7 @@ struct Attribute {
     data_type: String,
 }
 
-/// The same message in the form of the event.
+/// A message as in the event that Lambda passes.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EventRecord {
@@ -152,7 +153,8 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Received>> {
 }
 
 impl Received {
-    /// A message with this failure record, the first of several or the `number`th after it.
+    /// A message with this failure record as its body. `number` counts the messages before it in the event, and makes
+    /// its id unique.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
@@ -168,7 +170,7 @@ impl Received {
         }
     }
 
-    /// When its event failed, or was dead-lettered.
+    /// When the message's event failed or was dead-lettered; `None` if the body does not say.
     fn time(&self) -> Option<Timestamp> {
         #[derive(Deserialize)]
         struct DeadLetter {
@@ -185,21 +187,21 @@ impl Received {
     }
 }
 
-/// An event that is put together from the file's values. `aws sqs receive-message` prints only the attributes that it is
-/// asked for, so a message may lack some. A message that does not say when it was sent counts as sent at `at`.
+/// Makes an SQS event of the file's values. `aws sqs receive-message` prints only the attributes that it is asked for,
+/// so a message may lack some. A message counts as sent at `at` if nothing says when it was sent or failed.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
-    /// True if any message lacks an attribute.
+    /// True if any message lacks an attribute that SQS always writes.
     assumed: bool,
     at: Option<Timestamp>,
 }
 
 impl EventOf {
-    /// Adds the messages of a value, which may be a list, as `--query Messages` prints it.
+    /// Adds the messages of a value. It may be a list, as `--query Messages` prints it.
     ///
     /// # Errors
     ///
-    /// The reason why the value holds no messages.
+    /// Fails with the reason if the value holds no messages.
     fn add(&mut self, value: &RawValue) -> Result<(), String> {
         let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         if !list.is_empty() {
@@ -269,7 +271,7 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// The only message.
+    /// Reads a text with one message. Returns it, and true if its times are assumed.
     fn message(text: &str) -> (Record, bool) {
         let Recorded { batch, times_assumed, .. } = read(text).unwrap();
         let [record] = batch.records.as_slice() else { panic!("{batch:?}") };

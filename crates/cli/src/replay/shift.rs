@@ -1,5 +1,5 @@
-//! `comeback replay --shift-to-now FILE`: a copy of a recorded event, shifted in time. Only times change; every other byte
-//! stays.
+//! `comeback replay --shift-to-now FILE`: copies a recorded event with its times shifted. Every other byte stays as it
+//! is.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,12 +9,12 @@ use comeback_engine::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A copy of an SQS event in which `moment` has become `now`. Times move by whole seconds, because an envelope holds only
-/// those, and never past `now`: a message that was due at `moment` is due now.
+/// A copy of an SQS event with all times shifted so that `moment` becomes `now`. They move by whole seconds, because an
+/// envelope holds only those, and `moment` does not move past `now`, so that a message due at `moment` is due at `now`.
 ///
 /// # Panics
 ///
-/// The text is not an SQS event.
+/// Panics if the text is not an SQS event.
 pub fn shifted(event: &str, moment: Timestamp, now: Timestamp) -> String {
     #[derive(Deserialize)]
     struct Event<'a> {
@@ -26,7 +26,7 @@ pub fn shifted(event: &str, moment: Timestamp, now: Timestamp) -> String {
     by.applied(event, parsed.records, &MESSAGE)
 }
 
-/// The path of a member that holds a time, and the function that shifts its value.
+/// The path of a JSON member that holds a time, and the function that shifts it.
 type Time = (&'static [&'static str], fn(Shift, &RawValue) -> Option<String>);
 
 const MESSAGE: [Time; 4] = [
@@ -36,7 +36,7 @@ const MESSAGE: [Time; 4] = [
     (&["messageAttributes", "Comeback", "stringValue"], |by, moved| by.text(moved, &MOVED)),
 ];
 
-/// Times in an invocation record or a redriven dead-letter.
+/// Members that hold times in an invocation record or a redriven dead-letter.
 const BODY: [Time; 4] = [
     (&["timestamp"], Shift::quoted_rfc3339),
     (&["requestPayload", "_retry_metadata", "initial_timestamp"], Shift::secs),
@@ -44,11 +44,11 @@ const BODY: [Time; 4] = [
     (&["dead_lettered_at"], Shift::secs),
 ];
 
-/// Times in the attribute of a moved message.
+/// Members that hold times in the attribute `Comeback` of a moved message.
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
-/// A shift by whole seconds, forward or back.
+/// A number of whole seconds to shift times by; negative into the past.
 #[derive(Clone, Copy)]
 struct Shift(i64);
 
@@ -58,7 +58,7 @@ impl Shift {
         Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
     }
 
-    /// The text with the times in some of its objects shifted.
+    /// A copy of `text` in which the members `times` of these objects are shifted.
     fn applied<'a>(
         self,
         text: &'a str,
@@ -83,7 +83,8 @@ impl Shift {
         shifted
     }
 
-    /// Shifts the times in a JSON string that holds an object.
+    /// Shifts the members `times` of a JSON object that is itself in a JSON string; `None` if the string holds no
+    /// object.
     fn text(self, text: &RawValue, times: &[Time]) -> Option<String> {
         let text: String = serde_json::from_str(text.get()).ok()?;
         let object: &RawValue = text.starts_with('{').then(|| serde_json::from_str(&text).ok())??;
@@ -116,7 +117,7 @@ impl Shift {
     }
 }
 
-/// The value at the end of a path of members; `None` if one is missing.
+/// The value at a path of members; `None` if a member is missing.
 fn member<'a>(object: &'a RawValue, path: &[&str]) -> Option<&'a RawValue> {
     path.iter().try_fold(object, |object, name| {
         let members: BTreeMap<String, &RawValue> = serde_json::from_str(object.get()).ok()?;

@@ -1,4 +1,4 @@
-//! A schedule in the terminal: its retries, and when they come.
+//! Shows a schedule in the terminal, as a table and a timeline of its retries.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use comfy_table::{Cell, Color, Table};
 
 use crate::tables::{align_right, table};
 
-/// A row for each retry, or for some of them if there are very many.
+/// A table with a row for each retry, or for a selection if there are very many.
 pub(super) fn retries(schedule: &Schedule) -> Table {
     let mut table = table();
     table.set_header(["retry", "ceiling", "mean wait", "p5", "p95", "since failure", "events"]);
@@ -35,10 +35,10 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
 }
 
 const CELLS: usize = 72;
-/// Ticks are at least this share of the axis apart, so that their labels do not touch.
+/// Least distance between two ticks, as a share of the axis, so that their labels do not touch.
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
-/// A timeline: for each retry, a line that spans the times of nine events in ten.
+/// A timeline with a line for each retry, which spans the times of nine events in ten.
 pub(super) fn timeline(schedule: &Schedule, max_age: Duration) -> String {
     let axis = axis_of(schedule, max_age);
     // Colours are always written; the stream removes them where they cannot be shown.
@@ -63,7 +63,7 @@ fn scale(axis: &TimeAxis) -> String {
     scale
 }
 
-/// `  ━━━●━━  `: the mean, between the 5th and the 95th percentile.
+/// The line of one retry, such as `  ━━━●━━  `: its mean time, between the 5th and the 95th percentile.
 fn line(retry: &ScheduledRetry, axis: &TimeAxis) -> String {
     let at = retry.since_first_failure_seconds;
     let [from, mean, to] = [at.p5.into(), at.mean, at.p95.into()].map(|seconds| cell(axis.share(seconds)));

@@ -1,4 +1,4 @@
-//! `comeback simulate --seeds N`: the same scenario under many seeds, on all cores.
+//! `comeback simulate --seeds N`: runs a scenario with many seeds, on all cores.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,8 +18,8 @@ use crate::output::print_json;
 use crate::simulate::tables::fault_table;
 use crate::tables::{Progress, align_right, table};
 
-/// The number of seeds simulated together. The lowest of them that breaks an invariant is reported, so that the same
-/// arguments always give the same report.
+/// Number of seeds that are simulated together. Among those that break an invariant, the first seed is reported, so
+/// that the same arguments always give the same report.
 const TOGETHER: usize = 64;
 
 pub(super) fn run_seeds(
@@ -60,7 +60,7 @@ pub(super) fn run_seeds(
     Ok(())
 }
 
-/// The figures of all runs. Its JSON has the members in this order.
+/// Totals of the runs with all seeds. The order of the fields is that of the JSON members.
 #[derive(Debug, Default, Serialize)]
 struct Tally {
     first_seed: u64,

@@ -1,4 +1,4 @@
-//! A run's figures in the terminal.
+//! Tables of a simulation's results for the terminal.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use comfy_table::{Cell, Color, Table, presets};
 
 use crate::tables::{align_right, table};
 
-/// The outcome of the events, and the wall time.
+/// A table of the events' outcomes and the run's wall time.
 pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     let mut table = table();
     for Figure { label, values, tone } in figures(&[summary]) {
@@ -31,7 +31,7 @@ pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     table
 }
 
-/// Faults, with the number of times that each struck.
+/// A table of the injected faults and how often each occurred.
 pub(super) fn fault_table(faults: &FaultCounts) -> Table {
     let mut table = table();
     table.set_header(["faults", "struck"]);
@@ -40,7 +40,7 @@ pub(super) fn fault_table(faults: &FaultCounts) -> Table {
     table
 }
 
-/// Calls and compute, with their list price.
+/// A table of calls to AWS and compute time, with their list prices.
 pub(super) fn cost_table(summary: &Summary) -> Table {
     let mut table = table();
     table.set_header(COST_HEADER);
@@ -50,10 +50,10 @@ pub(super) fn cost_table(summary: &Summary) -> Table {
 }
 
 const BAR_CELLS: usize = 50;
-/// Eighths of a character cell.
+/// Characters that fill 0 to 7 eighths and all of a cell, from the left.
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// Retries over time, a row for each 24th of the run.
+/// A bar chart of retries over time, with a row for each 24th of the run.
 pub(super) fn retries_over_time(summary: &Summary) -> Table {
     let step = minutes_a_row(summary);
     let mut counts: Vec<u64> = summary
@@ -81,7 +81,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// A bar in proportion to the longest; any count above zero is visible.
+/// A bar whose length is `count` in proportion to `most`. Any count above zero is visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -1,4 +1,4 @@
-//! `comeback replay FILE…`, and `comeback replay --shift-to-now FILE`.
+//! Tests of `comeback replay FILE…` and `comeback replay --shift-to-now FILE`.
 
 use serde_json::Value;
 
@@ -143,7 +143,7 @@ fn files_that_cannot_be_read_are_named() {
     assert_eq!(failed("replay nowhere.json"), (1, missing));
 }
 
-/// The output of `aws sqs receive-message` without any attributes, in UTF-8 with a mark.
+/// The file is output of `aws sqs receive-message` without any attributes, in UTF-8 with a byte-order mark.
 #[test]
 fn receive_message_output_is_replayed_and_shifted() {
     let event: Value = serde_json::from_str(&read("events/first-failure.json")).expect("JSON");

@@ -1,4 +1,4 @@
-//! The contract of `--json` in `docs/json.md`: every run prints one object, with the members on that page.
+//! `--json` keeps its promises in `docs/json.md`: every run prints one object, with the documented members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::*;
 
-/// The members that a command's object always has, and those that it may have.
+/// The members that each command's object must have and may have, as `docs/json.md` lists them.
 fn documented() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect();
     let page = read("docs/json.md");
@@ -19,7 +19,7 @@ fn documented() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     rows.collect()
 }
 
-/// The subcommands with `--json`, such as `dead list`.
+/// Collects the subcommands with the flag `--json`, such as `dead list`.
 #[cfg(feature = "operate")]
 fn with_json(command: &clap::Command, above: &str, found: &mut BTreeSet<String>) {
     for subcommand in command.get_subcommands() {

@@ -1,4 +1,4 @@
-//! The documentation of `comeback` shows the command's output, and each command in it runs.
+//! The documentation shows what `comeback` really prints, and every command in it runs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::support::*;
 
-/// A page as one line of words.
+/// A documentation page with its words on one line.
 fn prose(page: &str) -> String {
     read(page).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -93,7 +93,7 @@ fn the_scale_table_begins_with_the_retries_of_todays_run() {
     assert_eq!((shown.len(), &shown[2]), (measured.len(), &measured[2]), "retries of 1,000 events");
 }
 
-/// The arguments of the `comeback` commands under a heading of `docs/limits-and-costs.md`.
+/// Arguments of the `comeback` commands under a heading of `docs/limits-and-costs.md`.
 fn documented_commands(heading: &str) -> Vec<String> {
     let page = read("docs/limits-and-costs.md");
     let (_, section) = page.split_once(&format!("\n## {heading}\n")).expect("the section is there");
@@ -166,7 +166,7 @@ fn the_readme_says_when_the_demo_recovers() {
     assert!(prose("README.md").contains(&sentence), "the README does not say: {sentence}");
 }
 
-/// The page has the sources of the README's table, and the command prints its price of waiting.
+/// `docs/limits-and-costs.md` names sources for the README's table, and `comeback` computes the same price for waiting.
 #[test]
 fn the_readmes_table_has_sources_and_todays_price() {
     let readme = read("README.md");

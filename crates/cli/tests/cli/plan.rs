@@ -1,5 +1,5 @@
-//! The output, pictures and refusals of `comeback plan`. The outages are short, and the goals leave only the longest cap, so
-//! that the plans are quick.
+//! Tests of `comeback plan`: its output, pictures and refusals. To be quick, the outages are short, and the goals leave
+//! only the longest cap.
 
 use serde_json::Value;
 

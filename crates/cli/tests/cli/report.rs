@@ -1,10 +1,11 @@
-//! `comeback simulate --report`: the text of the page, and the refusals. `tests/tests/report_page.rs` tests its look.
+//! Tests of `comeback simulate --report`: the text of the report, and refusals. `tests/tests/report_page.rs` tests its
+//! look.
 
 use std::path::Path;
 
 use crate::support::*;
 
-/// The page with these flags, and the printed text.
+/// Writes a report with these flags. Returns the report, and what the command printed.
 fn page_in(folder: &Path, flags: &str) -> (String, String) {
     let file = folder.join("made/here.html");
     let output = comeback(&format!("simulate {flags} --report {}", file.display()));
@@ -19,7 +20,7 @@ fn made(flags: &str) -> (String, String) {
     page_in(scratch().path(), flags)
 }
 
-/// The cells of the row with this label, in whichever table.
+/// The cells beside this label, in any table of the report.
 fn row<'a>(page: &'a str, label: &str) -> Vec<&'a str> {
     let head = format!("<th scope=\"row\">{label}</th>");
     let (_, rest) = page.split_once(&head).unwrap_or_else(|| panic!("no row {label}"));

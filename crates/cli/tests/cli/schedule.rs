@@ -1,4 +1,4 @@
-//! `comeback schedule`: its output and its files.
+//! Tests of `comeback schedule`: what it prints, and the files it writes.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `comeback simulate`: its output and its exit codes.
+//! Tests of `comeback simulate`: what it prints, and its exit codes.
 
 use serde_json::Value;
 

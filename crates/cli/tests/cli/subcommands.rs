@@ -1,4 +1,4 @@
-//! The list of subcommands: their help, and the tip if a flag or a file belongs to another subcommand.
+//! Tests of the list of subcommands, and of the tip for a flag or file that belongs to another subcommand.
 
 use crate::support::*;
 
@@ -8,7 +8,8 @@ const SCHEDULE: &str = "Print when each retry of a policy comes, and how many an
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies of clients that compete for one database row";
 
-/// Asserts the problem, and a tip about each of these commands: `simulate takes no file`, and the command's purpose.
+/// Asserts that the command fails with this problem, and with a tip for each of these subcommands that says what it
+/// takes.
 fn assert_tips(line: &str, problem: &str, tips: &[(&str, &str)]) {
     let tips: String = tips
         .iter()

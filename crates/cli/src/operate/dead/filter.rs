@@ -1,4 +1,4 @@
-//! The flags that select dead-letters.
+//! The flags that choose dead-letters, such as `--reason` and `--older-than`.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(crate) struct FilterFlags {
 }
 
 impl FilterFlags {
-    /// The names of the flags, as in `--help`.
+    /// Names of the flags, with their dashes.
     pub(crate) fn names() -> Vec<String> {
         let command = Self::augment_args(clap::Command::new("filter"));
         command.get_opts().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect()
@@ -52,7 +52,7 @@ impl FilterFlags {
         Filter { reason, target, error, older, newer, retries, key, payload }
     }
 
-    /// The filter of a command that requires a filter or `--all`.
+    /// The filter for a command that changes dead-letters. Fails if neither a filter flag nor `--all` is given.
     pub(crate) fn chosen(&self, all: bool) -> Result<Filter, Failure> {
         let filter = self.filter();
         if !all && filter.takes_everything() {
