@@ -1,4 +1,5 @@
-//! See `comeback_fuzz::decide`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its `main`.
+//! The fuzz target for `comeback_fuzz::decide`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its
+//! `main`.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]

@@ -1,7 +1,7 @@
-//! Properties that hold for any bytes. Each entry point takes bytes and panics if a property does not hold.
+//! Properties that hold for any input. Each entry point takes bytes, and panics if they violate a property.
 //!
-//! `fuzz_targets` feeds them libFuzzer's bytes, and `tests/bounded.rs` random bytes on stable Rust. [`seeds`] are the
-//! repository's `events/` as inputs.
+//! The entry points get bytes from libFuzzer in `fuzz_targets`, and random bytes on stable Rust in `tests/bounded.rs`.
+//! [`seeds`] returns the samples in the repository's `events/` as inputs.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -18,11 +18,11 @@ use comeback_envelope::{Envelope, Metadata, Style, open};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Reads the bytes as the handler's event.
+/// Parses the bytes as the event that Lambda passes to the handler, and checks the result against another JSON parser.
 ///
 /// # Panics
 ///
-/// If a message is lost, or read differently from another JSON parser.
+/// Panics if a message is lost, or parsed differently than by the other parser.
 pub fn batch_event(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let batch = match BatchEvent::read(text) {
@@ -47,11 +47,11 @@ pub fn batch_event(data: &[u8]) {
     }
 }
 
-/// Reads the bytes as the body of a message.
+/// Parses the bytes as the body of a message, and checks the invocation record against another JSON parser.
 ///
 /// # Panics
 ///
-/// If a record is read differently from another JSON parser, or one of its parts was changed.
+/// Panics if a record is parsed differently than by the other parser, or if a part of it is changed.
 pub fn invocation_record(data: &[u8]) {
     let Ok(body) = std::str::from_utf8(data) else { return };
     let read = InvocationRecord::read(body);
@@ -91,12 +91,13 @@ pub fn invocation_record(data: &[u8]) {
     }
 }
 
-/// Reads the bytes as the message of a `RetryAfter`: a time in seconds in the first eight, then the text.
+/// Parses the bytes as the error message of a `RetryAfter`. The first eight are the current time in seconds, and the
+/// rest is the text.
 ///
 /// # Panics
 ///
-/// If text around a wait changes it, if a duration depends on the time or a date does not, or if the engine reads it
-/// differently.
+/// Panics if text around a requested wait changes it, if a duration depends on the current time or a date does not, or
+/// if the engine parses the wait differently.
 pub fn retry_after(data: &[u8]) {
     let Some((seconds, text)) = data.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
@@ -137,7 +138,7 @@ pub fn retry_after(data: &[u8]) {
     }
 }
 
-/// A message with this body, received once. Its id is a number.
+/// A message with this body, received for the first time. Its id is a number.
 #[must_use]
 pub fn message(body: impl Into<String>) -> Record {
     Record {
@@ -153,12 +154,12 @@ pub fn message(body: impl Into<String>) -> Record {
     }
 }
 
-/// Reads the bytes as an event: a payload, an envelope, or not JSON. Whatever opens is sealed again, with an id made of
-/// the event's own characters.
+/// Parses the bytes as a target's event: a payload, an envelope, or not JSON. What is parsed is put into an envelope
+/// again, with an id made of characters of the event.
 ///
 /// # Panics
 ///
-/// If a payload has changed, or an envelope contains an envelope.
+/// Panics if a payload has changed, or if an envelope contains an envelope.
 pub fn envelope(data: &[u8]) {
     let Ok(event) = serde_json::from_slice::<&RawValue>(data) else { return };
     let opened = match open(event) {
@@ -189,33 +190,36 @@ fn check_seals(envelope: &Envelope<'_>) {
     }
 }
 
-/// The number of numeric fields of a [`Question`], eight bytes each, little-endian.
+/// Number of numeric fields of a [`Question`]. Each is eight bytes, little-endian.
 const NUMBERS: usize = 14;
 
-/// A message, a policy, a pause and a time. Any bytes make a question: its numbers, then the body.
+/// Input of [`decide`]: a message, a policy, a pause and the current time. It can be made of any bytes, which are its
+/// numbers followed by the message's body.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The policy's settings. Its numbers, `JITTER` and `ENVELOPE` vary.
+    /// Settings of the policy. Only the numbers, `JITTER` and `ENVELOPE` vary.
     pub settings: Settings,
-    /// A pause of every function: start, end and spread, in seconds. An end of 0 means that it has no end.
+    /// Start, end and spread, in seconds, of a pause of every function. An end of 0 is a pause without end. `None`
+    /// means that nothing is paused.
     pub pause: Option<(u64, u64, u64)>,
-    /// Its id is a number.
+    /// The message. Its id is a number.
     pub record: Record,
-    /// The handler's clock.
+    /// Time on the handler's clock.
     pub now: Timestamp,
 }
 
-/// [`comeback_engine::decide()`] on a [`Question`].
+/// Calls [`comeback_engine::decide()`] with a [`Question`] made of the bytes, and checks the decision.
 ///
 /// # Panics
 ///
-/// If `decide` does, or if its answer violates the bounds that hold for every message.
+/// Panics if `decide` does, or if its decision violates a bound that holds for every message.
 pub fn decide(data: &[u8]) {
     Question::from_bytes(data).check();
 }
 
 impl Question {
-    /// Reads a question from bytes. Missing bytes are zero, and numbers out of range are brought into it.
+    /// Makes a question of any bytes. Missing bytes count as zero, and numbers that are out of range are brought into
+    /// it.
     #[must_use]
     pub fn from_bytes(data: &[u8]) -> Self {
         let (head, body) = data.split_at(data.len().min(8 * NUMBERS));
@@ -253,7 +257,7 @@ impl Question {
         Self { settings, pause, record, now: Timestamp::from_millis(now) }
     }
 
-    /// Bytes that [`from_bytes`](Self::from_bytes) reads as this question.
+    /// The bytes of which [`from_bytes`](Self::from_bytes) makes this question.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { settings, pause, record, now } = self;
@@ -277,7 +281,7 @@ impl Question {
         numbers.iter().flat_map(|number| number.to_le_bytes()).chain(record.body.bytes()).collect()
     }
 
-    /// The pauses, as the parameter would hold them.
+    /// The pauses, as the handler would read them from the SSM parameter.
     #[must_use]
     pub fn pauses(&self) -> Pauses {
         let Some((from, until, spread)) = self.pause else { return Pauses::default() };
@@ -325,8 +329,8 @@ impl Question {
         }
     }
 
-    /// Checks a later receive: the message is not hidden past its due time, and that time does not move unless the end
-    /// of a pause is noticed meanwhile.
+    /// Checks a decision at a later receive: the message is not hidden beyond its due time, which has not changed
+    /// unless a pause has ended meanwhile.
     fn check_later_look(&self, policies: &Policies, due: Timestamp, hidden: Duration) {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
@@ -357,23 +361,23 @@ impl Question {
     }
 }
 
-/// A sample event as the input of one entry point.
+/// A sample from the repository as the input of one entry point.
 #[derive(Debug)]
 pub struct Seed {
-    /// `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.
+    /// Name of the entry point: `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.
     pub target: &'static str,
-    /// The source file, and the message in it.
+    /// Name of the sample's file, with the message in it.
     pub name: String,
-    /// The input.
+    /// The bytes to pass to the entry point.
     pub data: Vec<u8>,
 }
 
-/// Every sample of `events/`: batches, bodies, payloads, and questions about them twelve hours later; and every text of
-/// a wait in `tests/golden`.
+/// Inputs made of every sample in `events/` (batches, bodies, payloads, and questions about them twelve hours later)
+/// and of every requested wait in `tests/golden`.
 ///
 /// # Panics
 ///
-/// If a sample cannot be read.
+/// Panics if a sample cannot be read.
 #[must_use]
 pub fn seeds() -> Vec<Seed> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: fuzz/ has a parent");
@@ -390,7 +394,8 @@ pub fn seeds() -> Vec<Seed> {
     files.iter().flat_map(|file| seeds_of(file)).chain(waits_of(&waits)).collect()
 }
 
-/// Reads one wait from each line, except those with a lone surrogate, which Rust strings cannot hold.
+/// Reads a requested wait from each line of a file. Leaves out lines with a lone surrogate, which Rust strings cannot
+/// hold.
 fn waits_of(file: &Path) -> Vec<Seed> {
     let lines = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let cases = lines.lines().filter_map(|line| serde_json::from_str(line.trim_end_matches(',')).ok());
@@ -428,7 +433,7 @@ fn seeds_of(file: &Path) -> Vec<Seed> {
     std::iter::once(batch).chain(seeds).collect()
 }
 
-/// A question about a sample. Fields that the sample lacks are zero.
+/// The question that a sample message stands for. Fields that the sample lacks are zero.
 fn question(message: &Value, body: &str) -> Question {
     let number = |attribute: &str| {
         message["attributes"][attribute].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()

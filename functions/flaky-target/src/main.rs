@@ -32,12 +32,13 @@ fn handle(invocation: &LambdaEvent<Box<RawValue>>) -> Result<(), Failure> {
     outcome
 }
 
-/// Lambda writes both fields to the invocation record, where `NON_RETRYABLE_ERRORS` looks.
+/// The error that Lambda writes to the invocation record: its type, where `NON_RETRYABLE_ERRORS` looks, and its
+/// message.
 fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }
 }
 
-/// An event's instructions to this function.
+/// What an event asks this function to do.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Wish {
@@ -47,14 +48,15 @@ struct Wish {
     error_message: Option<String>,
 }
 
-/// The failure of an invocation.
+/// The error that an invocation fails with.
 #[derive(Debug, PartialEq, Eq)]
 struct Failure {
     error_type: String,
     error_message: String,
 }
 
-/// Fails with the error in `fail_with` and its message, separated by `: `, whatever the event asks for.
+/// Fails if `FAIL_WITH` is set, whatever the event asks for. `fail_with` is an error type, which `: ` and a message may
+/// follow.
 fn broken(fail_with: Option<String>) -> Result<(), Failure> {
     let Some(error) = fail_with.filter(|error| !error.is_empty()) else { return Ok(()) };
     let (error_type, error_message) = error.split_once(": ").unwrap_or((&error, "FAIL_WITH is set"));
@@ -62,7 +64,7 @@ fn broken(fail_with: Option<String>) -> Result<(), Failure> {
 }
 
 impl Wish {
-    /// Reads the instructions. Any payload but an object has none.
+    /// Reads an event's wish from its payload. A payload that is not an object wishes nothing.
     fn read(payload: &RawValue) -> Result<Self, Failure> {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());
@@ -73,7 +75,8 @@ impl Wish {
         })
     }
 
-    /// Fails as asked. `attempt` is 0 on the first invocation, so it counts the failures so far.
+    /// Fails if the event wishes it. `attempt` is 0 on the first invocation, so it equals the number of earlier
+    /// failures.
     fn grant(self, attempt: u64) -> Result<(), Failure> {
         if !self.fail && attempt >= self.fail_times {
             return Ok(());

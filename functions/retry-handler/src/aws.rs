@@ -1,4 +1,4 @@
-//! The handler's account on the AWS SDK: its clients, built once, and the account of one batch.
+//! The handler's access to AWS: SDK clients, built once, and the engine's `Account` for one batch.
 
 mod failure;
 mod settings;
@@ -28,13 +28,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::clock::now;
 pub(crate) use settings::SdkSettings;
 
-/// The timeout of one attempt of a call to SQS.
+/// Timeout of one attempt to call SQS.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 
-/// The header with which Lambda joins an invocation to an X-Ray trace.
+/// HTTP header that makes an invocation part of an X-Ray trace.
 const TRACE_HEADER: &str = "x-amzn-trace-id";
 
-/// The clients, built once.
+/// The SDK clients that all batches share.
 #[derive(Debug)]
 pub(crate) struct Aws {
     sqs: aws_sdk_sqs::Client,
@@ -43,11 +43,11 @@ pub(crate) struct Aws {
 }
 
 impl Aws {
-    /// Builds the clients. `pauses` is the name of the parameter that holds the pauses, if any.
+    /// Builds the clients. `pauses` is the name of the SSM parameter that holds the pauses, if one is configured.
     ///
     /// # Errors
     ///
-    /// A file of trusted certificates contains none.
+    /// Fails if a file of trusted certificates contains none.
     pub(crate) fn connect(settings: &SdkSettings, pauses: Option<&str>) -> Result<Self, String> {
         let http_client = transport::http_client(transport::trusted(&settings.trusted)?);
         Ok(Self::new(&settings.sdk_config(http_client), pauses))
@@ -78,8 +78,9 @@ impl Aws {
         }
     }
 
-    /// The account for one batch from this retry queue. No `Invoke` continues after `invokes_end`. The first hiding of
-    /// a batch comes before the invokes, and starts no call in the second half of the time until then.
+    /// The `Account` for one batch from this retry queue. At `invokes_end`, the handler stops waiting for `Invoke`
+    /// calls. The first hiding of a batch comes before them, and starts no call to SQS in the second half of the time
+    /// until then.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -103,11 +104,11 @@ impl Aws {
     }
 }
 
-/// The account as one batch uses it: its retry queue, the functions and the dead-letter queue.
+/// AWS as one batch uses it: the queue that the batch came from, the target functions and the dead-letter queue.
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// Set until the first hiding begins.
+    /// When the first hiding must have made its calls; `None` once it has begun, or if there is no time left.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,
@@ -220,7 +221,7 @@ impl Account for AwsAccount<'_> {
     }
 }
 
-/// The SSM parameter that holds the pauses, and the client that reads it.
+/// The SSM parameter that holds the pauses, and the client to read it.
 #[derive(Debug)]
 struct PausesParameter {
     ssm: aws_sdk_ssm::Client,

@@ -1,21 +1,21 @@
-//! The handler's configuration. Only this file reads the environment.
+//! The handler's configuration, from environment variables. Only this file reads the environment.
 
 use comeback_engine::{Policies, QueueArn, Setting};
 
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
 
-/// The handler's configuration. The engine reads the variables of the policies; this reads the rest.
+/// The handler's configuration. The engine parses the variables of the policies, and this file the others.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) policies: Policies,
     pub(crate) dead_letter_queue_url: String,
-    /// `None` for the queue that each batch comes from.
+    /// URL of the retry queue; `None` takes the queue that each batch comes from.
     pub(crate) retry_queue_url: Option<String>,
-    /// The SSM parameter that holds the pauses. Without one, nothing is ever paused.
+    /// Name of the SSM parameter that holds the pauses; `None` means that nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// The settings that other programs leave to the AWS SDK.
+    /// Settings that programs usually let the AWS SDK read itself.
     pub(crate) aws: SdkSettings,
 }
 
@@ -25,7 +25,7 @@ const LONGEST_PARAMETER: usize = 1_011;
 impl Config {
     /// # Errors
     ///
-    /// Every variable that was refused, one on each line.
+    /// Fails with every refused variable, one on each line.
     pub(crate) fn from_env() -> Result<Self, String> {
         // A value that is not Unicode is refused like any other unreadable text.
         let lookup = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
@@ -34,7 +34,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Warns about settings that work, but are probably a mistake.
+    /// Logs warnings about settings that work but are probably a mistake.
     fn warn(&self) {
         if self.policies.stack().keeps_everything() {
             tracing::warn!(
@@ -44,7 +44,7 @@ impl Config {
         }
     }
 
-    /// Reads all variables, and reports every one that is refused.
+    /// Reads all variables. Fails with a sentence for each one that is refused.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
         let mut queue = |name: &str| {
@@ -79,7 +79,8 @@ impl Config {
     }
 }
 
-/// An SQS queue. The client can send only within its own region, so account and name identify it.
+/// An SQS queue, identified by account and name. The region is left out, because the handler can send only within its
+/// own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Queue {
     account: String,
@@ -87,7 +88,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Reads `https://HOST/ACCOUNT/NAME`.
+    /// Parses a queue URL of the form `https://HOST/ACCOUNT/NAME`; `None` if it has another form.
     pub(crate) fn from_url(url: &str) -> Option<Self> {
         let path = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
         match path.split('/').collect::<Vec<_>>().as_slice() {
@@ -103,7 +104,7 @@ impl Queue {
     }
 }
 
-/// The URL of a queue, in its partition's own domain (`partitions.json` of AWS's SDKs).
+/// The URL of a queue, in the domain of its partition (from `partitions.json` in AWS's SDKs).
 pub(crate) fn url_of(QueueArn { partition, region, account, name }: &QueueArn) -> String {
     let suffix = match partition.as_str() {
         "aws-cn" => "amazonaws.com.cn",
@@ -156,7 +157,7 @@ mod tests {
 
     const REQUIRED: [(&str, &str); 2] = [("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)];
 
-    /// Reads the required variables plus these.
+    /// Reads the configuration from the required variables and these.
     fn with(variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
         read(&[&REQUIRED[..], variables].concat())
     }
@@ -248,7 +249,8 @@ mod tests {
         }
     }
 
-    /// Settings that infra's construct refuses are checked against the same file, so that both use the same words.
+    /// The CDK construct in `infra` refuses the same settings with the same words, because both are tested against one
+    /// file.
     #[test]
     fn golden_refusals() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");

@@ -1,4 +1,4 @@
-//! From Lambda's event to its response.
+//! The Lambda handler: parses the batch in Lambda's event, has the engine handle it, and returns the response.
 
 use std::sync::Once;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::log;
 /// A deadline more than a day away is bogus.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// The running Lambda function.
+/// The Lambda function while it runs, with what it keeps between batches.
 #[derive(Debug)]
 pub(crate) struct Handler {
     config: Config,
@@ -39,8 +39,8 @@ impl Handler {
 
     /// # Errors
     ///
-    /// The event is not a batch. No other error leaves the handler, because it would return the whole batch, including
-    /// settled messages.
+    /// Fails if the event is not a batch. No other error is returned, because SQS would then deliver the whole batch
+    /// again, including settled messages.
     pub(crate) async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> Result<SqsBatchResponse, Error> {
         let batch = BatchEvent::read(event.payload.get())?;
         let now = clock::now();
@@ -55,10 +55,10 @@ impl Handler {
         Ok(self.batch(batch, now, left).await)
     }
 
-    /// The time left, at most the usual timeout even if the function's is longer: messages about to be invoked are
-    /// hidden for that time.
+    /// Time left until the function's timeout, but at most [`HANDLER_TIMEOUT`], because messages about to be invoked
+    /// are hidden for that long.
     ///
-    /// `cargo lambda watch` passes a deadline in 1970.
+    /// A deadline more than a day away is ignored: `cargo lambda watch` passes one in 1970.
     fn time_left(&self, deadline: Timestamp, now: Timestamp) -> Duration {
         if deadline.since(now).max(now.since(deadline)) < FAR {
             return deadline.since(now).min(HANDLER_TIMEOUT);
@@ -69,7 +69,7 @@ impl Handler {
         HANDLER_TIMEOUT
     }
 
-    /// Handles a batch. `left` is the time until the function's own timeout.
+    /// Handles a batch. `left` is the time left until the function's timeout.
     async fn batch(&self, batch: BatchEvent, now: Timestamp, left: Duration) -> SqsBatchResponse {
         let retry_queue_url = match self.retry_queue_url(batch.queue_arn.as_deref()) {
             Ok(url) => url,
@@ -94,7 +94,8 @@ impl Handler {
         kept(report.batch_item_failures())
     }
 
-    /// The URL of the queue that the batch came from. Its messages name the queue; the configuration may set the URL.
+    /// The URL of the queue that the batch came from. The messages contain its ARN, and the configuration may contain
+    /// the URL. Fails if the queue is unknown or cannot be the retry queue.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(Queue::of);

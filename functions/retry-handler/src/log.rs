@@ -1,4 +1,4 @@
-//! The handler's log: JSON lines on standard output, without anything from a payload.
+//! The handler's log: JSON lines on standard output, which contain nothing from a payload.
 
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
@@ -7,20 +7,21 @@ use comeback_engine::{BatchEvent, BatchReport, CallFailure, LogLine, Moves, Paus
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Starts logging JSON lines with a timestamp, whatever the function's log format is. (lambda_runtime's own subscriber
-/// follows that setting and leaves out the timestamp.)
+/// Starts logging as JSON lines with a timestamp, whatever log format the function is configured with. (The subscriber
+/// of lambda_runtime follows that setting and leaves out the timestamp.)
 pub(crate) fn init() {
     let subscriber = subscriber(std::io::stdout);
     tracing::subscriber::set_global_default(subscriber).expect("BUG: logging starts once, in main");
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", said(panic))));
 }
 
-/// Logs the first line, which states the version.
+/// Logs the first line after a start, with the handler's version.
 pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
 
-/// The text to log for a panic. Our own panics state the problem; any other may quote the event.
+/// The text to log for a panic. Panics of Comeback's own begin with `BUG: ` and state the problem; the text of any
+/// other is omitted, because it may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
@@ -42,8 +43,8 @@ where
         .finish()
 }
 
-/// Logs a line for each message that cannot be read completely. Called before the batch is performed, so that a timeout
-/// of the function does not lose the line.
+/// Logs a line for each message that cannot be read completely. Call it before the batch is handled, so that the lines
+/// are not lost if the function times out.
 pub(crate) fn unreadable(batch: &BatchEvent) {
     if let Err(problem) = batch.check_ids() {
         tracing::error!("{problem}");
@@ -57,7 +58,8 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Logs a line for each handled message. Copies that were only moved once more share a line.
+/// Logs a line for each handled message, and the problems of the batch. Messages that were only moved again share a
+/// line.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);
@@ -92,13 +94,13 @@ fn unreadable_request(problem: &str) {
     );
 }
 
-/// Logs the engine's lines about messages.
+/// Logs the lines that the engine has made about messages.
 fn messages<'l>(lines: impl Iterator<Item = LogLine<'l>>) {
     let lines = lines.map(|line| serde_json::to_string(&line).expect("BUG: a line of the log is not JSON"));
     self::lines(&lines.collect::<Vec<_>>());
 }
 
-/// Prints lines that are already JSON.
+/// Writes lines that already are JSON.
 pub(crate) fn lines(lines: &[String]) {
     let mut out = out();
     for line in lines {
@@ -128,7 +130,7 @@ fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
     );
 }
 
-/// ERROR for a problem that an operator can fix, WARN for any other, INFO for none.
+/// ERROR for a problem that an operator can fix, WARN for any other problem, INFO without one.
 fn level(problem: Option<&CallFailure>) -> Level {
     match problem {
         Some(problem) if problem.remedy.is_some() => Level::ERROR,
@@ -137,7 +139,8 @@ fn level(problem: Option<&CallFailure>) -> Level {
     }
 }
 
-/// An event takes its level as a constant, so there is one arm for each.
+/// Logs an event with a level known only at run time. `tracing` needs the level as a constant, so there is an arm for
+/// each.
 macro_rules! event {
     ($level:expr, $($fields:tt)*) => {
         match $level {
@@ -157,7 +160,7 @@ fn failed(failure: &CallFailure, message: &str) {
     );
 }
 
-/// Logs an ERROR, because messages pile up until a read succeeds.
+/// Logs that the pauses are unknown. This is an ERROR, because messages pile up until a read succeeds.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),
@@ -166,7 +169,7 @@ fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     );
 }
 
-/// Logs one line for all of a batch's moves, if there were any.
+/// Logs one line about the moves of a batch, unless there were none.
 fn moves(Moves { made, failed, problem }: &Moves) {
     if *made > 0 || problem.is_some() {
         event!(
@@ -180,7 +183,7 @@ fn moves(Moves { made, failed, problem }: &Moves) {
     }
 }
 
-/// Truncates text from queues and services: CloudWatch drops lines that are too long.
+/// Truncates text from queues and services, because CloudWatch drops lines that are too long.
 fn cut(text: &str) -> &str {
     const CHARACTERS: usize = 512;
     text.char_indices().nth(CHARACTERS).map_or(text, |(end, _)| &text[..end])
@@ -214,12 +217,12 @@ pub(crate) mod tests {
     }
 
     thread_local! {
-        /// Collects this thread's lines about messages, beside those of `tracing`.
+        /// What this thread logs in a test, both about messages and through `tracing`.
         pub(super) static OUT: RefCell<Lines> = RefCell::default();
     }
 
     impl Lines {
-        /// Collects the lines that this thread logs from now on.
+        /// Starts collecting what this thread logs.
         fn begin() -> Self {
             let lines = Self::default();
             OUT.set(lines.clone());
@@ -231,7 +234,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The result of the work, and everything logged on this thread during it.
+    /// Runs the work. Returns its result, and everything that this thread logged during it.
     pub(crate) async fn logged_in<O>(work: impl Future<Output = O>) -> (O, String) {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -239,7 +242,7 @@ pub(crate) mod tests {
         (work.await, lines.text())
     }
 
-    /// Everything logged during the work.
+    /// Runs the work and returns everything that this thread logged.
     pub(crate) fn logged(work: impl FnOnce()) -> String {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -249,7 +252,7 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// A message that was received again, and its event; both live until the tests end.
+    /// A message received again, and the failed event in it. Both are leaked, so that tests can keep them.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),
@@ -280,7 +283,7 @@ pub(crate) mod tests {
         Why::Deferred { due: Timestamp::from_secs(1_700_000_000), due_by: DueBy::Policy, early: None }
     }
 
-    /// A copy that moves once more.
+    /// The outcome of a message that was moved once more.
     fn moved(why: Why, not_before: Option<Timestamp>) -> Outcome<'static> {
         let mut outcome = outcome(End::Moved { why, delay: Duration::from_secs(700), not_before });
         let mut copy = outcome.record.clone();
@@ -310,7 +313,7 @@ pub(crate) mod tests {
         assert_eq!(text.matches('\n').count(), 1, "{text}");
     }
 
-    /// The lines that a batch logs, without timestamps.
+    /// The lines logged for a batch, without timestamps.
     fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, count_failure: Option<CallFailure>) -> Vec<Value> {
         let event = BatchEvent::default();
         lines_of(&BatchReport { outcomes, moves, count_failure, ..BatchReport::new(&event) })

@@ -1,26 +1,26 @@
-//! Metrics in CloudWatch's embedded metric format: lines of the log that CloudWatch turns into metrics.
+//! Metrics in CloudWatch's embedded metric format, in which CloudWatch extracts metrics from lines of the log.
 
 use std::collections::BTreeMap;
 
 use comeback_engine::{BatchReport, End, Outcome, Policy, RETENTION, Timestamp, Why};
 use serde_json::{Value, json};
 
-/// The maximum number of values of one metric in a line; CloudWatch ignores a line with more. Source: "Specification:
-/// Embedded metric format", Amazon CloudWatch User Guide.
+/// Maximum number of values that one metric may have in a line; CloudWatch ignores a line with more. Source:
+/// "Specification: Embedded metric format", Amazon CloudWatch User Guide.
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
 
-/// The setting `METRICS`, unless it is `off`.
+/// How the handler reports metrics, if `METRICS` is not `off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Metrics {
-    /// The name of the handler's function: a dimension of each metric.
+    /// Name of the handler's function, which is a dimension of each metric.
     pub(crate) handler: String,
-    /// Adds metrics for each target, and dead-letters by reason, to those of the whole handler.
+    /// True to report metrics for each target, and dead-letters by reason, besides those for the whole handler.
     pub(crate) by_target: bool,
 }
 
 impl Metrics {
-    /// The lines for a batch that started at `now`. Empty if there is nothing to count.
+    /// Log lines with the metrics of a batch that started at `now`; empty if there is nothing to count.
     pub(crate) fn lines(&self, policy: &Policy, report: &BatchReport<'_>, now: Timestamp) -> Vec<String> {
         let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
         for outcome in &report.outcomes {
@@ -31,24 +31,24 @@ impl Metrics {
     }
 }
 
-/// A group of messages counted together: the dimensions of their lines.
+/// Dimensions of a group of messages that are counted together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     target: Option<String>,
     reason: Option<&'static str>,
 }
 
-/// The counts and values of a group.
+/// Counts and measured values of a group of messages.
 #[derive(Debug, Default)]
 struct Counted {
     counts: BTreeMap<&'static str, u64>,
-    /// In seconds.
+    /// Measured values in seconds, by metric.
     values: BTreeMap<&'static str, Vec<f64>>,
 }
 
 impl Group {
-    /// The group of an outcome. Its target is an entry of `TARGET_FUNCTIONS`, never the message's own text: metrics
-    /// cost money, so queue content must not create them.
+    /// The group that an outcome is counted in. Its target is the entry of `TARGET_FUNCTIONS`, never text from the
+    /// message: metrics cost money, so what is in the queue must not create new ones.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
@@ -96,7 +96,7 @@ impl Counted {
         self.values.entry(name).or_default().push(now.since(since).as_secs_f64());
     }
 
-    /// One line, or more if there are too many values for one.
+    /// The group's log lines: one, or more if a metric has too many values for one line.
     fn lines(mut self, group: &Group, handler: &str, now: Timestamp) -> Vec<String> {
         let mut counts = self.counts.into_iter().map(|(name, count)| (name, "Count", json!(count))).collect();
         let mut lines = Vec::new();
@@ -171,7 +171,7 @@ mod tests {
         Timestamp::from_secs(NOW.as_secs() - seconds)
     }
 
-    /// A message of a function whose first failure was an hour ago, received again.
+    /// The outcome of a message that is received again and whose event first failed an hour ago.
     fn of(function_arn: &str, end: End) -> Outcome<'static> {
         let (record, event) = failed_at(function_arn, ago(3_600));
         Outcome { record, event: Some(event), policy: None, end }
@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// Every qualifier belongs to the entry of its function, even one of a million characters.
+    /// The target is the entry of the function, whatever qualifier the ARN has, even one of a million characters.
     #[test]
     fn target_is_its_allow_list_entry() {
         let outcomes = ["zzz1".to_owned(), "9".repeat(1 << 20)]
@@ -332,7 +332,7 @@ mod tests {
     }
 
     proptest! {
-        /// CloudWatch ignores a line with too many values.
+        /// CloudWatch would ignore a line with too many values.
         #[test]
         fn no_value_is_lost_and_no_array_too_long(latenesses in prop::collection::vec(0u64..1_000, 0..350)) {
             let lines = lines(&stack(), latenesses.iter().map(|late| retried(*late)).collect());

@@ -1,4 +1,5 @@
-//! Writes the samples of `events/` to the folders where `cargo fuzz` looks for its inputs: `fuzz/corpus/TARGET/`.
+//! Writes the samples of `events/` to the folders where `cargo fuzz` looks for a fuzz target's inputs,
+//! `fuzz/corpus/TARGET/`.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The meaning of a failed call for its message, and the remedy for an operator.
+//! Decides what a failed call to AWS means for its message, and what an operator can do about it.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -11,7 +11,7 @@ use comeback_delivery::{Cause, Delivered, ErrorKind, ServiceError, Undelivered, 
 use comeback_engine::{CallFailure, InvokeFailure, MoveFailure};
 use hyper_util::client::legacy::Error as HttpError;
 
-/// Remedies for failed calls.
+/// What an operator can do about a call that keeps failing, by the kind of error.
 pub(super) struct Remedies {
     permission: &'static str,
     missing: Option<&'static str>,
@@ -46,7 +46,7 @@ const DEAD_LETTER: Remedies = Remedies {
     too_large: None,
 };
 
-/// Remedies for messages to the dead-letter queue at this URL.
+/// What an operator can do if messages cannot be sent to the dead-letter queue at this URL.
 pub(super) fn of_dead_letters(queue_url: &str) -> Remedies {
     let too_large = format!(
         "raise the dead-letter queue's limit: aws sqs set-queue-attributes --queue-url {queue_url} \
@@ -70,7 +70,7 @@ const INVOKE: Remedies = Remedies {
 const CREDENTIALS: &str = "the handler's credentials are invalid; check that its role exists and that its \
                            environment sets no keys";
 
-/// The answer for each entry of a delivery.
+/// The result for each entry of a batch call.
 pub(super) fn answers<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
     remedies: Remedies,
@@ -79,8 +79,8 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// The answer for each copy. If the service did not answer, it may have accepted the copy, unless the request could not
-/// even be built or signed.
+/// The result for each copy that was sent to the retry queue. SQS may have accepted a copy if it did not answer, unless
+/// the request could not even be built or signed.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
@@ -116,33 +116,34 @@ impl Remedies {
     }
 }
 
-/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS refuses the entry with a code that does not
-/// mention sizes, or it refuses the whole call, which by then has no other entry.
+/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS then either refuses the entry, with a code
+/// that does not mention sizes, or the whole call, in which the message is by then alone.
 fn is_over_queues_limit(error: &ServiceError) -> bool {
     let code = error.code.as_str();
     code.ends_with("BatchRequestTooLong")
         || code.starts_with("InvalidParameterValue") && error.message.contains("must be shorter than")
 }
 
-/// The failure of a count of the messages in flight.
+/// The failure to report if the messages in flight could not be counted.
 pub(super) fn of_count(mut error: ServiceError) -> CallFailure {
     let remedy = COUNT.of(&error);
     leave_out_quotes(&mut error);
     CallFailure { cause: error.to_string(), remedy }
 }
 
-/// The failure of a read of the pauses. Such a request contains nothing of an event.
+/// The failure to report if the pauses could not be read. Its message may be logged, because the request has nothing
+/// from an event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
 
-/// A failure without a remedy.
+/// A failure about which an operator can do nothing.
 pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Returns true if an error's message may quote the request. It cannot if the service did not parse the request, or did
-/// not answer. Errors are logged, and logs must not contain a payload.
+/// Returns true if an error's message may quote the request, so that logging it could log a payload. It cannot if the
+/// service did not parse the request or did not answer.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
@@ -169,8 +170,8 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// The meaning of an `Invoke` that was not accepted. Only an error that can never pass is final. If Lambda answered
-/// with an error code, it refused the call. Without a code it may have accepted it, unless the error proves that
+/// Decides what a failed `Invoke` means. The failure is final only if repeating the call can never help. Lambda refused
+/// the call if its answer has an error code. Otherwise Lambda may have accepted it, unless the error proves that
 /// nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
@@ -210,7 +211,8 @@ pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     }
 }
 
-/// Returns true if certainly no request was sent: it could not be built or signed, or there was no connection.
+/// Returns true if the request was certainly not sent, because it could not be built or signed, or there was no
+/// connection.
 fn was_not_sent(error: &SdkError<InvokeError>) -> bool {
     let is_connect =
         |error: &(dyn Error + 'static)| error.downcast_ref::<HttpError>().is_some_and(HttpError::is_connect);
@@ -223,12 +225,12 @@ fn has_no_credentials(error: &SdkError<InvokeError>) -> bool {
     chain(error).any(|error| error.is::<CredentialsError>())
 }
 
-/// The error and its causes.
+/// An error, followed by its cause, that one's cause, and so on.
 pub(super) fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| (*error).source())
 }
 
-/// Returns true if a permission is missing, and false if a credential is invalid or expired.
+/// Returns true for a missing permission, and false for an invalid or expired credential.
 fn lacks_permission(error: &ServiceError) -> bool {
     let codes = ["AccessDenied", "NotAuthorized", "Kms", "KMS"];
     error.kind == ErrorKind::Denied && codes.iter().any(|code| error.code.contains(code))

@@ -1,4 +1,4 @@
-//! The AWS SDK's settings, from the variables that every AWS SDK reads.
+//! Settings for the AWS SDK, read from the environment variables that every AWS SDK reads.
 
 use aws_config::ecs::EcsCredentialsProvider;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
@@ -10,18 +10,18 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use super::transport::TrustedFile;
 
-/// The services that the handler calls, as they appear in variable names.
+/// Services that the handler calls, as they are named in environment variables.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
-/// The keys that Lambda sets, and the variables with which a container, or a function with SnapStart, finds its
-/// credentials. Every SDK prefers them to a profile.
+/// Variables that provide credentials: the keys that Lambda sets, or what a container or a function with SnapStart
+/// fetches its credentials with. Every SDK prefers these to a profile.
 const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
-/// Variables that select a profile.
+/// Variables that would select a profile.
 const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
 
-/// The SDK's settings. Nothing else is read: neither shared configuration files nor the services that provide
-/// credentials outside Lambda.
+/// Settings for the AWS SDK. The handler reads them only from variables, neither from shared configuration files nor
+/// from the services that provide credentials outside Lambda.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SdkSettings {
     region: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct SdkSettings {
     pub(super) trusted: Vec<TrustedFile>,
 }
 
-/// The endpoint for all services, if set, and the endpoints of single services by name.
+/// The endpoint for all services, if one is set, and the endpoints for individual services, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Endpoints {
     of_all: Option<String>,
@@ -46,11 +46,11 @@ impl LoadServiceConfig for Endpoints {
 }
 
 impl SdkSettings {
-    /// Reads the settings. An empty variable counts as unset.
+    /// Reads the settings from variables. An empty variable counts as unset.
     ///
     /// # Errors
     ///
-    /// A variable must be true or false but is not, or credentials would come from a profile.
+    /// Fails if a variable that must be true or false is neither, or if credentials would come from a profile.
     pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let text = |name: &str| lookup(name).filter(|value| !value.is_empty());
         let is_set = |name: &&str| text(name).is_some();
@@ -87,8 +87,8 @@ impl SdkSettings {
         })
     }
 
-    /// Builds the SDK's configuration. Credentials are read when the first call needs them: from variables, which
-    /// Lambda sets, or from the endpoint that variables name, as with SnapStart.
+    /// Builds the SDK's configuration. The SDK reads credentials before the first call: from the variables that Lambda
+    /// sets, or from the endpoint that variables name, as with SnapStart.
     pub(super) fn sdk_config(&self, http_client: SharedHttpClient) -> SdkConfig {
         let of_provider = ProviderConfig::without_region().with_http_client(http_client.clone());
         let of_container = EcsCredentialsProvider::builder().configure(&of_provider).build();

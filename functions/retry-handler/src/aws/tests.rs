@@ -1,4 +1,4 @@
-//! The real SDK clients against canned HTTP answers that the local stack cannot produce.
+//! Tests of the real SDK clients against canned HTTP responses that the local stack cannot produce.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -39,7 +39,7 @@ static MESSAGE: LazyLock<Record> = LazyLock::new(|| Record {
 /// A deadline that never passes.
 const IN_TIME: &dyn Fn() -> bool = &|| false;
 
-/// A request as the service would see it.
+/// A request that a client sent, as the service would see it.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -51,13 +51,13 @@ pub(crate) struct Request {
 
 pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
 
-/// Clients whose every request gets this answer.
+/// Clients that get this response to every request, and the requests that they sent.
 pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws, Requests) {
     let body = body.clone();
     answering_by(move |_| (status, error, body.clone()))
 }
 
-/// Clients whose answer depends on the operation.
+/// Clients whose response depends on the API operation, and the requests that they sent.
 pub(crate) fn answering_by(
     answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,
 ) -> (Aws, Requests) {
@@ -86,7 +86,7 @@ pub(crate) fn answering_by(
     (Aws::new(&signed().into_builder().http_client(http_client).build(), Some(PAUSES)), requests)
 }
 
-/// Records a request for `make conformance`, in the format of `tests/tools/recorder.py`.
+/// Records a request, in the format of `tests/tools/recorder.py`, so that `make conformance` can check it.
 fn record(request: &http::Request<SdkBody>, status: u16) {
     static FILE: LazyLock<File> = LazyLock::new(|| {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/recorded");
@@ -110,13 +110,13 @@ fn record(request: &http::Request<SdkBody>, status: u16) {
     (&*FILE).write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Clients that answer every call except `Invoke`.
+/// Clients that get a response to every call except `Invoke`.
 pub(crate) fn never_invoking() -> (Aws, Requests) {
     let (aws, requests) = answering(200, "", &done(0..10));
     (Aws { lambda: never().lambda, ..aws }, requests)
 }
 
-/// Clients that never get an answer.
+/// Clients that never get a response.
 fn never() -> Aws {
     Aws::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
 }
@@ -250,7 +250,7 @@ fn done(ids: Range<usize>) -> Value {
     json!({"Successful": done.collect::<Vec<_>>()})
 }
 
-/// The entries of each request.
+/// The entries of each batch request.
 pub(crate) fn entries(requests: &Requests) -> Vec<Value> {
     let body = |request: &Request| serde_json::from_str::<Value>(&request.body).unwrap();
     requests.lock().unwrap().iter().map(|request| body(request)["Entries"].clone()).collect()
@@ -309,7 +309,7 @@ async fn copies_keep_the_senders_attributes() {
     assert_eq!(copy[0]["MessageAttributes"], of_copy);
 }
 
-/// The engine counts a dead-letter's bytes so that it fits, and the delivery counts them again. Both must use the same
+/// The engine counts a dead-letter's bytes so that it fits, and `delivery` counts them again. Both must use the same
 /// limit and formula.
 #[tokio::test(start_paused = true)]
 async fn dead_letter_limit_is_exact() {
@@ -386,7 +386,8 @@ async fn batch_call_gives_up_at_the_ladders_top() {
     assert_eq!(started.elapsed(), 2 * SqsBatchCalls::LONGEST_TOTAL_WAIT);
 }
 
-/// The guard of the re-invocations. SQS can make it slow, with a missing answer or a `Retry-After`.
+/// The hiding before the invocations leaves time for them, even if SQS does not answer, or delays calls with
+/// `Retry-After`.
 #[tokio::test(start_paused = true)]
 async fn first_hiding_leaves_half_of_the_time() {
     let aws = never();

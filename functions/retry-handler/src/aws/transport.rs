@@ -1,6 +1,6 @@
-//! The HTTP client shared by the handler's clients, with new connections and the certificate authorities they trust. It
-//! uses HTTP/1.1, which every service accepts. The SDK's own client adds HTTP/2, and takes trusted certificates only as
-//! text, which it parses one by one at startup.
+//! The HTTP client that the handler's SDK clients share: its connections, timeouts and trusted certificate authorities.
+//! It uses HTTP/1.1, which every service accepts. The SDK's own client adds HTTP/2, and takes trusted certificates only
+//! as text, which it parses one by one at startup.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -35,12 +35,12 @@ use webpki_roots::TLS_SERVER_ROOTS;
 
 use super::failure::chain;
 
-/// Idle connections are reused for this long. After that the other end may have closed one while the function's
-/// environment was frozen, and an `Invoke` sent on it would count as unanswered.
+/// An idle connection is reused only this long. Later, the other end may have closed it while Lambda had frozen the
+/// process, and an `Invoke` sent on it would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of an answer's body. No answer to the handler has more than 100 KiB; a larger one comes from something
-/// between here and the service, and would exhaust the handler's memory.
+/// Maximum size of a response's body. No response to the handler has more than 100 KiB; a larger one comes from
+/// something between the handler and the service, and would exhaust the handler's memory.
 pub(super) const LARGEST_ANSWER: usize = 1_048_576;
 
 pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
@@ -53,7 +53,7 @@ pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// Connections. Idle ones are reused.
+/// An HTTP client for the SDK, which reuses idle connections.
 #[derive(Debug)]
 struct Connections(Client<Connect, SdkBody>);
 
@@ -77,7 +77,7 @@ impl SmithyConnector for Connections {
     }
 }
 
-/// The connection that carried a request, so that the SDK can close it after an answer that asks for another try.
+/// Identifies the connection of a request, so that the SDK can close it after a response that calls for a retry.
 fn metadata(used: &CaptureConnection) -> Option<ConnectionMetadata> {
     used.connection_metadata().as_ref()?;
     let used = used.clone();
@@ -85,7 +85,7 @@ fn metadata(used: &CaptureConnection) -> Option<ConnectionMetadata> {
     Some(ConnectionMetadata::builder().proxied(false).poison_fn(close).build())
 }
 
-/// A request without an answer, as the SDK's own HTTP client would report it.
+/// The SDK's error for a request without a response, as the SDK's own HTTP client would report it.
 fn failure(error: HttpError) -> ConnectorError {
     let in_time = cause::<TookTooLong>(&error).is_none();
     let of_connection = error.is_connect() || cause::<std::io::Error>(&error).is_some();
@@ -104,19 +104,19 @@ fn failure(error: HttpError) -> ConnectorError {
     }
 }
 
-/// The first error of this type among the causes.
+/// The first error of type `E` among the causes of an HTTP error; `None` if there is none.
 fn cause<E: Error + 'static>(error: &HttpError) -> Option<&E> {
     chain(error).find_map(|error| error.downcast_ref())
 }
 
-/// The timeout of connecting: resolving the host, TCP and TLS.
+/// Timeout of connecting, which comprises resolving the host, TCP and TLS.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Opens connections: TCP, and TLS if the endpoint's URL requires it.
 #[derive(Clone, Debug)]
 struct Connect(HttpsConnector<HttpConnector>);
 
-/// The connection was not made in time.
+/// Error for a connection that was not made within [`CONNECT_TIMEOUT`].
 #[derive(Debug, thiserror::Error)]
 #[error("no connection within {CONNECT_TIMEOUT:?}")]
 struct TookTooLong;
@@ -151,18 +151,18 @@ impl Service<Uri> for Connect {
     }
 }
 
-/// A file of certificates (PEM), or a folder of such files, and the variable that names it.
+/// A file of PEM certificates, or a folder of such files, with the variable that names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustedFile {
     pub(crate) variable: &'static str,
     pub(crate) path: PathBuf,
 }
 
-/// The certificate authorities to trust: those in the files, or Mozilla's, which are built in, if there are no files.
+/// The certificate authorities to trust: those in the files or, if there are no files, Mozilla's, which are built in.
 ///
 /// # Errors
 ///
-/// A file contains no usable certificate.
+/// Fails if a file contains no usable certificate.
 pub(super) fn trusted(files: &[TrustedFile]) -> Result<RootCertStore, String> {
     if files.is_empty() {
         return Ok(RootCertStore { roots: TLS_SERVER_ROOTS.to_vec() });

@@ -10,7 +10,7 @@ use crate::log::tests::logged_in;
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_815);
 
-/// A handler that hides every message, and never counts the messages in flight.
+/// A handler that hides every message that waits, and does not count the messages in flight.
 fn handler(retry_queue_url: Option<&str>) -> (Handler, Requests) {
     hiding_up_to("always", retry_queue_url)
 }
@@ -37,7 +37,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
     (Handler::new(config, aws), requests)
 }
 
-/// A message received for the first time, from the queue with this name.
+/// A message received for the first time from the queue with this name.
 fn message(id: &str, queue: &str) -> Value {
     let record = json!({"requestContext": {"functionArn": TARGET}, "requestPayload": {}});
     json!({
@@ -93,7 +93,7 @@ async fn batch_from_a_wrong_queue_is_kept() {
     }
 }
 
-/// One message that can only be dead-lettered, and ten that are due, whose invokes are never answered.
+/// One message that can only be dead-lettered, and ten that are due but whose invokes are never answered.
 #[tokio::test(start_paused = true)]
 async fn unanswered_invokes_block_nothing_else() {
     for (timeout, waited) in [(60, 20), (30, 20), (25, 15)] {
@@ -118,7 +118,7 @@ async fn unanswered_invokes_block_nothing_else() {
     }
 }
 
-/// `make conformance` checks the requests.
+/// The handler sends any error type as an attribute of the dead-letter. `make conformance` checks these requests.
 #[tokio::test(start_paused = true)]
 async fn any_error_type_is_sent_as_attribute() {
     let (handler, requests) = handler(None);
@@ -140,8 +140,8 @@ async fn any_error_type_is_sent_as_attribute() {
     assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
-/// On the real clock, and with a message that is due. A paused clock, or a call that waits before it, would mask a
-/// deadline that is noticed late.
+/// Uses the real clock and a message that is due. A paused clock, or an earlier call that waits, would mask a deadline
+/// that is noticed late.
 #[tokio::test]
 async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);
@@ -152,7 +152,7 @@ async fn without_time_left_everything_is_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
-/// `cargo lambda watch` sends a deadline of ten minutes after 1970.
+/// The deadline is the one that `cargo lambda watch` sends, ten minutes after 1970 began.
 #[tokio::test]
 async fn implausible_deadline_counts_as_usual_time() {
     let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();
@@ -175,7 +175,7 @@ async fn implausible_deadline_counts_as_usual_time() {
     assert!(!handler.deadline_is_unknown.is_completed());
 }
 
-/// Handles an event given as JSON text, and returns the response as Lambda reads it.
+/// Handles an event in JSON, and returns the response that Lambda would receive.
 async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> Result<Value, Error> {
     let mut context = lambda_runtime::Context::default();
     context.deadline = deadline.as_millis();
@@ -184,7 +184,7 @@ async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> R
     Ok(serde_json::to_value(response).unwrap())
 }
 
-/// A message received for the first time, on the real clock, which `handle` uses.
+/// A message sent at the present, received for the first time. `Handler::handle` uses the real clock.
 fn message_sent_now(id: &str) -> Value {
     let mut message = message(id, "retries");
     for attribute in ["SentTimestamp", "ApproximateFirstReceiveTimestamp"] {
@@ -205,7 +205,7 @@ async fn bad_message_keeps_its_batch_bad_batch_errs() {
     assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
 }
 
-/// The operations of all requests so far.
+/// API operations of all requests so far, in order.
 fn operations(requests: &Requests) -> Vec<String> {
     let name = |operation: &str| operation.trim_start_matches("AmazonSQS.").to_owned();
     requests.lock().unwrap().drain(..).map(|request| name(&request.operation)).collect()
@@ -289,7 +289,7 @@ async fn failed_count_is_logged() {
     }
 }
 
-/// As if the function timed out: the batch never finishes.
+/// The batch never finishes, as if the function timed out.
 #[tokio::test(start_paused = true)]
 async fn unreadable_messages_are_logged_first() {
     let (aws, _) = never_invoking();
@@ -311,7 +311,8 @@ async fn unreadable_messages_are_logged_first() {
 
 const PAUSED: &str = r#"{"v":1,"pauses":[{"target":"*","from":1789400000,"until":null,"spread":60}]}"#;
 
-/// A message is due while its function is paused, or the pauses are unknown: one line tells that it is kept, and why.
+/// A message is due while its function is paused, or the pauses are unknown. One log line says that it is kept, and
+/// why.
 #[tokio::test(start_paused = true)]
 async fn pauses_are_read_and_obeyed() {
     let denied = "allow ssm:GetParameter";
@@ -340,8 +341,8 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Everything that the handler wrote, to the log and into details, about a message with this body: once while it moves
-/// kept messages, and once while it hides them and counts the messages in flight.
+/// Everything that the handler logged and wrote into dead-letters about a message with this body, in two runs: one that
+/// moves messages that wait, and one that hides them and counts the messages in flight.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await

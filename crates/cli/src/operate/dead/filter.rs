@@ -1,4 +1,4 @@
-//! The flags that choose dead-letters, such as `--reason` and `--older-than`.
+//! The flags that choose dead-letters, such as `--reason` and `--older`.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The handler's own HTTP client: connections that fail, errors reported like the SDK's own client does, TLS, and the
-//! credentials that sign requests.
+//! Tests of the handler's own HTTP client: failing connections, errors reported as by the SDK's own client, TLS, and
+//! the credentials that sign requests.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,12 +22,13 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use super::*;
 use crate::aws::transport::{CONNECT_TIMEOUT, IDLE_TIMEOUT, LARGEST_ANSWER, http_client, trusted};
 
-/// The request did nothing, and may succeed elsewhere.
+/// Response to an `Invoke` that Lambda did not carry out, and that may succeed on another attempt.
 const FAILED: &str =
     "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// A server that answers a fixed number of requests on each connection, and closes it on the next one.
+/// SDK clients of a server. Each of its connections gives these responses, one a request, and is closed at the next
+/// request.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -46,7 +47,7 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     calling(&endpoint, connecting())
 }
 
-/// Reads a request. Requests here are small: each comes in one piece, or the connection has ended.
+/// Reads one request, or the end of the connection. Requests in these tests are small, so each arrives in one piece.
 async fn read_request(connection: &mut (impl AsyncRead + Unpin)) {
     let mut request = [0; 8_192];
     let _ = connection.read(&mut request).await;
@@ -61,8 +62,8 @@ async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
     account(aws).invoke(&MESSAGE, FUNCTION, "7".into()).await
 }
 
-/// A server that accepts no connections and whose queue of connections is full, as behind a network that drops packets.
-/// It stays so while the second return value is kept.
+/// A server that accepts no connections and whose backlog is full, so that connecting takes forever, as in a network
+/// that drops packets. The backlog stays full until the second return value is dropped.
 fn taking_no_connections() -> (SocketAddr, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -83,7 +84,7 @@ async fn without_credentials_nothing_is_sent() {
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
-/// The second invoke gets the second connection: sent on the first, it would be unanswered.
+/// The second `Invoke` uses a new connection. It would go unanswered on the first one, which has been idle for long.
 #[tokio::test]
 async fn long_idle_connection_is_not_reused() {
     let aws = serving(&[&[ACCEPTED], &[ACCEPTED]]).await;
@@ -123,7 +124,7 @@ fn calling(endpoint: &str, http_client: SharedHttpClient) -> Aws {
     Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
 }
 
-/// The outcome of an `Invoke` at that endpoint, as a client reports it.
+/// The result of an `Invoke` at this endpoint, as text.
 async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     let aws = calling(endpoint, http_client);
     let failed = aws.lambda.invoke().function_name(FUNCTION).send().await.unwrap_err();
@@ -136,7 +137,7 @@ async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     }
 }
 
-/// A server that ends every connection with these bytes, after a request.
+/// Starts a server that answers every request with these bytes and closes the connection.
 async fn ending_with(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -232,7 +233,7 @@ async fn slow_connection_is_reported_like_the_sdk() {
     assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// The URL of a server that accepts every invoke, and its own certificate, which no authority has signed.
+/// Starts a TLS server that accepts every `Invoke`. Returns its URL and its certificate, which no authority has signed.
 async fn serving_tls() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -261,7 +262,7 @@ fn crypto() -> tokio_rustls::rustls::crypto::CryptoProvider {
     tokio_rustls::rustls::crypto::aws_lc_rs::default_provider()
 }
 
-/// The settings from an environment with these variables.
+/// The handler's SDK settings in an environment with these variables.
 fn environment(variables: &[(&str, &str)]) -> SdkSettings {
     let value =
         |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
@@ -346,7 +347,7 @@ fn variables_set_the_endpoints() {
     assert_eq!(refused, r#"AWS_USE_FIPS_ENDPOINT is "yes"; it must be true or false"#);
 }
 
-/// Each client uses its own service's endpoint, or otherwise the general one.
+/// Each client uses its own service's endpoint if there is one, and otherwise the endpoint for all services.
 #[tokio::test]
 async fn service_may_have_its_own_endpoint() {
     let (endpoint, certificate) = serving_tls().await;
@@ -365,7 +366,7 @@ async fn service_may_have_its_own_endpoint() {
 
 const KEYS: &str = r#"{"AccessKeyId":"ID","SecretAccessKey":"secret","Token":"session","Expiration":"2099-01-01T00:00:00Z"}"#;
 
-/// The URL of a server that provides credentials and accepts invokes, and the requests it received.
+/// Starts a server that provides credentials and accepts every `Invoke`. Returns its URL and the requests it received.
 async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -389,7 +390,7 @@ async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     (url, requests)
 }
 
-/// As with SnapStart. The SDK reads these variables itself, so each case runs in its own process.
+/// Credentials are fetched as with SnapStart. The SDK reads the variables itself, so each case runs in its own process.
 #[tokio::test]
 async fn container_credentials_use_its_token() {
     let folder = tempfile::tempdir().unwrap();
