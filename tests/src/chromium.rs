@@ -1,6 +1,6 @@
-//! Headless Chromium, driven by its DevTools protocol over two pipes (`--remote-debugging-pipe`: JSON messages, each
-//! ending with a NUL). This needs only serde_json, and no port. The crates for it speak WebSocket and generate the
-//! whole protocol: a minute of compiling, for ten commands.
+//! Headless Chromium, driven by its DevTools protocol over two pipes (`--remote-debugging-pipe`: JSON messages that
+//! each end with a NUL). This needs only serde_json, and no port. Existing crates use WebSocket and generate code for
+//! the whole protocol, which takes a minute to compile, though the tests use ten commands.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,38 +11,38 @@ use serde_json::{Value, json};
 
 use crate::shell::PATIENCE;
 
-/// Turns off what a browser requests and logs on its own.
+/// Flags that turn off what a browser requests and logs on its own.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";
 
-/// A browser, and the tab that calls go to. The browser ends when this is dropped.
+/// A running Chromium and its current tab, to which calls go. The browser ends when this is dropped.
 #[derive(Debug)]
 pub struct Chromium {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
-    /// The protocol's session with the tab; `None` before one is opened.
+    /// The tab that calls go to; `None` before one is opened.
     tab: Option<Tab>,
     calls: u64,
     events: Vec<Value>,
 }
 
-/// A tab of the browser.
+/// A tab of the browser, identified by its protocol session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tab(String);
 
-/// The window and the reader's preference.
+/// How a page is to be shown: the width of the window, and the reader's preferred colours.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Width of the window in CSS pixels.
     pub width: u32,
-    /// True if the reader prefers a dark page.
+    /// True if the reader prefers dark colours.
     pub dark: bool,
 }
 
 impl Chromium {
-    /// Starts a browser with its profile in an empty `directory`.
+    /// Starts a browser that keeps its profile in `directory`, which must be empty.
     pub fn start(directory: &Path) -> Self {
         let found =
             Command::new("chromium").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -80,7 +80,7 @@ impl Chromium {
         chromium
     }
 
-    /// Opens another tab, to which all later calls go.
+    /// Opens another tab and makes it the current one.
     pub fn open_tab(&mut self) -> Tab {
         self.tab = None;
         let target = self.call("Target.createTarget", json!({"url": "about:blank"}));
@@ -94,19 +94,19 @@ impl Chromium {
         tab
     }
 
-    /// Directs all later calls to this tab.
+    /// Makes this tab the current one.
     pub fn switch_to(&mut self, tab: &Tab) {
         self.tab = Some(tab.clone());
         self.call("Page.bringToFront", json!({}));
     }
 
-    /// Opens a file and waits until it is loaded.
+    /// Opens a file in the current tab and waits until it is loaded.
     pub fn open(&mut self, file: &Path, look: Look) {
         self.look(look);
         self.visit(&format!("file://{}", file.display()));
     }
 
-    /// Sets the window and the reader's preference.
+    /// Sets the current tab's window width and the reader's preferred colours.
     pub fn look(&mut self, look: Look) {
         let metrics =
             json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": look.width < 600});
@@ -116,7 +116,7 @@ impl Chromium {
         self.call("Emulation.setEmulatedMedia", json!({"features": features}));
     }
 
-    /// Opens an address and waits until the page is loaded.
+    /// Opens a URL in the current tab and waits until it is loaded.
     pub fn visit(&mut self, url: &str) {
         let session = self.session();
         self.events.retain(|event| event["sessionId"] != session);
@@ -133,7 +133,7 @@ impl Chromium {
         }
     }
 
-    /// Lets every tab download to this folder.
+    /// Makes every tab save its downloads in this folder.
     pub fn download_to(&mut self, folder: &Path) {
         let tab = self.tab.take();
         let path = folder.display().to_string();
@@ -141,13 +141,13 @@ impl Chromium {
         self.tab = tab;
     }
 
-    /// Evaluates an expression in the page.
+    /// Evaluates a JavaScript expression in the current tab.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         self.ask(expression).unwrap_or_else(|problem| panic!("{expression}: {problem}"))
     }
 
-    /// Evaluates an expression in the page, and waits if it is a promise. Returns an error if that fails, or if the
-    /// page goes away.
+    /// Evaluates a JavaScript expression in the current tab, and awaits its result if that is a promise. Fails if the
+    /// expression throws, or if the tab leaves the page.
     pub fn ask(&mut self, expression: &str) -> Result<Value, Value> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut result = self.try_call("Runtime.evaluate", params)?;
@@ -157,7 +157,7 @@ impl Chromium {
         }
     }
 
-    /// Runs a command of the protocol.
+    /// Sends a command of the DevTools protocol and returns its result.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         self.try_call(method, params).unwrap_or_else(|problem| panic!("{method}: {problem}"))
     }
@@ -184,12 +184,13 @@ impl Chromium {
         self.tab.as_ref().map_or(Value::Null, |Tab(session)| json!(session))
     }
 
-    /// The console since the page was opened, including exceptions, refused requests and the browser's own warnings.
+    /// What the current tab logged since its page was opened, including exceptions, refused requests and the browser's
+    /// own warnings.
     pub fn console(&self) -> Vec<&Value> {
         self.of(&["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"])
     }
 
-    /// The URLs of all requests since the page was opened, its own included.
+    /// URLs of all requests since the current tab's page was opened, including the page's own.
     pub fn requests(&self) -> Vec<&str> {
         let requests = self.of(&["Network.requestWillBeSent"]);
         requests.into_iter().filter_map(|event| event["params"]["request"]["url"].as_str()).collect()
@@ -201,7 +202,7 @@ impl Chromium {
         of_tab.filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()
     }
 
-    /// Waits for a message. Returns an answer, and stores an event.
+    /// Waits for a message from the browser. Returns a response to a command; stores an event and returns `None`.
     fn receive(&mut self) -> Option<Value> {
         let message = self.from.recv_timeout(PATIENCE).expect("chromium answers");
         if message["id"].is_u64() {

@@ -1,4 +1,4 @@
-//! A retry handler under AWS's Runtime Interface Emulator.
+//! Runs a retry handler under AWS's Runtime Interface Emulator.
 
 use std::fs::{self, Permissions};
 use std::net::TcpStream;
@@ -13,8 +13,8 @@ use crate::stack::ARCHITECTURE;
 
 const SAMPLE: &str = "events/target-not-allowed.json";
 
-/// Runs a retry handler under AWS's Runtime Interface Emulator, which comes with the SAM CLI, and sends it a sample.
-/// `name` is its scratch folder.
+/// Runs a retry handler under AWS's Runtime Interface Emulator, which comes with the SAM CLI, sends it a sample event,
+/// and asserts the response. `name` is the name of a scratch folder.
 pub async fn assert_runs_under_the_emulator(shell: &Shell, bootstrap: &Path, name: &str) {
     let directory = scratch(name);
     let emulator = directory.join("aws-lambda-rie");
@@ -48,7 +48,7 @@ pub async fn assert_runs_under_the_emulator(shell: &Shell, bootstrap: &Path, nam
     assert!(server.log().contains(r#""reason":"target_not_allowed""#), "{}", server.log());
 }
 
-/// Checks that a retry handler's answer keeps every message of a sample.
+/// Asserts that a retry handler's response reports every message of a sample event as failed, so that SQS keeps them.
 pub fn assert_kept(answer: &str, sample: &str) {
     let sample = fs::read_to_string(root().join(sample)).expect("the sample can be read");
     let sample: Value = serde_json::from_str(&sample).expect("the sample is JSON");

@@ -1,19 +1,21 @@
-//! The real stack on one machine: MiniStack in place of AWS, with the shipped template and bootstraps.
+//! Runs the shipped stack on this machine for tests, with MiniStack, a local server, in place of AWS.
 //!
-//! A test starts a [`MiniStack`], deploys a [`Stack`] to it, creates functions there and attaches them. It then invokes
+//! A test starts a [`MiniStack`], deploys a [`Stack`] to it, and creates functions and attaches them. It then invokes
 //! them and waits ([`eventually`]) for the expected result. A [`Shell`] runs the commands of the documentation, and an
 //! [`Operator`] the `comeback` command.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `repository` | paths: the repository, the tools that `make` installed, the built command, the template |
+//! | `repository` | paths: the repository's root, scratch folders, the built command, the tools; `template.yaml` as
+//! JSON |
 //! | `pages` | the documentation pages and their code blocks |
-//! | `shell` | [`Shell`]: commands in a fixed environment; [`Background`]: a server that ends with us; [`eventually`] |
-//! | `ministack` | [`MiniStack`]: the server, a shell and clients that talk to it, logs and dead letters |
-//! | `stack` | [`Stack`]: builds and deployments, by SAM, by the CDK and by hand |
-//! | `target` | functions to be retried |
-//! | `operator` | [`Operator`]: a user of the `comeback` command, with all permissions or those the page lists |
-//! | `emulator` | the retry handler under AWS's Runtime Interface Emulator |
+//! | `shell` | [`Shell`]: commands in a fixed environment; [`Background`]: a server that ends with the test;
+//! [`eventually`] |
+//! | `ministack` | [`MiniStack`]: the server, a shell and clients that use it, its logs and dead-letters |
+//! | `stack` | [`Stack`]: builds and deploys the shipped stack, by the SAM CLI, by the CDK and by hand |
+//! | `target` | creates functions to be retried |
+//! | `operator` | [`Operator`]: runs `comeback` with all permissions, or with those that `docs/operate.md` lists |
+//! | `emulator` | runs the retry handler under AWS's Runtime Interface Emulator |
 //! | `chromium` | [`Chromium`]: a headless browser |
 
 mod chromium;

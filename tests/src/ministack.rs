@@ -1,4 +1,4 @@
-//! MiniStack, a local AWS, for the tests.
+//! Starts MiniStack, a local server that stands in for AWS, and creates clients for it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,25 +17,26 @@ use tokio::sync::OnceCell;
 use crate::repository::{path_with_tools, root, scratch};
 use crate::shell::{Background, Shell, eventually, free_port};
 
-/// A region for which AWS CLI 1 has no SQS endpoint of its own: if it has one, it ignores `AWS_ENDPOINT_URL`.
+/// The region that the tests use. AWS CLI 1 has no SQS endpoint of its own for it; where it has one, it ignores
+/// `AWS_ENDPOINT_URL`.
 const REGION: &str = "eu-south-2";
 const ACCOUNT: &str = "000000000000";
-/// MiniStack's root credentials.
+/// Access key and secret of MiniStack's root user.
 const KEY: &str = "test";
 
-/// Run by its own Python, because other environments come first on `PATH`.
+/// Starts MiniStack with the Python that it is installed in, because other Pythons may come first on `PATH`.
 const RUN: &str = ".tools/ministack/bin/python tests/tools/run_ministack.py";
 
-/// A MiniStack server on a free loopback port, with a shell and clients that talk to it.
+/// A MiniStack server on a free loopback port, with a shell and SDK clients that use it.
 #[derive(Debug)]
 pub struct MiniStack {
     server: Background,
     directory: PathBuf,
     shell: Shell,
     config: SdkConfig,
-    /// The speed of its clock, relative to the machine's.
+    /// How many times as fast as this machine's clock the server's clock runs.
     pub(crate) speed: u32,
-    /// The template of `sam build` with its code uploaded, once a stack was deployed.
+    /// The built template with its code uploaded, once a stack was deployed to this server.
     pub(crate) packaged: OnceCell<Result<String, String>>,
     /// The SQS client.
     pub sqs: aws_sdk_sqs::Client,
@@ -48,13 +49,13 @@ pub struct MiniStack {
 }
 
 impl MiniStack {
-    /// Starts the server and waits until it is healthy. `name` is its scratch folder.
+    /// Starts a server and waits until it is healthy. `name` is the name of its scratch folder.
     pub async fn start(name: &str) -> Result<Self, String> {
         Self::start_with(name, &format!("exec {RUN}"), 1).await
     }
 
-    /// Starts a server whose clock runs `speed` times as fast, and so do the clocks of its functions: with 60, a
-    /// visibility timeout of a minute takes a second. Its event source mappings look for visible messages once a
+    /// Starts a server whose clock, and the clocks of its functions, run `speed` times as fast as real time: with 60, a
+    /// visibility timeout of a minute takes a second. Its event source mappings look for visible messages once a real
     /// second.
     pub async fn start_sped_up(name: &str, speed: u32) -> Result<Self, String> {
         Shell::new().run("command -v faketime").map_err(|_| {
@@ -132,13 +133,13 @@ impl MiniStack {
         })
     }
 
-    /// The configuration for clients of other services.
+    /// SDK configuration with which to create more clients for this server.
     pub fn config(&self) -> &SdkConfig {
         &self.config
     }
 
-    /// The longest timeout for a function on Lambda, in seconds of the server's clock. On a faster one, 15 minutes
-    /// would be seconds, too few for a busy machine. MiniStack accepts any.
+    /// The longest function timeout that Lambda allows, in seconds of the server's clock. If that clock runs fast, 15
+    /// minutes may be too short for a busy machine, so it is longer, which MiniStack accepts.
     pub fn longest_timeout(&self) -> i32 {
         900 * self.speed as i32
     }
@@ -148,27 +149,27 @@ impl MiniStack {
         self.config.endpoint_url().expect("BUG: it was set when the server was started")
     }
 
-    /// A shell that uses this server as AWS.
+    /// A shell whose commands use this server as AWS.
     pub fn shell(&self) -> Shell {
         self.shell.clone()
     }
 
-    /// A folder for files of this server.
+    /// The scratch folder of this server.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The server's log so far.
+    /// Everything that the server has logged so far.
     pub fn log(&self) -> String {
         self.server.log()
     }
 
-    /// The ARN of a function with this name or pattern.
+    /// The ARN of a function with this name, or the pattern of ARNs for a pattern of names.
     pub fn function_arn(name: &str) -> String {
         format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}")
     }
 
-    /// Invokes a function asynchronously and returns the request id.
+    /// Invokes a function asynchronously with this payload, and returns the request id.
     pub async fn invoke(&self, function: &str, payload: &str) -> String {
         let accepted = self
             .lambda
@@ -184,14 +185,14 @@ impl MiniStack {
     }
 }
 
-/// The file for a server's requests, for `make conformance`.
+/// The file in which a server's requests are recorded, so that `make conformance` can check them.
 fn recorded(name: &str) -> PathBuf {
     let folder = root().join("target/recorded");
     fs::create_dir_all(&folder).expect("a folder below target can be made");
     folder.join(format!("{name}.jsonl"))
 }
 
-/// Writes a certificate for this machine, with its key, and returns a client that trusts it.
+/// Writes a certificate and key for this machine, and returns an HTTP client that trusts it.
 fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
     let made =
@@ -207,8 +208,8 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
 }
 
-/// The socket name of a server that runs the AWS CLI, shared by this process; its log is in the first caller's folder.
-/// Without it, each command of the CLI would take half a second of processor time to start.
+/// The socket name of a process that runs AWS CLI commands, which all tests of this process share. Without it, each
+/// command would take half a second of processor time to start. Its log is in the first caller's folder.
 async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {
@@ -221,7 +222,7 @@ async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     Ok(&SERVER.get_or_try_init(start).await?.0)
 }
 
-/// Every JSON line of a log group, in order. Empty while the group does not exist.
+/// The lines of a log group that are JSON, in order; empty while the group does not exist.
 pub async fn log_lines(ministack: &MiniStack, group: &str) -> Vec<Value> {
     let mut pages = ministack.logs.filter_log_events().log_group_name(group).into_paginator().send();
     let mut lines = Vec::new();
@@ -232,16 +233,17 @@ pub async fn log_lines(ministack: &MiniStack, group: &str) -> Vec<Value> {
     lines
 }
 
-/// A message on a dead-letter queue.
+/// A message in a dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct DeadLetter {
-    /// The body, unchanged.
+    /// The body of the message, unchanged.
     pub body: String,
-    /// The string values of its message attributes.
+    /// String values of the message's attributes, by name.
     pub attributes: BTreeMap<String, String>,
 }
 
-/// Waits for a message on a dead-letter queue. Leaves all messages there and visible, and reads at most ten.
+/// Waits until one of the messages in a dead-letter queue matches, and returns it. Reads at most ten messages, and
+/// leaves all of them visible.
 pub async fn dead_letter(
     ministack: &MiniStack,
     queue_url: &str,

@@ -1,4 +1,4 @@
-//! A user of the `comeback` command with limited permissions.
+//! Runs the `comeback` command as a user whose permissions may be limited.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,51 +14,51 @@ use crate::repository::{built_command, root};
 use crate::shell::Shell;
 use crate::stack::Stack;
 
-/// The page whose last table lists the permissions of each command.
+/// The documentation page whose last table lists the permissions that each `comeback` command needs.
 const PAGE: &str = "docs/operate.md";
 const EVERY_COMMAND: &str = "every command";
 
-/// A user of the `comeback` command.
+/// A user who runs `comeback` against a MiniStack, with all permissions or some.
 #[derive(Clone, Debug)]
 pub struct Operator(Shell);
 
-/// A command that has ended.
+/// A run of `comeback` that has ended.
 #[derive(Clone, Debug)]
 pub struct Ran {
     arguments: String,
-    /// Its exit code.
+    /// The exit code.
     pub code: i32,
-    /// Its standard output.
+    /// What the run printed on standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// What the run printed on standard error.
     pub stderr: String,
 }
 
 impl Operator {
-    /// The command, as another terminal starts it.
+    /// The program to start for `comeback` from another terminal.
     pub fn program() -> &'static Path {
         command()
     }
 
-    /// A user with all permissions.
+    /// An operator with all permissions.
     pub fn of(ministack: &MiniStack) -> Self {
         let named = root().join("tests/tools/named_command.sh");
         Self(ministack.shell().with("COMEBACK_PROGRAM", command()).with("COMEBACK", named))
     }
 
-    /// The same on the server's clock, for a server that is 60 times as fast.
+    /// An operator with all permissions whose `comeback` uses the clock of this server, which may run faster than real
+    /// time.
     pub fn on_clock_of(ministack: &MiniStack) -> Self {
         let Self(shell) = Self::of(ministack);
         Self(shell.with("COMEBACK", root().join("tests/tools/on_servers_clock.py")))
     }
 
-    /// A user with exactly the permissions that `docs/operate.md` lists for a command, for this stack and this
-    /// function.
+    /// An operator with only the permissions that `docs/operate.md` lists for a command, for this stack and function.
     pub fn of_command(ministack: &MiniStack, command: &str, stack: &Stack, function: &str) -> Self {
         Self::of(ministack).with_permissions_of(ministack, command, stack, function)
     }
 
-    /// The same user with only those permissions.
+    /// Takes from the operator all permissions but those that `docs/operate.md` lists for a command.
     pub fn with_permissions_of(
         self,
         ministack: &MiniStack,
@@ -78,8 +78,8 @@ impl Operator {
         )
     }
 
-    /// Runs `comeback` with these arguments, in shell syntax. On a fast clock, half a second on the way exceeds a
-    /// signature's five minutes, so a run refused for that is repeated.
+    /// Runs `comeback` with these arguments, in shell syntax. If a request took so long that its signature had expired,
+    /// the run is repeated: on a fast clock, a signature's five minutes may be less than half a second.
     pub fn comeback(&self, arguments: &str) -> Ran {
         const RUNS: usize = 3;
         let mut runs = (0..RUNS).map(|_| self.run_once(arguments));
@@ -98,13 +98,13 @@ impl Operator {
         }
     }
 
-    /// The shell that runs it, with `$COMEBACK` as the command.
+    /// The shell that `comeback` runs in. Its variable `$COMEBACK` is the command.
     pub fn shell(&self) -> &Shell {
         &self.0
     }
 }
 
-/// Creates a user with this policy and returns the user's key.
+/// Creates an IAM user with this policy and returns an access key.
 async fn access_key(ministack: &MiniStack, user: &str, policy: &str) -> AccessKey {
     let iam = &ministack.iam;
     iam.create_user().user_name(user).send().await.expect("IAM creates the user");
@@ -114,21 +114,21 @@ async fn access_key(ministack: &MiniStack, user: &str, policy: &str) -> AccessKe
     made.expect("IAM creates the key").access_key.expect("it answers with the key")
 }
 
-/// Built only once: even with nothing to build, cargo takes a second.
+/// Builds `comeback` once for this process, because cargo takes a second even with nothing to build. Returns its path.
 fn command() -> &'static Path {
     static COMMAND: LazyLock<PathBuf> = LazyLock::new(built_command);
     &COMMAND
 }
 
 impl Ran {
-    /// Its standard output, checked for this exit code.
+    /// Asserts the exit code and returns what was printed on standard output.
     pub fn ended(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// Its standard output as one JSON object, checked for this exit code and for the members that `docs/json.md` lists
-    /// for the command.
+    /// Asserts the exit code and returns the JSON object on standard output, which must have the members that
+    /// `docs/json.md` lists for the command.
     pub fn json(self, code: i32) -> serde_json::Value {
         let documented = members(&self.arguments);
         let stdout = self.ended(code);
@@ -141,10 +141,10 @@ impl Ran {
     }
 }
 
-/// The members that each object of a command on a deployment has.
+/// Members of the JSON object of every command on a deployment.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
-/// The members of a command's object: the row of `docs/json.md` that matches most of its words.
+/// Members of a command's JSON object, from the row of `docs/json.md` that has most of the command's words.
 fn members(arguments: &str) -> BTreeSet<String> {
     let page = pages::read("docs/json.md");
     let rows =
@@ -157,7 +157,8 @@ fn members(arguments: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).chain(HEAD).map(ToOwned::to_owned).collect()
 }
 
-/// The policy of a command: the rows of the page's table that begin with it, or with "every command".
+/// The IAM policy for a command, from the rows of the table in `docs/operate.md` for this command and for "every
+/// command".
 fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     let page = pages::read(PAGE);
     let rows = page.lines().filter_map(|line| {
@@ -175,7 +176,7 @@ fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     json!({"Version": "2012-10-17", "Statement": statements}).to_string()
 }
 
-/// The ARNs of a resource, by the page's name for it.
+/// The ARNs of a resource, which is named as in the table of `docs/operate.md`.
 fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
     let of_function = |name: &str| {
         let arn = MiniStack::function_arn(name);

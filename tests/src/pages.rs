@@ -1,17 +1,17 @@
-//! The documentation pages and their shell blocks, run verbatim.
+//! Reads the documentation pages and the code blocks in them, which tests run verbatim.
 
 use crate::repository::root;
 
-/// A fenced block of a page.
+/// A fenced code block of a documentation page.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Block {
-    /// The headings above it, from the page's title down.
+    /// The headings that the block is under, from the page's title down.
     pub headings: Vec<String>,
-    /// The commands, without the fences.
+    /// The text between the fences.
     pub text: String,
 }
 
-/// The pages of the documentation: `README.md` and each of `docs/*.md`.
+/// Paths of all documentation pages: `README.md` and each of `docs/*.md`.
 pub fn all() -> Vec<String> {
     let entries = std::fs::read_dir(root().join("docs")).expect("docs/ is a directory");
     let names =
@@ -23,17 +23,17 @@ pub fn all() -> Vec<String> {
     pages
 }
 
-/// The text of a page.
+/// The text of a documentation page.
 pub fn read(page: &str) -> String {
     std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
-/// The text of each `sh` block of a page below the heading, up to the next heading of its level or above.
+/// The text of each `sh` block below a heading of a page, up to the next heading of its level or above.
 pub fn blocks(page: &str, heading: &str) -> Vec<String> {
     blocks_in("sh", page, heading)
 }
 
-/// The same for blocks in another language.
+/// The text of each block in `language` below a heading of a page, up to the next heading of its level or above.
 pub fn blocks_in(language: &str, page: &str, heading: &str) -> Vec<String> {
     let below = all_blocks(language, &read(page))
         .into_iter()
@@ -43,7 +43,7 @@ pub fn blocks_in(language: &str, page: &str, heading: &str) -> Vec<String> {
     texts
 }
 
-/// Every `sh` block of a page's text.
+/// Every `sh` block in the text of a page.
 pub fn sh_blocks(page: &str) -> Vec<Block> {
     all_blocks("sh", page)
 }

@@ -1,4 +1,4 @@
-//! Paths in the repository, and the command built from it.
+//! Paths of the repository and its tools, `template.yaml`, and the `comeback` command built from this source.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-/// The repository's root.
+/// The root folder of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: the package lies in the repository")
 }
 
-/// An empty folder of this name below `target/end-to-end`, for the files of a run.
+/// An empty folder of this name below `target/end-to-end`, for files of a test.
 pub fn scratch(name: &str) -> PathBuf {
     let directory = root().join("target").join("end-to-end").join(name);
     if directory.exists() {
@@ -22,8 +22,8 @@ pub fn scratch(name: &str) -> PathBuf {
     directory
 }
 
-/// The `comeback` command, built with the same cargo command as all tests. Plain `cargo build` would leave out the
-/// features that dev-dependencies add, and rebuild most dependencies.
+/// Builds `comeback` with the cargo command that also builds the tests, and returns its path. Plain `cargo build` would
+/// leave out features that dev-dependencies add, and rebuild most dependencies.
 pub fn built_command() -> PathBuf {
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"]);
@@ -32,7 +32,7 @@ pub fn built_command() -> PathBuf {
     built_program("comeback")
 }
 
-/// A program of this build, at cargo's path for it.
+/// Path of a program that this run of cargo has built.
 pub(crate) fn built_program(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("a test is a program");
     // A test is in target/PROFILE/deps, and `make local` in target/PROFILE.
@@ -41,8 +41,8 @@ pub(crate) fn built_program(name: &str) -> PathBuf {
     profile.join(name)
 }
 
-/// Removes the variables that cargo sets for the tests it runs. The build script of ring depends on them: a build that
-/// inherits them rebuilds ring and everything that needs it.
+/// Removes the variables that cargo sets for tests from a command that runs cargo. The build script of `ring` depends
+/// on them, so a build that inherits them would rebuild `ring` and everything that needs it.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
@@ -51,7 +51,7 @@ pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     command
 }
 
-/// `PATH` with the tools of `make tools` before everything else.
+/// A value of `PATH` with the tools installed by `make tools` before everything else.
 pub(crate) fn path_with_tools() -> OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let tools = ["sam", "aws", "ministack"].map(|tool| root().join(".tools").join(tool).join("bin"));
@@ -59,7 +59,7 @@ pub(crate) fn path_with_tools() -> OsString {
         .expect("the repository's path holds no colon")
 }
 
-/// `template.yaml` as JSON, its short intrinsics (`!Ref`, `!GetAtt`, …) in their long form.
+/// `template.yaml` as JSON, with short intrinsics (`!Ref`, `!GetAtt`, …) in their long form.
 pub fn template() -> &'static Value {
     static TEMPLATE: LazyLock<Value> = LazyLock::new(read_template);
     &TEMPLATE

@@ -1,4 +1,4 @@
-//! Shell commands, and servers in the background.
+//! Runs shell commands and background servers, and waits for results.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use crate::repository::{path_with_tools, root, without_cargos_variables};
 
-/// Runs commands in the repository's root, or in another folder, with the tools on `PATH` and without the developer's own
-/// AWS settings.
+/// Runs commands in the repository's root or another folder, with the repository's tools on `PATH` and without the
+/// developer's own AWS settings.
 #[derive(Clone, Debug)]
 pub struct Shell {
     folder: PathBuf,
@@ -35,19 +35,19 @@ impl Shell {
             .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
     }
 
-    /// The same shell with one more variable.
+    /// Sets an environment variable for this shell's commands.
     pub fn with(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// The same shell in another folder.
+    /// Makes this shell run its commands in another folder.
     pub fn at(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
     }
 
-    /// A line to paste into another shell, so that it uses the same AWS.
+    /// A line to paste into a terminal, so that its commands use the same AWS as this shell.
     pub fn exports(&self) -> String {
         let is_aws = |name: &OsStr| name.as_encoded_bytes().starts_with(b"AWS_") || name == "SSL_CERT_FILE";
         let aws = self.variables.iter().filter(|(name, _)| is_aws(name));
@@ -63,7 +63,7 @@ impl Shell {
         )
     }
 
-    /// Runs a script to its end and returns its standard output.
+    /// Runs a script to its end and returns its standard output. Fails if the script does.
     pub fn run(&self, script: &str) -> Result<String, String> {
         let output = self.output(script);
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -74,7 +74,7 @@ impl Shell {
         Err(format!("{}\n$ {script}\n{stdout}{stderr}", output.status))
     }
 
-    /// Runs a script to its end and returns its output, even if it fails.
+    /// Runs a script to its end and returns its output and exit status, even if the script fails.
     pub fn output(&self, script: &str) -> Output {
         let mut command = self.command();
         command
@@ -84,7 +84,7 @@ impl Shell {
             .expect("the operating system has a shell")
     }
 
-    /// Starts a script that serves until the [`Background`] is dropped. Its output goes to `log`.
+    /// Starts a script that serves until the [`Background`] is dropped. The script's output goes to the file `log`.
     pub fn start(&self, script: &str, log: &Path) -> Result<Background, String> {
         // Ends the script's whole process group when its standard input closes. The kernel closes it even if we are
         // killed. Only the wrapper traps TERM: its children keep the default.
@@ -120,7 +120,7 @@ impl Default for Shell {
     }
 }
 
-/// A server that ends when this is dropped, or when this process ends, even if it is killed.
+/// A server that ends when this is dropped, or when the test's process ends, even if it is killed.
 #[derive(Debug)]
 pub struct Background {
     child: Child,
@@ -142,17 +142,18 @@ impl Drop for Background {
     }
 }
 
-/// The longest that a test waits for anything. A passing test waits far less. On a busy machine, a call can count as
-/// lost; on the faster clock, its event then waits for up to two minutes.
+/// The longest that a test waits for anything. A passing test waits far less. On a busy machine, though, a call may
+/// count as lost; on a fast clock, its event then waits for up to two minutes.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Asks every 100 ms until it gets an answer, and panics after [`PATIENCE`]. Tests wait nowhere else.
+/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. Tests wait for results only in this
+/// way.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     let answer = tokio::time::timeout(PATIENCE, until(ask)).await;
     answer.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
 }
 
-/// Asks every 100 ms until it gets an answer.
+/// Calls `ask` every 100 ms until it returns a value, without a limit.
 pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     loop {
         if let Some(answer) = ask().await {
@@ -162,10 +163,10 @@ pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-/// A loopback port that nobody listens on, and that this process has not given out before.
+/// A loopback port that nobody listens on, and that this process has not returned before.
 ///
-/// It is below the ports that systems give to clients (32768 and up on Linux). A connection could take one of those
-/// before the server listens.
+/// The port is below the range that systems give to clients (32768 and up on Linux), so no outgoing connection can take
+/// it before the server listens.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let of_this_process = (std::process::id() % 200) as u16 * 100;
@@ -177,7 +178,7 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// Sends one request to a server on this machine and returns the response body. It uses HTTP/1.0, in which the
+/// Sends one HTTP request to a server on this machine and returns the body of the response. Uses HTTP/1.0, in which the
 /// response ends with the connection.
 pub fn request(method: &str, port: u16, path: &str, body: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;

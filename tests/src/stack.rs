@@ -1,4 +1,4 @@
-//! The shipped stack, built and deployed.
+//! Builds and deploys the shipped stack.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use crate::pages;
 use crate::repository::root;
 use crate::shell::{Shell, eventually};
 
-/// This machine's architecture, in the template's terms: only its bootstraps run here.
+/// This machine's architecture, as the template names it. The functions must be built for it to run here.
 pub const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
 
-/// The folder of `sam build` by default.
+/// Folder that `sam build` writes to by default.
 pub const SAMS_OWN: &str = ".aws-sam/build";
 static BUILT: OnceLock<PathBuf> = OnceLock::new();
 
-/// Builds the functions of the shipped `template.yaml` for this machine's architecture. `folder` is this program's own,
-/// because others may read theirs at the same time. Builds run one after the other, because cargo-lambda moves the
-/// bootstraps.
+/// Builds the functions of the shipped `template.yaml` for this machine's architecture. Each test program needs its own
+/// `folder`, because others may be reading theirs. Builds run one at a time, because cargo-lambda moves the executables
+/// that it builds.
 pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     let shell = shell.clone().with("LOCK", build_lock()).with("FOLDER", folder);
     let parameters = format!("Architecture={ARCHITECTURE}");
@@ -33,19 +33,19 @@ pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Locked while cargo-lambda builds.
+/// File that is locked while cargo-lambda builds.
 fn build_lock() -> PathBuf {
     root().join("target/sam-build.lock")
 }
 
-/// The folder of the last [`build`].
+/// Folder of the latest [`build`] in this process.
 pub(crate) fn built() -> &'static Path {
     BUILT.get().expect("`build` comes first")
 }
 
 impl MiniStack {
-    /// Deploys the result of [`build`] with `sam deploy`, as the documentation does. The shell's folder determines the
-    /// build.
+    /// Deploys the functions with `sam deploy`, as the documentation does. It takes those that [`build`] wrote to the
+    /// default folder inside the shell's folder.
     pub async fn sam_deploy(&self, shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
         shell.run(&format!(
             "sam deploy --stack-name {name} --parameter-overrides Architecture={ARCHITECTURE} {parameters}"
@@ -53,9 +53,9 @@ impl MiniStack {
         self.stack(name).await
     }
 
-    /// Deploys the result of [`build`] without the SAM CLI, which takes ten seconds of processor time for each stack.
-    /// The code is uploaded once. `parameters` are as in `MaxRetries=2 Jitter=none`; a value may have tabs instead of
-    /// spaces.
+    /// Deploys the result of [`build`] without the SAM CLI, which would take ten seconds of processor time. The code is
+    /// uploaded only once for each server. `parameters` are as in `MaxRetries=2 Jitter=none`; a value may have tabs
+    /// instead of spaces.
     pub async fn deploy(&self, name: &str, parameters: &str) -> Result<Stack, String> {
         let template = self.packaged.get_or_init(async || self.package()).await.clone()?;
         let parameter = |given: &str| {
@@ -90,7 +90,7 @@ impl MiniStack {
         self.stack(name).await
     }
 
-    /// Uploads the code of the last build. Returns the template that points to it.
+    /// Uploads the code of the latest [`build`]. Returns the template, which refers to the uploaded code.
     fn package(&self) -> Result<String, String> {
         let packaged = self.directory().join("packaged.yaml");
         self.shell().with("PACKAGED", &packaged).with("BUILT", built()).run(
@@ -101,9 +101,9 @@ impl MiniStack {
         std::fs::read_to_string(&packaged).map_err(|error| format!("{}: {error}", packaged.display()))
     }
 
-    /// Reads a deployed stack. On the real clock, it sets the retry queue's visibility timeout to ten seconds, for
-    /// messages that the handler does not hide: no test can wait for the template's 1,230 s, which let a handler be
-    /// down for days.
+    /// Describes a deployed stack. If the server's clock is real, this also lowers the retry queue's visibility timeout
+    /// to ten seconds, for messages that the handler does not hide. The template has 1,230 s, which a test cannot wait
+    /// for; it lets a handler be down for days.
     pub async fn stack(&self, name: &str) -> Result<Stack, String> {
         let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
         let stacks = cloudformation.describe_stacks().stack_name(name).send().await;
@@ -137,7 +137,7 @@ impl MiniStack {
     }
 }
 
-/// A deployed stack, however it was deployed.
+/// A deployed stack of Comeback, with its outputs and log groups.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     name: String,
@@ -152,28 +152,29 @@ impl Stack {
         &self.name
     }
 
-    /// An output of the template.
+    /// The value of an output of the template. Panics if the stack does not have it.
     pub fn output(&self, key: &str) -> &str {
         self.outputs.get(key).unwrap_or_else(|| panic!("no output {key} in {:?}", self.outputs))
     }
 
-    /// Returns true if the stack has this output. Some depend on its parameters.
+    /// Returns true if the stack has this output. Some outputs depend on the stack's parameters.
     pub fn has_output(&self, key: &str) -> bool {
         self.outputs.contains_key(key)
     }
 
-    /// The log group of the retry handler.
+    /// Name of the retry handler's log group.
     pub fn handler_logs(&self) -> &str {
         &self.handler_logs
     }
 
-    /// The log group of the example target; empty if the stack has none.
+    /// Name of the example target's log group; empty if the stack has no example target.
     pub fn target_logs(&self) -> &str {
         &self.target_logs
     }
 }
 
-/// Deploys queues and a handler without CloudFormation, for a function `invoices`. Returns the retry queue's ARN.
+/// Deploys queues and a handler without CloudFormation, which may retry the function `invoices`. Returns the retry
+/// queue's ARN.
 pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
     let shell = ministack.shell();
     let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
@@ -194,8 +195,8 @@ pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
     retry_queue_arn.to_owned()
 }
 
-/// Runs the script of `docs/deploy-cdk.md` that deploys the example app, for this machine's architecture, and
-/// synthesizes it to `output`.
+/// Deploys the example app with the script in `docs/deploy-cdk.md`, for this machine's architecture. The CDK writes its
+/// templates to `output`.
 pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) -> Result<Stack, String> {
     // The CDK's CLI also takes its options from such variables.
     let shell = ministack

@@ -1,4 +1,4 @@
-//! Functions for the handler to retry.
+//! Creates functions for the retry handler to retry.
 
 use std::path::Path;
 
@@ -10,38 +10,38 @@ use crate::pages;
 use crate::repository::{built_program, root, scratch};
 use crate::stack::built;
 
-/// Creates a Python function without any knowledge of Comeback (`tests/targets/plain_target.py`). It logs each event it
-/// receives to `/aws/lambda/{name}`.
+/// Creates a Python function that knows nothing of Comeback (`tests/targets/plain_target.py`). It logs each event that
+/// it receives to `/aws/lambda/{name}`.
 pub async fn plain_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "plain_target").await;
 }
 
-/// Creates a Python function that fails while a file exists, and notes each invocation in another. Its event names both
-/// (`tests/targets/outage_target.py`).
+/// Creates a Python function that fails while a file exists, and records each invocation in another file. Its event
+/// names both files (`tests/targets/outage_target.py`).
 pub async fn outage_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "outage_target").await;
 }
 
-/// Creates a Python function that always fails, with an `OrderRefused` (`tests/targets/failing_target.py`).
+/// Creates a Python function that always fails, with the error `OrderRefused` (`tests/targets/failing_target.py`).
 pub async fn failing_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "failing_target").await;
 }
 
-/// Creates a Python function that opens the envelope, and refuses an order as many times as its event says
+/// Creates a Python function that opens the envelope, and fails as many times as its event says
 /// (`tests/targets/enveloped_target.py`).
 pub async fn enveloped_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "enveloped_target").await;
 }
 
-/// Creates another function from the example target's bootstrap, which `sam build` built.
+/// Creates another function that runs the example target's code, which `sam build` has built.
 pub async fn example_target(ministack: &MiniStack, name: &str) {
     let bootstrap = built().join("ExampleTarget/bootstrap");
     let no_variables = Environment::builder().build();
     create_from_file(ministack, name, Runtime::Providedal2023, &bootstrap, no_variables).await;
 }
 
-/// Creates a function that appends the event of each batch to the file `batches`, and answers with the ids that it
-/// reads from the pipe `answers`, a JSON list (`tests/targets/answering_target.py`).
+/// Creates a function that appends the event of each batch to the file `batches`, and reports as failed the ids that it
+/// reads from the pipe `answers` as a JSON list (`tests/targets/answering_target.py`).
 pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path, answers: &Path) {
     let file = root().join("tests/targets/answering_target.py");
     let path = |path: &Path| path.to_str().expect("the repository's path is Unicode").to_owned();
@@ -52,19 +52,19 @@ pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path,
     create_from_file(ministack, name, Runtime::Python312, &file, variables).await;
 }
 
-/// The languages of docs/consumer.md.
+/// Languages in which docs/consumer.md has a consumer: a function that reads its SQS queue itself.
 #[derive(Clone, Copy, Debug)]
 pub enum Consumer {
-    /// `tests/targets/sqs_consumer.py`.
+    /// The function in `tests/targets/sqs_consumer.py`.
     Python,
-    /// `tests/targets/sqs_consumer.cjs`.
+    /// The function in `tests/targets/sqs_consumer.cjs`.
     Node,
-    /// The program `sqs_consumer` of this package.
+    /// The program `sqs_consumer` of this crate.
     Rust,
 }
 
 impl Consumer {
-    /// Its name in lower case.
+    /// The language's name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Python => "python",
@@ -73,7 +73,7 @@ impl Consumer {
         }
     }
 
-    /// Its runtime, and a script that copies the handler into `$FUNCTION`.
+    /// The Lambda runtime for this language, and a script that copies the function's code into `$FUNCTION`.
     fn files(self) -> (Runtime, &'static str) {
         match self {
             Self::Python => (Runtime::Python312, "cp tests/targets/sqs_consumer.py \"$FUNCTION\""),
@@ -85,7 +85,7 @@ impl Consumer {
     }
 }
 
-/// Creates a consumer. `permissions` are its role's policy.
+/// Creates a function that reads its SQS queue itself. `permissions` is the policy of its role.
 pub async fn consumer_target(
     ministack: &MiniStack,
     name: &str,
@@ -129,7 +129,8 @@ async fn create_from_file(
     create(ministack, name, runtime, (&module, &archive), variables).await;
 }
 
-/// Creates a function from the handler's module and its archive. It has its own role, without permissions.
+/// Creates a function from a zip archive and the name of its handler's module. It gets its own role, without
+/// permissions.
 async fn create(
     ministack: &MiniStack,
     name: &str,
@@ -156,7 +157,7 @@ async fn create(
         .expect("Lambda creates the function");
 }
 
-/// Kills the processes of a function in the middle of their work. Returns how many there were.
+/// Kills all processes of a function while they work. Returns how many there were.
 pub fn kill(ministack: &MiniStack, function: &str) -> usize {
     const KILL: &str = r#"for environment in /proc/[0-9]*/environ; do
         variables=$(tr '\0' '\n' 2>/dev/null <"$environment") || continue

@@ -1,3 +1,3 @@
-//! The Rust lines of docs/envelope.md, as the function that a reader builds from them.
+//! The Rust lines of docs/envelope.md, built as the function that a reader makes of them.
 
 include!("../../tests/envelope_targets/target.rs");

@@ -1,7 +1,8 @@
-//! `make local`: the stack on this machine. Deploys it, sends an event that fails three times, and traces it until it
-//! succeeds; then does the same for each line of its input. Ctrl-C stops following an event; at the prompt it stops
-//! MiniStack. Without a terminal, only a signal stops it. `local build` only builds the functions, and so do the tests
-//! with servers: a compiler beside servers would delay them, and their clocks do not wait.
+//! `make local`: runs the shipped stack on this machine. It deploys the stack to MiniStack, sends an event that fails
+//! three times, and traces it until it succeeds; then it does the same for each line of standard input. Ctrl-C stops
+//! following an event; at the prompt it stops MiniStack. Without a terminal, only a signal stops it. `local build` only
+//! builds the functions. The tests that start servers build this way first, because a compiler running beside a server
+//! would delay it, and its clock does not wait.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
@@ -11,10 +12,10 @@ use serde::de::IgnoredAny;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Separate, because the trials of the stack may read `.aws-sam/build` at the same time.
+/// Folder for the built functions. It is not `.aws-sam/build`, because tests of the stack may be reading that.
 const BUILD: &str = "target/end-to-end/local-build";
 const EVENT: &str = r#"{"fail_times": 3}"#;
-/// Each of these ends within about a minute.
+/// Events to suggest at the prompt. Each ends within about a minute.
 const SUGGESTED: &str = r#"{"fail_times": 1}, {"fail_times": 5}, {"order": 17}"#;
 
 #[tokio::main]
@@ -52,8 +53,8 @@ async fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Fixes what `comeback doctor` would call broken: MiniStack ignores `RecursiveLoop` in a template, and our deployment
-/// shortens the retry queue's visibility timeout for the tests.
+/// Fixes what `comeback doctor` would call broken: MiniStack ignores `RecursiveLoop` in a template, and
+/// [`MiniStack::stack`] shortens the retry queue's visibility timeout for the tests.
 fn make_healthy(ministack: &MiniStack, stack: &Stack) -> Result<(), String> {
     let allow = |output: &str| {
         let function = stack.output(output);
@@ -76,7 +77,7 @@ fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
     )
 }
 
-/// The stack, and the Ctrl-C's that stop following an event.
+/// The deployed stack, and the Ctrl-C signals, each of which stops following an event.
 struct Watch {
     ministack: MiniStack,
     stack: Stack,
@@ -84,8 +85,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Sends a first event, and then each line of the input. Without a terminal, serving goes on after the end of the
-    /// input.
+    /// Sends a first event, and then each line of standard input. Without a terminal, keeps serving after the input
+    /// ends.
     async fn serve(&mut self) {
         self.send(EVENT).await;
         let exports = self.ministack.shell().exports();
@@ -104,7 +105,7 @@ impl Watch {
         }
     }
 
-    /// Sends each line until the input ends. Returns `true` if Ctrl-C ended it.
+    /// Sends each line of standard input as an event until the input ends. Returns true if Ctrl-C ended it.
     async fn send_lines(&mut self, is_terminal: bool) -> bool {
         let mut lines = lines();
         loop {
@@ -126,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// Sends an event and prints its trace until it succeeds, is dead-lettered, or Ctrl-C.
+    /// Sends an event and prints its trace until it succeeds, is dead-lettered, or Ctrl-C is pressed.
     async fn send(&mut self, event: &str) {
         let Self { ministack, stack, interrupts } = self;
         let target = stack.output("ExampleTargetName");
@@ -139,7 +140,7 @@ impl Watch {
     }
 }
 
-/// Prints the lines of `comeback trace` as they appear, until the event succeeds or is dead-lettered.
+/// Prints lines of `comeback trace` as they appear, until the event succeeds or is dead-lettered.
 async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
     let operator = Operator::of(ministack);
     let trace = |output: &str| operator.comeback(&format!("trace --stack {} {output} {id}", stack.name()));
@@ -164,13 +165,13 @@ async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
     .await;
 }
 
-/// Returns true if the example's own log reports a success: the handler does not learn of one.
+/// Returns true if the example target's log reports that the event succeeded. The handler does not learn of a success.
 async fn has_succeeded(ministack: &MiniStack, stack: &Stack, id: &str) -> bool {
     let lines = log_lines(ministack, stack.target_logs()).await;
     lines.iter().any(|line| line["message"] == "succeeded" && line["idempotency_key"] == id)
 }
 
-/// The event on a typed line; `None` if the line is empty.
+/// The event on a line of input; `None` if the line is empty. Fails if it is not JSON.
 fn read(line: &str) -> Result<Option<String>, String> {
     match line.trim() {
         "" => Ok(None),
@@ -181,7 +182,7 @@ fn read(line: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Lines from standard input. They need a separate thread, because we wait for Ctrl-C at the same time.
+/// Lines from standard input. Reading blocks, so a thread does it, while we also wait for Ctrl-C.
 fn lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A consumer of docs/consumer.md. Each message says how many times it fails, and how. Each run is noted in a file.
+//! The Rust consumer of docs/consumer.md. Each message says how often and how it fails. Each run is recorded in a file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -8,7 +8,7 @@ use comeback_tests::MiniStack;
 
 use crate::{example, in_calls, on_ministack};
 
-/// A Firehose stream into a bucket of the same name.
+/// Creates a Firehose stream that writes to a bucket of the same name.
 async fn stream(server: &MiniStack, client: &Client, name: &str) {
     server.shell().run(&format!("aws s3 mb s3://{name}")).expect("a bucket");
     let destination = ExtendedS3DestinationConfiguration::builder()
@@ -19,7 +19,7 @@ async fn stream(server: &MiniStack, client: &Client, name: &str) {
     call.send().await.expect("a Firehose stream");
 }
 
-/// The lines of everything in the bucket.
+/// The lines of all objects in a bucket.
 fn lines(server: &MiniStack, bucket: &str) -> Vec<String> {
     let read = format!(
         "directory=$(mktemp -d) && aws s3 sync --quiet s3://{bucket} $directory \

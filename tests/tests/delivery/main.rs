@@ -1,6 +1,6 @@
-//! Every API, and every example, against MiniStack over HTTP, in place of AWS.
+//! Calls every batch API of `comeback-delivery`, and runs its examples, over HTTP with MiniStack in place of AWS.
 //!
-//! Needs the tools of `make tools`, and fails without them.
+//! The tools of `make tools` must be installed.
 
 #![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
 
@@ -16,7 +16,7 @@ use comeback_tests::MiniStack;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-/// Runs a test on the server that all share. They also share a runtime, which the server's connections need.
+/// Runs a test on the server and async runtime that all tests share. The server's connections need that runtime.
 fn on_ministack(test: impl AsyncFnOnce(&'static MiniStack)) {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
     static SERVER: OnceCell<MiniStack> = OnceCell::const_new();
@@ -26,7 +26,7 @@ fn on_ministack(test: impl AsyncFnOnce(&'static MiniStack)) {
     });
 }
 
-/// The output of an example run with this argument.
+/// The output of one of the crate's examples, run with this argument.
 fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     let tests = std::env::current_exe().expect("the test's own path");
     let examples =
@@ -36,7 +36,7 @@ fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     server.shell().run(&format!("'{}' '{argument}'", program.display())).expect("the example succeeds")
 }
 
-/// The expected number of calls, unless the machine was so busy that some had to be repeated.
+/// Asserts the number of calls, unless calls were repeated, as on a busy machine.
 fn in_calls(expected: u64, calls: u64, retries: u64) {
     assert!(calls == expected || retries > 0, "{calls} calls, not {expected}, without a retry");
 }

@@ -14,8 +14,8 @@ pub(crate) async fn queue(server: &MiniStack, name: &str) -> String {
     call.send().await.expect("a queue").queue_url.expect("its URL")
 }
 
-/// Everything on the queue in the order it comes, by group. The messages are received, and on a FIFO queue deleted,
-/// because the rest of a group would never come otherwise.
+/// All messages of a queue in the order in which they come, by message group. They are received and, on a FIFO queue,
+/// deleted, because otherwise the rest of a group would never come.
 pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<String, Vec<String>> {
     let delete = Deleter::new(server.sqs.clone(), queue_url);
     let mut bodies: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -106,7 +106,7 @@ fn messages_are_shown_again_and_deleted() {
     });
 }
 
-/// Receives all 25 messages and returns their handles. The messages are hidden.
+/// Receives all 25 messages, which hides them, and returns their receipt handles.
 async fn received(server: &MiniStack, queue_url: &str) -> Vec<String> {
     let mut handles = Vec::new();
     while handles.len() < 25 {

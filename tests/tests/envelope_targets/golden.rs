@@ -1,6 +1,6 @@
-//! A golden file has an `event`, the `request_id` of the invocation that receives it, and under `expect` either the
-//! `payload`, the `attempt` and the `idempotency_key`, or the words it `raises`. Python and Node compare payloads as
-//! JSON, Rust byte for byte.
+//! Readers in all languages agree on the golden envelopes. A golden file has an `event`, the `request_id` of the
+//! invocation that receives it, and under `expect` either the `payload`, `attempt` and `idempotency_key`, or words of
+//! the error that the reader `raises`. Python and Node.js compare payloads as JSON, Rust byte for byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,7 +65,7 @@ for (const path of process.argv.slice(1)) {
     assert_checks_every_golden_file("node", "-e", check);
 }
 
-/// Opens it with the page's Rust lines.
+/// Uses the Rust lines of docs/envelope.md.
 #[test]
 fn rust_reader_opens_every_golden_envelope() {
     for path in golden_files() {
@@ -86,8 +86,9 @@ fn rust_reader_opens_every_golden_envelope() {
     }
 }
 
-/// Each reader's result for bytes on which JSON parsers differ: `refused`, `not JSON`, or the payload, the attempt and
-/// the key; `all` if the three agree, and otherwise the sentence of `docs/envelope.md` that lists it.
+/// Results of the three readers for bytes on which JSON parsers differ: `refused`, `not JSON`, or the payload, the
+/// attempt and the key. If the three agree, the result is under `all`; otherwise there is the sentence of
+/// `docs/envelope.md` that says so.
 const READERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/envelopes/readers.json");
 
 #[test]
@@ -157,14 +158,15 @@ for (const { event, all, node } of JSON.parse(require("node:fs").readFileSync(pr
     assert_passes("node", "-e", check, &[READERS.into()]);
 }
 
-/// Runs `source` beside the copied files, with the golden files as arguments; it prints the name of each that passes.
+/// Runs `source` in a folder with the files that docs/envelope.md copies. Its arguments are the golden files, and it
+/// must print the name of each one that passes.
 fn assert_checks_every_golden_file(program: &str, flag: &str, source: &str) {
     let files = golden_files();
     let checked = assert_passes(program, flag, source, &files);
     assert_eq!(checked.lines().map(Path::new).collect::<Vec<_>>(), files);
 }
 
-/// Runs `source` beside the copied files, and returns its output.
+/// Runs `source` in a folder with the files that docs/envelope.md copies. Asserts success and returns the output.
 fn assert_passes(program: &str, flag: &str, source: &str, arguments: &[PathBuf]) -> String {
     let function = page::function(&format!("golden-{program}-{}", arguments.len()));
     let run = Command::new(program).arg(flag).arg(source).args(arguments).current_dir(function).output();

@@ -1,5 +1,5 @@
-//! Targets in three languages open their events and request retries, using the files that docs/envelope.md has them
-//! copy, and the page's own lines.
+//! Targets in three languages open their events and request retries, with the files that docs/envelope.md tells readers
+//! to copy, and with its own example code.
 
 mod golden;
 mod page;

@@ -3,12 +3,12 @@ use std::process::Command;
 
 use comeback_tests::{pages, root, scratch};
 
-/// docs/envelope.md.
+/// The text of docs/envelope.md.
 pub(crate) fn text() -> String {
     pages::read("docs/envelope.md")
 }
 
-/// The page's only block in `language`, without its fences.
+/// The only code block of docs/envelope.md in `language`, without its fences.
 pub(crate) fn block(language: &str) -> String {
     let page = text();
     let fence = format!("\n```{language}\n");
@@ -20,8 +20,8 @@ pub(crate) fn block(language: &str) -> String {
     block.to_owned()
 }
 
-/// The folder of a function: the files that the page's commands copy there, and the page's lines as `orders.py` and
-/// `orders.mjs`.
+/// A folder with the code of a function: the files that the commands of docs/envelope.md copy, and its examples as
+/// `orders.py` and `orders.mjs`.
 pub(crate) fn function(name: &str) -> PathBuf {
     let folder = scratch(name);
     for commands in pages::blocks("docs/envelope.md", "Open the envelope") {

@@ -9,8 +9,8 @@ use std::thread;
 use comeback_tests::PATIENCE;
 use serde_json::Value;
 
-/// The failure that a runtime posts for one invocation: the `responsePayload` of Lambda's record. The runtime's output
-/// goes to `log`.
+/// Runs a Lambda runtime for one invocation, and returns the failure that it posts, which is the `responsePayload` of
+/// an invocation record. The runtime's output goes to the file `log`.
 pub(crate) fn failure_in(mut runtime: Command, request_id: &str, event: &str, log: &Path) -> Value {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback interface has a free port");
@@ -35,7 +35,7 @@ pub(crate) fn failure_in(mut runtime: Command, request_id: &str, event: &str, lo
     serde_json::from_str(&body).expect("JSON")
 }
 
-/// The runtime's process, ended with the test.
+/// A runtime's process, killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -46,7 +46,7 @@ impl Drop for Running {
     }
 }
 
-/// Lambda's answer when a runtime asks for its next invocation.
+/// The HTTP response with which Lambda gives a runtime its next invocation.
 fn invocation(request_id: &str, event: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\n\
@@ -60,7 +60,8 @@ fn invocation(request_id: &str, event: &str) -> String {
     )
 }
 
-/// Answers every `GET` with the invocation, and forwards what is posted. A runtime may use several connections.
+/// Answers every `GET` of a runtime with the invocation, and forwards what the runtime posts. A runtime may use several
+/// connections.
 fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) {
     let mut requests = BufReader::new(connection);
     while let Ok(Some((path, body))) = request(&mut requests) {
@@ -75,7 +76,7 @@ fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) 
     }
 }
 
-/// The path and the body of the next request; `None` if the connection ends.
+/// The path and body of the next HTTP request; `None` if the connection ends.
 fn request(requests: &mut BufReader<&TcpStream>) -> io::Result<Option<(String, String)>> {
     let mut line = String::new();
     if requests.read_line(&mut line)? == 0 {

@@ -18,8 +18,8 @@ fn python_writes_its_sample() {
     });
 }
 
-/// `native_client.cjs` replaces the client's native part, whose build needs CMake and a C++ compiler. That part only
-/// sends what the rest has written.
+/// `native_client.cjs` replaces the native part of AWS's runtime client, which needs CMake and a C++ compiler to build.
+/// That part only sends what the other code has written.
 #[test]
 fn node_writes_its_sample() {
     assert_writes_its_sample("node", |folder| {
@@ -36,8 +36,8 @@ fn rust_writes_its_sample() {
     assert_writes_its_sample("rust", |_| Command::new(env!("CARGO_BIN_EXE_documented_target")));
 }
 
-/// Runs the page's lines in a real runtime. On a held order, their failure equals the sample, and on a cancelled one
-/// they request no retry.
+/// Runs the example of docs/envelope.md in a real Lambda runtime. For a held order, it fails as the sample in `events/`
+/// says; for a cancelled order, it requests no retry.
 fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) {
     let folder = page::function(&format!("runtime-{language}"));
     let fail = |request_id: &str, event: &str| {
@@ -60,7 +60,7 @@ fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) 
     assert_eq!([error_type, message], [&json!("NonRetryable"), &json!("order 17 was cancelled")]);
 }
 
-/// The invocation record in a sample.
+/// The invocation record in the sample for this language.
 fn record(language: &str) -> Value {
     let path = root().join(format!("events/errors/{language}.json"));
     let sample = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -69,7 +69,7 @@ fn record(language: &str) -> Value {
         .expect("an invocation record")
 }
 
-/// Compares only the position of stack trace lines, which are the runtime's own and change with its version.
+/// Empties the stack trace of a failure, because its lines change with the version of the runtime.
 fn without_lines(mut failure: Value) -> Value {
     for key in ["stackTrace", "trace"] {
         if let Some(trace) = failure.get_mut(key) {
