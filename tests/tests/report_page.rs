@@ -1,7 +1,8 @@
-//! The page of `comeback simulate --report` in a browser: wide and narrow, light and dark.
+//! Tests the report of `comeback simulate --report` in a browser: in wide and narrow windows, in light and dark
+//! colours.
 //!
-//! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates its pictures in the README and in
-//! docs/simulate.md.
+//! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates the pictures of the report in the
+//! README and in docs/simulate.md.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,20 +13,20 @@ use comeback_tests::{Chromium, Look, built_command, pages, root, scratch};
 use serde_json::{Value, json};
 
 const WIDE: u32 = 1_120;
-/// A small phone.
+/// Width of a window on a small phone, in CSS pixels.
 const NARROW: u32 = 360;
 const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "depth", "recovery", "life"];
 
-/// Pages that a user could write.
+/// Reports with different options, as a user could write them.
 struct Pages {
     plain: PathBuf,
-    /// A comparison of two policies.
+    /// A report that compares two policies.
     compared: PathBuf,
-    /// A run that reaches the in-flight limit.
+    /// The report of a run that reaches the in-flight limit.
     full: PathBuf,
-    /// A run whose messages are moved.
+    /// The report of a run whose messages are moved.
     moved: PathBuf,
-    /// The page of the command in docs/simulate.md.
+    /// The report of the command in docs/simulate.md.
     shown: PathBuf,
 }
 
@@ -56,7 +57,7 @@ fn documentation() -> &'static str {
     &PAGE
 }
 
-/// The arguments of the documented command, without the path of its page.
+/// Arguments of the command in docs/simulate.md, without the path of the report.
 fn documented_arguments() -> Vec<&'static str> {
     let command = documentation()
         .lines()
@@ -69,7 +70,7 @@ fn looks() -> impl Iterator<Item = Look> {
     [WIDE, NARROW].into_iter().flat_map(|width| [false, true].map(|dark| Look { width, dark }))
 }
 
-/// The browser that all tests share. It ends with this process.
+/// The browser that all tests share. It ends with the test process.
 fn browser() -> MutexGuard<'static, Chromium> {
     static BROWSER: LazyLock<Mutex<Chromium>> =
         LazyLock::new(|| Mutex::new(Chromium::start(&scratch("report-browser"))));
@@ -77,7 +78,7 @@ fn browser() -> MutexGuard<'static, Chromium> {
     BROWSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs the body of a function in the page.
+/// Runs the body of a JavaScript function in the report, and returns its result.
 fn ask(chromium: &mut Chromium, body: &str) -> Value {
     chromium.evaluate(&format!("(() => {{ {body} }})()"))
 }
@@ -105,8 +106,8 @@ fn every_chart_is_drawn_at_every_size() {
     }
 }
 
-/// For each chart: its size; its marks (coloured shapes) and the share of its width they cover; anything outside its
-/// frame; overlapping texts; the size of its smallest text.
+/// JavaScript that measures each chart: its size; its marks (coloured shapes) and the share of its width that they
+/// cover; anything outside its frame; overlapping texts; the size of its smallest text.
 const DRAWN: &str = r##"
     const hit = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
     const neutral = ["#FFFFFF", "#222222", "#666666", "#E4E4E4"];
@@ -227,7 +228,8 @@ fn text_and_lines_have_enough_contrast() {
     }
 }
 
-/// Everything with too little contrast: texts below 4.5 : 1, marks below 3 : 1 (WCAG 2.2, 1.4.3 and 1.4.11).
+/// JavaScript that finds everything with too little contrast: texts below 4.5 : 1, and marks below 3 : 1 (WCAG 2.2,
+/// 1.4.3 and 1.4.11).
 const PALE: &str = r##"
     const rgb = colour => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
     const part = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
@@ -250,7 +252,7 @@ const PALE: &str = r##"
     return pale;
 "##;
 
-/// Everything that the style sheet does not recolour.
+/// JavaScript that finds shapes whose colours the style sheet does not change.
 const KEPT: &str = r##"
     const hex = colour => "#" + colour.match(/[\d.]+/g).slice(0, 3).map(v => Number(v).toString(16).padStart(2, "0")).join("").toUpperCase();
     const kept = (name) => [...document.querySelectorAll(`svg [${name}]`)]
@@ -291,7 +293,7 @@ fn page_is_accessible_to_a_screen_reader() {
     assert!(behind.as_u64() > Some(80), "the charts' figures stand behind them: {behind} rows");
 }
 
-/// The charts of `make demo`, in the README.
+/// `make demo` and the README show the same charts.
 #[test]
 fn the_readme_has_a_picture_of_the_demo() {
     assert_is_pictured(&PAGES.plain, ["#recovery", "[aria-labelledby=events] .tables"], "recovery");
@@ -304,8 +306,8 @@ fn documentation_has_a_picture() {
     assert!(documentation().contains("(report.png)"), "docs/simulate.md shows it");
 }
 
-/// Asserts that `docs/NAME.png` was taken of the current page, from one element's top to the other's. Another Chromium
-/// may draw other pixels, so this compares the text that was in the picture.
+/// Asserts that the picture `docs/NAME.png` shows the current report, from the top of one element to the top of
+/// another. Another Chromium may draw other pixels, so this compares the text that was in the picture.
 fn assert_is_pictured(file: &Path, edges: [&str; 2], name: &str) {
     let chromium = &mut *browser();
     chromium.open(file, Look { width: WIDE, dark: false });
@@ -333,7 +335,7 @@ fn assert_is_pictured(file: &Path, edges: [&str; 2], name: &str) {
     assert_eq!(kept, text, "docs/{name}.png is out of date: run this test with UPDATE_SCREENSHOT=1");
 }
 
-/// The position of the elements between two others, and every text and curve there.
+/// JavaScript that returns the tops of two elements, and every text and curve between them.
 const SHOWN: &str = r#"
     const [top, bottom] = edges.map(edge => document.querySelector(edge).getBoundingClientRect().top);
     const texts = document.querySelectorAll("h2, h3, p, li, svg text, svg polyline, td, th");

@@ -1,5 +1,5 @@
-//! The alarms and the dashboard of a deployed stack. MiniStack evaluates no expressions, and no dimensions of a single
-//! metric; `tests/tests/template/alarms.rs` covers the situation of each alarm.
+//! Tests that the alarms and the dashboard of the stack can be deployed. MiniStack evaluates neither expressions nor
+//! the dimensions of an alarm's single metric, so `tests/tests/template/alarms.rs` tests when each alarm fires.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,7 @@ pub(crate) async fn alarms_notify_the_topic_and_are_on_the_dashboard(world: &Wor
     run(&shell, "aws cloudwatch delete-alarms --alarm-names comeback-lost-anywhere");
 }
 
-/// The names of the alarms whose states the dashboard shows.
+/// Names of the alarms whose states the deployed dashboard shows.
 fn on_dashboard(shell: &Shell) -> BTreeSet<String> {
     let body = run(
         shell,

@@ -7,14 +7,15 @@ use crate::world::World;
 
 pub(crate) const STACK: &str = "--stack attaching";
 
-/// The answer of an AWS CLI command.
+/// Output of an AWS CLI command, as JSON.
 pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
     let answer = ministack.shell().run(&format!("aws {command} --output json"));
     let answer = answer.unwrap_or_else(|error| panic!("{error}"));
     serde_json::from_str(&answer).unwrap_or(Value::Null)
 }
 
-/// The settings for a function's asynchronous invocations, or for its alias's; `Null` without any.
+/// Lambda's settings for the asynchronous invocations of a function or, with `qualifier`, of its alias; `Null` if there
+/// are none.
 pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<&str>) -> Value {
     let configs =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {function}"));
@@ -23,7 +24,7 @@ pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<
     configs.into_iter().find(|config| config["FunctionArn"] == arn).unwrap_or_default()
 }
 
-/// The names of a role's inline policies.
+/// The inline policies of a role.
 pub(crate) fn policies(ministack: &MiniStack, role: &str) -> Vec<Value> {
     let policies = aws(ministack, &format!("iam list-role-policies --role-name {role}"));
     policies["PolicyNames"].as_array().cloned().unwrap_or_default()
@@ -34,12 +35,12 @@ pub(crate) fn tags(ministack: &MiniStack, function: &str) -> Value {
     aws(ministack, &format!("lambda list-tags --resource {arn}"))["Tags"].clone()
 }
 
-/// `TargetFunctions` of the stack that functions are attached to.
+/// Value of the parameter `TargetFunctions` of the stack that the tests attach functions to.
 pub(crate) fn parameter(ministack: &MiniStack) -> String {
     value_of(ministack, "TargetFunctions")
 }
 
-/// A parameter of the stack that functions are attached to.
+/// Value of a parameter of the stack that the tests attach functions to.
 pub(crate) fn value_of(ministack: &MiniStack, parameter: &str) -> String {
     let query =
         format!("--query \"Stacks[0].Parameters[?ParameterKey=='{parameter}'].ParameterValue | [0]\"");
@@ -47,7 +48,8 @@ pub(crate) fn value_of(ministack: &MiniStack, parameter: &str) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Backdates a function's detachment, so that none of its events can still be on their way.
+/// Backdates when a function was detached, so that `detach` knows none of its events can still be on the way to the
+/// queue.
 pub(crate) fn detached_long_ago(ministack: &MiniStack, function: &str) {
     let arn = MiniStack::function_arn(function);
     aws(
@@ -58,7 +60,7 @@ pub(crate) fn detached_long_ago(ministack: &MiniStack, function: &str) {
     );
 }
 
-/// Asserts that a copy of the example target is retried until it succeeds.
+/// Asserts that an event of this copy of the example target is retried until it succeeds.
 pub(crate) async fn is_retried(ministack: &MiniStack, function: &str) {
     ministack.invoke(function, &json!({"fail_times": 2, "error_type": "Attached"}).to_string()).await;
     let succeeded = eventually(&format!("{function} to succeed"), async || {
@@ -79,8 +81,8 @@ fn differences(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Repeats `comeback` while another trial changes the stack that they share, as its message advises. On a busy machine,
-/// two trials that read the stack at once may both change it, and one of them finds its change gone.
+/// Repeats a `comeback` command while another trial changes the stack that they share, as its error advises. On a busy
+/// machine, two trials that read the stack at the same time may both change it, and one of the changes is lost.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);
@@ -91,7 +93,8 @@ pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     .await
 }
 
-/// Gives the function settings of its own: one retry, ten minutes, and a destination for successes.
+/// Gives a function settings other than Lambda's defaults: one retry, events up to ten minutes old, and a destination
+/// for successes. Returns the settings.
 fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     drop(aws(ministack, "sqs create-queue --queue-name attached-orders-done"));
     let (place, _) = stack.output("RetryQueueArn").rsplit_once(':').expect("an ARN has colons");
@@ -106,7 +109,7 @@ fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str
     settings(ministack, function, None)
 }
 
-/// The alarms on a function's lost events, without the members in which alarms of two functions differ.
+/// The alarms that report lost events of a function, without the members that differ between two functions.
 fn lost(ministack: &MiniStack, function: &str) -> Vec<Value> {
     let alarms = aws(ministack, "cloudwatch describe-alarms");
     let mut alarms = alarms["MetricAlarms"].as_array().cloned().unwrap_or_default();
@@ -130,7 +133,7 @@ fn watches_what_is_lost_as_the_template_does(ministack: &MiniStack, stack: &Stac
     assert_eq!((ours.len(), ours), (1, templates));
 }
 
-/// Runs the page's commands, with only the permissions that it lists.
+/// Runs the commands of docs/attach.md, with only the permissions that docs/operate.md lists for them.
 pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     const FUNCTION: &str = "attached-orders";
     let (ministack, stack) = (world.ministack().await, world.attaching().await);
@@ -254,7 +257,7 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 }
 
-/// Killed after its first, its second and its third change, and repeated each time.
+/// `attach` is killed after its first, its second and its third change, and repeated each time.
 pub(crate) async fn killed_attach_is_resumed_by_repeating_it(world: &World) {
     let (ministack, _) = (world.ministack().await, world.attaching().await);
     let operator = Operator::of(ministack);
@@ -314,7 +317,8 @@ pub(crate) async fn attach_reports_denied_and_unconfirmed_changes(world: &World)
     assert!(missing.contains("Lambda has no function no-such-function"), "{missing}");
 }
 
-/// An event that waits for ten minutes keeps its function on the allow-list, as the handler's log shows.
+/// `detach` keeps a function on the allow-list while the handler's log shows one of its events waiting, here for ten
+/// minutes.
 pub(crate) async fn detach_finds_waiting_events_in_the_log(world: &World) {
     const FUNCTION: &str = "attached-waiting";
     let stack = world.deploy("waiting", "BaseBackoff=600 MaxBackoff=600 Jitter=none").await;

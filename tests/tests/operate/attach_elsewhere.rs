@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::attach::{aws, detached_long_ago, is_retried, policies, recursion, settings, tags};
 use crate::world::World;
 
-/// A handler deployed with cargo-lambda: the allow-list is one of its variables.
+/// `attach` changes a handler deployed by cargo-lambda itself, because its allow-list is an environment variable.
 pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     const HANDLER: &str = "comeback-retry-handler";
     let ministack = world.by_hand().await;
@@ -47,7 +47,8 @@ pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     assert_eq!(recursion(ministack, "payments"), "Terminate");
 }
 
-/// A stack such as a CDK app's: only its template may change what the handler invokes.
+/// `attach` leaves a stack without the parameter `TargetFunctions` alone, as in a CDK app: only its template may change
+/// what the handler invokes.
 pub(crate) async fn a_stack_without_the_parameter_is_left_alone(world: &World) {
     const FUNCTION: &str = "attached-of-an-app";
     world.built().await;

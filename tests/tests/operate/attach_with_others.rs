@@ -1,4 +1,4 @@
-//! Attaching and detaching a function that shares something with another stack or function.
+//! Attaching and detaching functions that share a role, a stack or an alias with others.
 
 use comeback_tests::{MiniStack, Operator, eventually, example_target, plain_target};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::attach::{
 };
 use crate::world::World;
 
-/// Repeats `detach` until nothing is left for later, and returns its last output.
+/// Repeats `detach` until it has nothing left to do later, and returns its last output.
 async fn detached(operator: &Operator, arguments: &str) -> String {
     eventually(&format!("{arguments} to end"), async || {
         let ran = patiently(operator, arguments).await;
@@ -17,7 +17,7 @@ async fn detached(operator: &Operator, arguments: &str) -> String {
     .await
 }
 
-/// Three functions and one that does not exist: one plan, one update of the stack.
+/// Attaches three functions, and one that does not exist, with one plan and one update of the stack.
 pub(crate) async fn several_functions_are_attached_at_once(world: &World) {
     const THREE: [&str; 3] = ["several-orders", "several-invoices", "several-refunds"];
     let ministack = world.ministack().await;

@@ -4,8 +4,8 @@ use crate::world::World;
 
 const REASON: &str = "Größeres Problem beim Händler 東京 🚧";
 
-/// The longest names of a stack and a function, nearly as many tags and attached functions as AWS allows, and non-ASCII
-/// texts. `make conformance` checks the requests.
+/// Uses the longest names for a stack and a function, nearly as many tags and attached functions as AWS allows, and
+/// non-ASCII texts. `make conformance` checks the requests.
 pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(world: &World) {
     let (stack, function) = (format!("{:s<128}", "longest-"), format!("{:f<64}", "longest-"));
     // The handler's variables then have about 200 of their 4,096 bytes left.

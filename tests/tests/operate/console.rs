@@ -1,4 +1,4 @@
-//! `comeback ui` in a real browser, against a deployed stack.
+//! Tests of `comeback ui` in a real browser, with a deployed stack.
 
 mod browser;
 pub(crate) mod dead_letters;

@@ -1,5 +1,5 @@
-//! MiniStack fulfils the contract of the operator's port. The simulated account of `comeback-operate` does so in that
-//! crate's own tests.
+//! MiniStack fulfils the contract of `comeback-operate`'s port to AWS. The tests of `comeback-operate` check its
+//! simulated account against the same contract.
 
 use aws_sdk_cloudwatchlogs::types::InputLogEvent;
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -40,7 +40,7 @@ pub(crate) async fn ministack_keeps_the_contract_of_the_port(world: &World) {
     contract::all(&port, &fixture).await;
 }
 
-/// Writes lines with this time to a new log group.
+/// Writes log lines with this time to a new log group.
 async fn write_log(ministack: &MiniStack, group: &str, millis: i64, lines: &[&str]) {
     let logs = &ministack.logs;
     logs.create_log_group().log_group_name(group).send().await.expect("a log group");

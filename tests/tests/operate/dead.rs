@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// A dead-letter as the handler writes it.
+/// The body of a dead-letter as the handler writes it, and no attribute `Reason`.
 pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
     let body = json!({
         "reason": "max_age", "detail": "why", "function_arn": function_arn, "retries_made": 7,
@@ -16,7 +16,7 @@ pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (St
     (body.to_string(), None)
 }
 
-/// Puts bodies on the dead-letter queue, with an attribute `Reason` for those that have one.
+/// Sends bodies to the dead-letter queue, each with an attribute `Reason` if one is given.
 pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(String, Option<&str>)]) {
     for some in dead_letters.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, (body, reason))| {
@@ -33,7 +33,7 @@ pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(S
     }
 }
 
-/// The numbers of a queue's visible messages and of those in flight.
+/// The number of visible messages in a queue, and of those in flight.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> (u64, u64) {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,
@@ -53,7 +53,7 @@ fn example(stack: &Stack) -> String {
     MiniStack::function_arn(stack.output("ExampleTargetName"))
 }
 
-/// The number of dead-letters with each reason and error.
+/// The number of dead-letters in each group, with the group's reason and error.
 fn counts(groups: &Value) -> Vec<(u64, &str, Option<&str>)> {
     let groups = groups.as_array().expect("a list");
     groups
@@ -133,7 +133,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     after_a_kill(ministack, &stack, &list).await;
 }
 
-/// Messages hidden by a killed command are still there.
+/// Messages that a killed command had hidden come back.
 async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     let hide = format!(
         "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",
@@ -164,7 +164,7 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     assert_eq!(list.comeback("dead list --stack dead --json").json(3)["locked"]["dead_letters"], 60);
 }
 
-/// Refusals before anything is sent, with their exit codes.
+/// Asserts that redrives with wrong arguments are refused before anything is sent, with the right exit code.
 fn refusals(redrive: &Operator) {
     for (arguments, code, problem) in [
         (

@@ -1,4 +1,4 @@
-//! `comeback doctor` on a healthy stack, and on the same stack with each fault in turn.
+//! Tests `comeback doctor` on a healthy stack, and on that stack with each of many faults in turn.
 
 mod faults;
 
@@ -11,14 +11,14 @@ use crate::world::World;
 use faults::{FAULTS, Fault, Undo};
 
 const FUNCTION: &str = "checked-orders";
-/// A function that reads the queue of its own name, and is not attached.
+/// Name of a function that is not attached and reads its own queue, which has the same name.
 const CONSUMER: &str = "checked-consumer";
 
-/// Helper functions for the scripts of the faults.
+/// Shell functions that the scripts of the faults use.
 const FUNCTIONS: &str = include_str!("doctor/functions.sh");
 
-/// Repairs differences of the test stack: MiniStack ignores `RecursiveLoop` in CloudFormation, and the retry queue's
-/// timeout was shortened for the other trials.
+/// A script that makes the stack healthy: MiniStack ignores `RecursiveLoop` in CloudFormation, and other trials need a
+/// shorter visibility timeout of the retry queue.
 const MADE_HEALTHY: &str = r#"
 for function in "$HANDLER" "$EXAMPLE" "$FUNCTION"; do
   aws lambda put-function-recursion-config --function-name "$function" --recursive-loop Allow >/dev/null
@@ -69,12 +69,12 @@ pub(crate) async fn doctor_finds_each_fault_and_none_on_a_healthy_stack(world: &
     assert!(probed.ended(0).contains("failed once, and its retry succeeded"));
 }
 
-/// The stack's shell, and the users who run the doctor.
+/// The shell of the stack under test, and the operators who run `doctor` on it.
 struct Ward {
     shell: Shell,
-    /// Has the permissions that `docs/operate.md` lists for the doctor.
+    /// An operator with only the permissions that `docs/operate.md` lists for `doctor`.
     operator: Operator,
-    /// Has all permissions: a fault may lead the doctor to a queue outside the stack.
+    /// An operator with all permissions, because a fault may lead `doctor` to a queue outside the stack.
     chief: Operator,
 }
 
@@ -126,7 +126,7 @@ impl Ward {
         self.operator.comeback(&format!("doctor --stack checked --json {arguments}"))
     }
 
-    /// The ids of checks neither ok nor skipped. Prints the findings.
+    /// Prints the checks that are neither ok nor skipped, and returns their ids.
     fn unhealthy(&self, report: &Value) -> Vec<String> {
         let checks = report["checks"].as_array().expect("a list").iter();
         let found =
@@ -145,7 +145,7 @@ impl Ward {
         assert_eq!(report["healthy"], true);
     }
 
-    /// Plants a fault, checks that the doctor finds it, and undoes it.
+    /// Plants a fault, runs the check that should find it, and undoes the fault. Fails if the check does not find it.
     fn finds(&self, fault: &Fault) -> Result<(), String> {
         let of_fault = |error: String| format!("{}, {}: {error}", fault.check, fault.plant);
         self.runs(fault.plant).map_err(of_fault)?;
@@ -174,7 +174,7 @@ impl Ward {
     }
 }
 
-/// Once with a deployment, and once without.
+/// Checks the function that reads its own queue, once with a deployment and once without one, with the same result.
 fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
     let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);
@@ -189,7 +189,7 @@ fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     alone
 }
 
-/// A fix of the doctor's, with its placeholder replaced as an operator would.
+/// The doctor's fix, with its placeholder for a topic replaced as an operator would.
 fn with_topic(fix: &str) -> String {
     fix.replace("TOPIC_ARN", "\"$TOPIC_ARN\"")
 }

@@ -1,10 +1,10 @@
-//! Failures without an invocation: their records, sent to a retry queue as Lambda sends them.
+//! Fakes failures: invocation records, sent to a retry queue as Lambda would send them, without invoking a function.
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use comeback_tests::{MiniStack, Stack};
 use serde_json::json;
 
-/// The record that Lambda writes when an event has failed.
+/// The invocation record that Lambda writes when an event of this function has failed.
 pub(crate) fn record(function: &str, error: &str, request: &str) -> String {
     json!({
         "version": "1.0",
@@ -21,7 +21,7 @@ pub(crate) fn record(function: &str, error: &str, request: &str) -> String {
     .to_string()
 }
 
-/// Sends records to the retry queue of a stack.
+/// Sends invocation records to the retry queue of a stack.
 pub(crate) async fn send(ministack: &MiniStack, stack: &Stack, records: &[String]) {
     for some in records.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, record)| {

@@ -2,7 +2,7 @@ use comeback_tests::{Operator, eventually, scratch};
 
 use crate::world::World;
 
-/// `make local` without anyone typing.
+/// Tests `make local` without a terminal, so that nobody types an event.
 pub(crate) async fn local_stack_is_healthy_and_serves_until_stopped(world: &World) {
     // It builds the same functions, which are there by then.
     world.built().await;

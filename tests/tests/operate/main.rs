@@ -1,5 +1,5 @@
-//! The operator's commands against MiniStack, with a deployed stack: in both output forms, and with only the
-//! permissions that `docs/operate.md` lists.
+//! Tests the commands of `comeback` on a deployed stack in MiniStack: what they print, as text and as JSON, with only
+//! the permissions that `docs/operate.md` lists.
 
 mod alarms;
 mod attach;
@@ -30,8 +30,8 @@ use console::{dead_letters, hostile, incident, lab, looks, strangers};
 use dead::discarding;
 use world::World;
 
-/// Trials at once. They mostly wait. But with many more on two cores, a call of the handler takes longer than the 20 s
-/// after which its answer counts as lost, and the event waits for an hour.
+/// Number of trials that run at the same time. They mostly wait. But with many more on two cores, a call of the handler
+/// would take longer than 20 s, count as unanswered, and make its event wait for an hour.
 const AT_ONCE: usize = 8;
 
 fn main() -> ExitCode {

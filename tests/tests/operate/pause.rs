@@ -6,8 +6,8 @@ use crate::world::World;
 
 const STACK: &str = "--stack pausing";
 
-/// On a clock that is 60 times as fast: a held event is checked every 22 minutes. The command uses the real time, so
-/// the pause ends long before the event is due, and nothing is spread.
+/// Uses a clock 60 times as fast, because a held event is checked only every 22 minutes. `comeback` uses the real time,
+/// so the pause ends long before the event is due, and its retry is not spread.
 pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let stack = world.deploy_sped_up("held", "BaseBackoff=1 MaxBackoff=1").await;
     let ministack = world.sped_up().await;
@@ -64,7 +64,7 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     assert!(operator.comeback("pause --list --stack held").ended(0).starts_with("nothing is paused\n"));
 }
 
-/// 200 pauses of one function have ended. One more is paused, and seven are retried now, at once.
+/// A function has 200 pauses that have ended. There is room for one more, and for seven requests to retry it now.
 pub(crate) async fn full_history_leaves_room_for_pauses_and_retries(world: &World) {
     const SEVEN: usize = 7;
     let _alone = world.writing_pauses.lock().await;

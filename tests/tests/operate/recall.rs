@@ -9,12 +9,12 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// The least number of recalled events. On a busy machine, a call of the handler may be answered too late, and its
-/// event then waits for an hour.
+/// Least number of events that must be recalled. On a busy machine, a call of the handler may be answered too late, and
+/// its event then waits for an hour.
 const MOST: u64 = 900;
 
-/// Every backoff takes an hour, and the function works again. Each step must end within the tests' patience, which is
-/// much shorter.
+/// Each backoff takes an hour, though the function works again. Each step must end within the `PATIENCE` of
+/// `eventually`, which is much shorter.
 pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World) {
     // Nothing is moved, even if counting the messages in flight takes longer than the handler waits for it.
     let parameters = "BaseBackoff=3600 MaxBackoff=3600 Jitter=none HideUpTo=always";
@@ -77,7 +77,8 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     held_events_return_when_their_pause_ends(ministack, &stack).await;
 }
 
-/// Without a recall, a held event is checked 22 minutes later.
+/// A held event is retried when its pause ends, because it is recalled. Otherwise, the handler would check it 22
+/// minutes later.
 async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: &Stack) {
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);
@@ -99,7 +100,7 @@ async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: 
     .await;
 }
 
-/// The keys of the events that the handler has done this with.
+/// Keys of the events in the handler's log lines with this action.
 async fn keys_of(ministack: &MiniStack, stack: &Stack, action: &str) -> BTreeSet<String> {
     let lines = log_lines(ministack, stack.handler_logs()).await;
     let such = lines.into_iter().filter(|line| line["action"] == action);

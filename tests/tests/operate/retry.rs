@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Number of the function's events, and of those that a bug failed: 30 %.
+/// Number of the function's events. A bug fails [`BROKEN`] of them, which is 30 %.
 const EVENTS: usize = 20;
 const BROKEN: usize = 6;
-/// The requested time.
+/// The time within which the operator requests the retries.
 const WITHIN: Duration = Duration::from_secs(14 * 60);
-/// The limit by the function's clock, counted from the request.
+/// The longest time from the request to the last retry, by the fast clock.
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
 
-/// On a clock that is 60 times as fast, a bug fails 30 % of a function's events, and each would wait for 11 hours. None
-/// is hidden for that long: messages are moved. The operator fixes the bug and requests a retry now. The handler reads
-/// the request when it next moves a message, within 15 minutes.
+/// A bug fails 30 % of a function's events, and each would wait for 11 hours. The operator fixes the bug and requests a
+/// retry now. All waiting messages are moved, so the handler reads the request when it next moves one, within 15
+/// minutes. The clock is 60 times as fast.
 pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let stack =
         world.deploy_sped_up("fixed", "BaseBackoff=40000 MaxBackoff=43170 Jitter=none HideUpTo=0").await;
@@ -85,7 +85,7 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     requests_are_cancelled(&operator, function);
 }
 
-/// Requests retries and watches them to their end. Returns the request as the listing commands show it.
+/// Requests retries, watches them until all are made, and returns the request as `comeback pause --list` shows it.
 async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Value {
     let flags = "--error Broken --within 14m --why 'deploy 4712' --watch --yes";
     let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));
@@ -105,9 +105,9 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
     request.clone()
 }
 
-/// Asserts that all are retried within the time, and none before it is due. Events that failed at about the same time
-/// are found together. Their due times are random within the requested time, and at most half of them within half a
-/// minute.
+/// Asserts that all events are retried within the requested time, and none before it is due. Events that failed at
+/// about the same time are also found together, so this checks due times: they are random, and at most half of them lie
+/// within half a minute.
 fn assert_are_retried(lines: &[Value], request: &Value, keys: &[String]) {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
     let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == request["at"];

@@ -76,7 +76,7 @@ pub(crate) async fn status_shows_waiting_events_and_dead_letters(world: &World) 
     assert!(target.stderr.contains("is not a retry handler"), "{}", target.stderr);
 }
 
-/// The status names the version to restore.
+/// `status` shows everything else if the pauses are unreadable, and names the version of the parameter to restore.
 fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     for value in [r#"{"v":1,"pauses":[]}"#, "by hand"] {
         let put = format!(
@@ -91,7 +91,7 @@ fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operat
     }
 }
 
-/// Every command names its account and region, and so does the error for a missing stack.
+/// Every command prints the account and region it works in, and so does its error if the stack does not exist.
 fn where_it_works(operator: &Operator) {
     const PLACE: &str = "eu-south-2 of account 000000000000";
     let seen = operator.comeback("status --stack seen");
@@ -126,7 +126,8 @@ fn where_it_works(operator: &Operator) {
     assert_eq!(run("AWS_PROFILE=gone").status.code(), Some(1));
 }
 
-/// Checks lines in CloudWatch's embedded metric format, which MiniStack keeps as plain lines.
+/// Asserts that the handler's metrics agree with `status`. MiniStack keeps CloudWatch's embedded metric format as plain
+/// log lines.
 async fn the_metrics_say_the_same(ministack: &MiniStack, stack: &Stack) {
     let dead_letter = eventually("metrics of the two events", async || {
         let mut lines = log_lines(ministack, stack.handler_logs()).await;

@@ -5,8 +5,8 @@ use crate::world::World;
 
 const FUNCTION: &str = "orders";
 
-/// Every command of the page's rehearsal, in its order, on a clock that is 60 times as fast: a held event is checked
-/// every 22 minutes.
+/// Runs every command of the rehearsal in docs/operate.md, in its order. The clock is 60 times as fast, because a held
+/// event is checked only every 22 minutes.
 pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &World) {
     world.deploy_sped_up("comeback", "NonRetryableErrors=OrderRefused").await;
     let ministack = world.sped_up().await;
@@ -73,7 +73,7 @@ pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &Worl
     assert!(left.is_err_and(|error| error.contains("ResourceNotFoundException")), "no failure destination");
 }
 
-/// Waits until the function has accepted this many orders, each in a retry.
+/// Waits until the function has succeeded with this many orders, each on a retry.
 async fn taken(ministack: &MiniStack, orders: usize) {
     eventually(&format!("{orders} orders to be taken"), async || {
         let lines = log_lines(ministack, &format!("/aws/lambda/{FUNCTION}")).await;

@@ -2,7 +2,7 @@ use comeback_tests::{MiniStack, Stack, build};
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, OnceCell};
 
-/// Servers and stacks shared by the trials.
+/// MiniStack servers and deployed stacks that the trials share.
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     ministack: OnceCell<Result<MiniStack, String>>,
@@ -11,7 +11,8 @@ pub(crate) struct World {
     by_hand: OnceCell<Result<MiniStack, String>>,
     attaching: OnceCell<Stack>,
     pausing: OnceCell<Stack>,
-    /// Locked by a trial that writes pauses: only two operators may write at once.
+    /// Locked by a trial while it pauses functions, because an operator gives up if too many others write pauses at the
+    /// same time.
     pub(crate) writing_pauses: Mutex<()>,
 }
 
@@ -33,43 +34,43 @@ impl World {
         or_panic(self.ministack.get_or_init(|| MiniStack::start("operate")).await)
     }
 
-    /// A server of its own, on which an hour passes in a minute.
+    /// A separate server, on which an hour passes in a minute.
     pub(crate) async fn sped_up(&self) -> &MiniStack {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("operate-sped-up", 60)).await)
     }
 
-    /// Waits until `sam build` has run.
+    /// Waits until `sam build` has built the functions.
     pub(crate) async fn built(&self) {
         let shell = self.ministack().await.shell();
         or_panic(self.built.get_or_init(async || build(&shell, "target/end-to-end/operate-build")).await);
     }
 
-    /// Deploys the shipped template as a stack for one trial alone, which may break and change anything.
+    /// Deploys the shipped template as a stack that only one trial uses, so that it may break and change anything.
     pub(crate) async fn deploy(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
         let stack = self.ministack().await.deploy(name, parameters).await;
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The same on the faster clock.
+    /// Deploys the shipped template to the server with the fast clock, as a stack that only one trial uses.
     pub(crate) async fn deploy_sped_up(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
         let stack = self.sped_up().await.deploy(name, parameters).await;
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The stack that functions are attached to. Its backoffs are short.
+    /// The stack to which trials attach functions. Its backoffs are short.
     pub(crate) async fn attaching(&self) -> &Stack {
         self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }
 
-    /// The stack whose pauses are written. It may retry any function.
+    /// The stack on which trials pause functions. Its allow-list has every function.
     pub(crate) async fn pausing(&self) -> &Stack {
         let any = format!("TargetFunctions={}", MiniStack::function_arn("*"));
         self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await
     }
 
-    /// A server of its own, because the stack deployed by hand uses the log group name of a regular stack.
+    /// A separate server, because a stack deployed by hand uses the same log group name as a regular stack.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("operate-by-hand")).await)

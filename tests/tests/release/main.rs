@@ -1,11 +1,11 @@
-//! A release as its users see it: the content of `dist/`, in empty folders and without Rust, against MiniStack. For
-//! `make check-dist`.
+//! Tests a release as its users see it, for `make check-dist`: the files in `dist/`, in empty folders without Rust,
+//! with MiniStack in place of AWS.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `outside` | a shell without Rust; an empty folder and a server that has the release |
-//! | `sam` | the template with the SAM CLI and with the AWS CLI, the installer, the handler under the emulator |
-//! | `packages` | the apps of docs/deploy-cdk.md with the packages for npm and for PyPI |
+//! | `outside` | a shell without Rust; an empty folder that can download the release |
+//! | `sam` | deploys with the SAM CLI and the AWS CLI; runs the installer, and the handler under the emulator |
+//! | `packages` | deploys the apps of docs/deploy-cdk.md with the packages for npm and PyPI |
 
 mod outside;
 mod packages;

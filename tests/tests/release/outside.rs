@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use comeback_tests::{ARCHITECTURE, Background, Shell, eventually, free_port, request, root, scratch};
 
-/// The address from which the pages download a release.
+/// The URL from which the documentation downloads a release.
 const RELEASES: &str = "https://github.com/comeback-retries/comeback/releases/latest/download";
 
-/// The release made by `make dist`.
+/// The folder with the release that `make dist` has made.
 pub(crate) fn dist() -> PathBuf {
     let dist = root().join("dist");
     assert!(dist.join("manifest.json").exists(), "there is no release: run `make dist` first");
     dist
 }
 
-/// A shell with Node, Python and the system's programs, but without this repository's tools and Rust.
+/// A shell whose `PATH` has Node.js, Python and the system's programs, but neither this repository's tools nor Rust.
 pub(crate) fn without_rust(shell: &Shell) -> Result<Shell, String> {
     let found =
         shell.run("command -v node\npython3 -c 'import os, sys; print(os.path.realpath(sys.executable))'")?;
@@ -32,7 +32,7 @@ fn assert_no_rust(shell: &Shell) {
     }
 }
 
-/// An empty folder on a machine with the SAM CLI and the AWS CLI, and without Rust.
+/// An empty folder on a machine that has the SAM CLI and the AWS CLI, but not Rust.
 pub(crate) struct Outside {
     shell: Shell,
     port: u16,
@@ -40,7 +40,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// A folder that uses the AWS of `shell`.
+    /// Creates an empty folder whose commands use the same AWS as `shell`.
     pub(crate) async fn new(shell: &Shell, name: &str) -> Self {
         let folder = scratch(name);
         let tools = scratch(&format!("{name}-tools"));
@@ -70,12 +70,12 @@ impl Outside {
         Self { shell, port, _server: server }
     }
 
-    /// Runs commands in the folder.
+    /// Runs shell commands in the folder.
     pub(crate) fn run(&self, commands: &str) -> Result<String, String> {
         self.shell.run(&format!("cd \"$FOLDER\"\n{commands}"))
     }
 
-    /// Runs a page's block, with downloads from this repository, for this machine's architecture.
+    /// Runs a code block of the documentation in the folder, adapted to this machine and with downloads from `dist/`.
     pub(crate) fn run_block(&self, block: &str) -> Result<String, String> {
         assert!(block.contains(RELEASES), "{block}");
         let block = block.replace(RELEASES, &format!("http://127.0.0.1:{}", self.port));
@@ -83,7 +83,7 @@ impl Outside {
     }
 }
 
-/// Adapts a block to this machine, because the pages install for arm64.
+/// Adapts a code block to this machine's architecture, because the documentation installs for arm64.
 fn for_this_machine(block: &str) -> String {
     if ARCHITECTURE == "arm64" {
         return block.to_owned();

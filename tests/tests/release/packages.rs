@@ -7,7 +7,7 @@ use tokio::sync::OnceCell;
 
 use crate::outside::{dist, without_rust};
 
-/// The apps, each deployed for the first trial that needs it.
+/// The apps of `docs/deploy-cdk.md`, each deployed when a trial first needs it.
 #[derive(Default)]
 pub(crate) struct World {
     typescript: OnceCell<Result<App, String>>,
@@ -76,10 +76,10 @@ pub(crate) async fn both_languages_synthesize_the_same(world: &World) {
     );
 }
 
-/// A release that both npm and PyPI have: releases reach PyPI later.
+/// A version of `aws-cdk-lib` that both npm and PyPI have, because versions reach PyPI later.
 const AWS_CDK_LIB: &str = "2.275.0";
 
-/// A function that fails the first three invocations of an event.
+/// Code of a function that fails the first three invocations for each event.
 const ORDERS: &str = r#"
 import json
 
@@ -90,7 +90,7 @@ def handler(event, context):
     print(json.dumps({"attempt": attempt, "payload": event["_original_payload"]}))
 "#;
 
-/// An app of `docs/deploy-cdk.md`, deployed to a server of its own.
+/// An app of `docs/deploy-cdk.md`, deployed to a MiniStack server of its own.
 pub(crate) struct App {
     ministack: MiniStack,
     folder: PathBuf,
@@ -134,7 +134,7 @@ impl App {
         Self::deployed("outside-python-aws", folder, commands).await
     }
 
-    /// Installs and deploys by the page's commands.
+    /// Installs and deploys the app with the commands of `docs/deploy-cdk.md`, to a new server named `server`.
     async fn deployed(server: &str, folder: PathBuf, commands: Vec<String>) -> Result<Self, String> {
         fs::create_dir(folder.join("orders")).map_err(|error| error.to_string())?;
         write(&folder, "orders/index.py", ORDERS)?;
@@ -154,7 +154,7 @@ impl App {
         Ok(Self { ministack, folder })
     }
 
-    /// The physical name of the only resource in the stack `Shop` whose logical id has this prefix.
+    /// Physical name of the only resource in the stack `Shop` that has this type and whose logical id begins with `id`.
     fn resource(&self, kind: &str, id: &str) -> String {
         let query = format!(
             "StackResourceSummaries[?ResourceType=='{kind}' && starts_with(LogicalResourceId, '{id}')].PhysicalResourceId"
@@ -168,7 +168,7 @@ impl App {
         name.to_owned()
     }
 
-    /// Runs mypy on the Python app with this change.
+    /// Runs mypy on the Python app after this change to its source. Returns mypy's output.
     fn type_checked(&self, change: impl FnOnce(String) -> String) -> Result<String, String> {
         let app = fs::read_to_string(self.folder.join("app.py")).map_err(|error| error.to_string())?;
         write(&self.folder, "checked.py", &change(app))?;
@@ -177,7 +177,7 @@ impl App {
         shell.run("cd \"$FOLDER\"; \"$MYPY\" --strict --python-executable .venv/bin/python checked.py")
     }
 
-    /// The deployed template without the CDK's metadata, which names the language.
+    /// The template that the CDK has deployed, without its metadata, which depends on the app's language.
     fn template(&self) -> Value {
         let mut template: Value = self.synthesized("Shop.template.json");
         let resources = template["Resources"].as_object_mut().expect("a template has resources");
@@ -185,7 +185,7 @@ impl App {
         template
     }
 
-    /// The digests and the paths of the stack's files beside its template.
+    /// Digests and paths of the files that the app's stack uploads.
     fn assets(&self) -> Value {
         let mut assets = self.synthesized("Shop.assets.json");
         let files = assets["files"].as_object_mut().expect("a manifest lists files");
@@ -200,7 +200,7 @@ impl App {
     }
 }
 
-/// Adapts the page's app to this machine: it is for arm64, which not every machine can run.
+/// Adapts the app of `docs/deploy-cdk.md` to this machine's architecture, because the app is for arm64.
 fn on_this_machine(app: &str, retries: &str, with_architecture: &str) -> String {
     assert_eq!(app.matches(retries).count(), 1, "{app}");
     let name = if ARCHITECTURE == "arm64" { "ARM_64" } else { "X86_64" };
@@ -211,7 +211,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
     fs::write(folder.join(name), text).map_err(|error| format!("{name}: {error}"))
 }
 
-/// A file of the release.
+/// Path of a file in the release.
 fn released(name: &str) -> PathBuf {
     let file = dist().join(name);
     assert!(file.is_file(), "{} does not exist: run `make dist`", file.display());

@@ -9,7 +9,7 @@ use crate::packages::World;
 
 const FUNCTION: &str = "orders";
 
-/// The two lines of the page, with only the release and nothing else from the repository.
+/// Runs the two lines of docs/deploy-sam.md that deploy a release, with nothing from the repository but the release.
 pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
     let (ministack, outside) = released("release-sam").await;
     let [by_sam, _] = blocks();
@@ -18,7 +18,7 @@ pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &Wo
     retries(&ministack, "comeback").await;
 }
 
-/// Without the SAM CLI. The stack's output has the commands that attach a function without `comeback`.
+/// Deploys without the SAM CLI. The stack's output has the commands that attach a function without `comeback`.
 pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_function(_: &World) {
     let (ministack, outside) = released("release-aws").await;
     let [_, by_aws] = blocks();
@@ -40,7 +40,8 @@ pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_functi
     assert!(stack.output("AllowedTargetFunctions").ends_with(&format!(":function:{FUNCTION}")));
 }
 
-/// `tests/tests/stack` covers the rest of the page.
+/// Deploys the release's template for CloudFormation. `tests/tests/stack` runs the other commands of
+/// docs/deploy-cloudformation.md.
 pub(crate) async fn aws_cli_deploys_the_template_for_cloudformation(_: &World) {
     let (ministack, outside) = released("release-cloudformation").await;
     let blocks = pages::blocks("docs/deploy-cloudformation.md", "With the AWS CLI");
@@ -62,7 +63,7 @@ fn assert_code_of_the_release(outside: &Outside, stack: &Stack) {
     assert_eq!(run(&deployed), run(&code));
 }
 
-/// `packaging/tests` covers what the installer refuses.
+/// Runs the installer as docs/operate.md does. `packaging/tests` tests what the installer refuses.
 pub(crate) async fn installer_installs_the_command(_: &World) {
     let (_ministack, outside) = released("release-command").await;
     let blocks = pages::blocks("docs/operate.md", "Install the command");
@@ -89,20 +90,20 @@ pub(crate) async fn handler_runs_under_the_runtime_interface_emulator(_: &World)
     assert_runs_under_the_emulator(&shell, &folder.join("bootstrap"), "release-rie").await;
 }
 
-/// A new server, and a folder outside the repository.
+/// Starts a new server, and creates a folder outside the repository.
 async fn released(name: &str) -> (MiniStack, Outside) {
     let ministack = MiniStack::start(name).await.unwrap_or_else(|error| panic!("{error}"));
     let outside = Outside::new(&ministack.shell(), &format!("{name}-outside")).await;
     (ministack, outside)
 }
 
-/// The page's commands: with the SAM CLI, and with the AWS CLI.
+/// The two code blocks of docs/deploy-sam.md that deploy a release: with the SAM CLI, and with the AWS CLI.
 fn blocks() -> [String; 2] {
     let blocks = pages::blocks("docs/deploy-sam.md", "Without Rust");
     <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"))
 }
 
-/// A Python function is attached with the command, fails three times, and succeeds on the fourth invocation.
+/// Attaches a Python function with `comeback`. Its event must fail three times and succeed on the fourth invocation.
 async fn retries(ministack: &MiniStack, name: &str) {
     let stack = ministack.stack(name).await.unwrap_or_else(|error| panic!("{error}"));
     assert!(!stack.has_output("ExampleTargetName"), "a release has no example unless it is asked for");
@@ -122,8 +123,9 @@ async fn retries(ministack: &MiniStack, name: &str) {
     assert_eq!(attempts, [0, 1, 2, 3], "three retries, and the last succeeds");
 }
 
-/// MiniStack ignores `RecursiveLoop` in CloudFormation, and the trial's own queue hides messages for only ten seconds
-/// (CB011).
+/// Asserts that `comeback doctor` finds the stack healthy. First allows recursion, because MiniStack ignores
+/// `RecursiveLoop` in CloudFormation. Skips check CB011, because the tests let the queue hide messages for only ten
+/// seconds.
 fn assert_healthy(ministack: &MiniStack, operator: &Operator, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let allow = "aws lambda put-function-recursion-config --recursive-loop Allow --function-name";

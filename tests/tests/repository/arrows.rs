@@ -1,4 +1,4 @@
-//! The operator's crates: their dependencies on each other, and the files that name an AWS SDK.
+//! The crates that operate a deployment depend on each other in one direction, and only a few files name an AWS SDK.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use comeback_tests::root;
 use regex::Regex;
 
-/// Libraries that draw for people or read a command line.
+/// Libraries that draw for people or parse a command line.
 const DRAWING: [&str; 6] = ["anstream", "askama", "axum", "clap", "comfy-table", "indicatif"];
 
 #[test]
@@ -46,7 +46,7 @@ fn console_never_parses_printed_text() {
     assert_eq!(files_with("console", r#"strip_str|NotConfirmed|strip_prefix\("comeback "#), [""; 0]);
 }
 
-/// The dependencies of a crate, without its dev-dependencies.
+/// The dependencies of a crate, without dev-dependencies.
 fn dependencies(name: &str) -> BTreeSet<String> {
     let manifest =
         fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect("a manifest");
@@ -56,7 +56,7 @@ fn dependencies(name: &str) -> BTreeSet<String> {
     dependencies[..end].lines().filter(|line| !line.starts_with('#')).map(name).collect()
 }
 
-/// The sources of a crate that match a pattern.
+/// The source files of a crate that contain a match of this pattern.
 fn files_with(name: &str, pattern: &str) -> Vec<String> {
     let folder = root().join("crates").join(name);
     let pattern = Regex::new(pattern).expect("a pattern");

@@ -1,4 +1,4 @@
-//! Every file in `events/` does what its row in `events/README.md` says.
+//! Every file in `events/` has the outcome that its row in `events/README.md` says.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn calls(file: &str) -> Vec<Call> {
     report(file).handled.calls
 }
 
-/// File and outcome in each row of the README's tables.
+/// The outcome of each file, from the tables of `events/README.md`.
 fn rows() -> BTreeMap<String, String> {
     let readme = text("README.md");
     let cells = |line: &str| -> Vec<String> {
@@ -53,7 +53,7 @@ fn rows() -> BTreeMap<String, String> {
     rows.map(|cells| (cells[1].clone(), cells[3].clone())).collect()
 }
 
-/// The outcome of each message, with its retry or the reason, as the README writes it.
+/// The outcome of each message, with its retry or its reason, in the words of `events/README.md`.
 fn outcome(report: &FileReport) -> String {
     let decisions = report.handled.decisions.iter().map(|decision| match (decision.step, decision.reason) {
         (Some(step), Some(reason)) => format!("{step} {reason}"),
@@ -81,7 +81,8 @@ fn files_in(folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// docs/envelope.md has a row for each runtime, with the `errorType` of its sample and its simple name.
+/// docs/envelope.md has a row for each Lambda runtime, with the `errorType` in that runtime's sample and its simple
+/// name.
 #[test]
 fn page_names_the_error_of_every_runtime() {
     let page = pages::read("docs/envelope.md");
@@ -107,7 +108,7 @@ fn wait_of_each_runtime_is_served() {
     }
 }
 
-/// The `errorType` of a sample's first message.
+/// The `errorType` in the first message of a sample file.
 fn error_type(file: &str) -> String {
     let text = text(file);
     let batch = recorded(file, &text).batch;
@@ -145,7 +146,7 @@ fn payloads_succeed_or_fail_as_their_rows_say() {
     }
 }
 
-/// Returns true if the example target would succeed.
+/// Returns true if the example target would succeed with this payload.
 fn succeeds(payload: &RawValue) -> bool {
     let Ok(event) = comeback_envelope::open(payload) else { return false };
     let wish: serde_json::Value = serde_json::from_str(event.payload.get()).expect("JSON");

@@ -1,5 +1,6 @@
-//! Every decision of a few runs, and the figures of the contention study, byte for byte. After an intended change,
-//! rewrite the replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests --test repository golden`.
+//! Every decision of a few simulations and replays, and the figures of the contention study, must not change by a byte.
+//! After an intended change, rewrite the replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests --test repository
+//! golden`.
 
 use std::fmt::Debug;
 use std::process::Command;
@@ -16,7 +17,7 @@ const fn minutes(minutes: u64) -> Duration {
     Duration::from_secs(minutes * 60)
 }
 
-/// Waits from a second to the longest that SQS can hide a message.
+/// A policy whose waits range from a second to the longest time for which SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -154,7 +155,7 @@ fn outage_of_two_functions_with_a_policy_each() {
     check_under(&expect_file!["../../golden/replays/outage-two-functions.txt"], &scenario, &policies);
 }
 
-/// Arguments of the Python program of the published model, and its output.
+/// Arguments of the published Python program of the contention study, and what it printed.
 const FIGURES: &str = include_str!("../../contention/reference_figures.txt");
 
 fn figures() -> Vec<(&'static str, &'static str)> {
@@ -165,7 +166,7 @@ fn figures() -> Vec<(&'static str, &'static str)> {
     figures
 }
 
-/// A flag's values.
+/// The values of a flag in a command line.
 fn values<T: FromStr<Err: Debug>>(arguments: &str, flag: &str) -> Vec<T> {
     let mut words = arguments.split_whitespace();
     let list =

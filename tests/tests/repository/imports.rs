@@ -1,4 +1,4 @@
-//! Imports inside a crate name the module that defines the item, and point one way.
+//! Imports inside a crate name the module that defines the item, and files do not import each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use comeback_tests::root;
 use regex::Regex;
 
-/// Each file by its path below `src`, such as `pauses/edits`, with the files it imports from.
+/// For each file, by its path below `src`, such as `pauses/edits`, the files that it imports from.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 #[test]
@@ -46,7 +46,7 @@ fn each_import_is_read() {
     assert_eq!(imported("// use a::b;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n"), [""; 0]);
 }
 
-/// The `src` of each crate.
+/// The folder `src` of each crate.
 fn sources() -> Vec<PathBuf> {
     let folders = ["crates", "functions"].map(|folder| fs::read_dir(root().join(folder)).expect("a folder"));
     let crates = folders.into_iter().flatten().map(|entry| entry.expect("an entry").path());
@@ -54,7 +54,7 @@ fn sources() -> Vec<PathBuf> {
     all.map(|path| path.join("src")).filter(|path| path.is_dir()).collect()
 }
 
-/// The imports of each file, and imports of names that the crate's root only re-exports.
+/// The files that each file imports from, and imports of names that the crate's root only re-exports.
 fn read(source: &Path) -> (Imports, Vec<String>) {
     let mut texts = BTreeMap::new();
     collect(source, source, &mut texts);
@@ -79,7 +79,7 @@ fn read(source: &Path) -> (Imports, Vec<String>) {
     (imports, through_the_root)
 }
 
-/// All files except crate roots and tests.
+/// Reads the text of all files except crate roots and tests.
 fn collect(source: &Path, folder: &Path, texts: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -95,7 +95,7 @@ fn collect(source: &Path, folder: &Path, texts: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The path of each import, without the file's tests.
+/// The path of each import in a file, without the imports of the tests in it.
 fn imported(text: &str) -> Vec<String> {
     let tests = Regex::new(r"(?m)^#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod ").expect("a pattern");
     let text = tests.split(text).next().unwrap_or_default();
@@ -103,7 +103,7 @@ fn imported(text: &str) -> Vec<String> {
     import.captures_iter(text).flat_map(|import| paths(&import[1])).collect()
 }
 
-/// Expands `a::{b, c::{self, d as e}}` to `a::b`, `a::c` and `a::c::d`.
+/// Expands an import such as `a::{b, c::{self, d as e}}` to `a::b`, `a::c` and `a::c::d`.
 fn paths(tree: &str) -> Vec<String> {
     let Some((start, rest)) = tree.split_once('{') else {
         let path = tree.split(" as ").next().unwrap_or_default().trim();
@@ -123,7 +123,7 @@ fn paths(tree: &str) -> Vec<String> {
     branches.flat_map(|branch| paths(&format!("{}{branch}", start.trim()))).collect()
 }
 
-/// The path of an import from the root of its crate; `None` if it is from another crate.
+/// The path of an import from the root of its crate; `None` if it imports from another crate.
 fn in_the_crate(file: &str, import: &str) -> Option<String> {
     let mut segments: Vec<&str> = file.split('/').collect();
     let mut path = import.split("::").peekable();
@@ -149,7 +149,7 @@ fn longest_file(path: &str, texts: &BTreeMap<String, String>) -> Option<String> 
     Some(path.into())
 }
 
-/// A circle of files that import from each other, starting and ending with the same file.
+/// A circle of files that import each other, beginning and ending with the same file; `None` if there is none.
 fn circle(imports: &Imports) -> Option<Vec<String>> {
     let mut left = imports.clone();
     // A file that imports from none of those left is in no circle.

@@ -1,4 +1,5 @@
-//! `docs/attach-with-your-tool.md`: its attributes exist in the tools' packages, and its HCL is formatted.
+//! Attributes in `docs/attach-with-your-tool.md` exist in the packages of Terraform and similar tools, and its HCL is
+//! formatted.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -8,7 +9,7 @@ use comeback_tests::pages;
 
 const PAGE: &str = "docs/attach-with-your-tool.md";
 
-/// The attributes of a resource in a provider's package, and of its inputs.
+/// The attributes of a resource and of its inputs, from the package of a provider.
 fn known(provider: &str, resource: &str) -> BTreeSet<String> {
     let golden = pages::read(&format!("tests/golden/providers/{provider}.txt"));
     let of = |line: &str| {
@@ -20,7 +21,7 @@ fn known(provider: &str, resource: &str) -> BTreeSet<String> {
     golden.lines().skip(1).filter_map(of).flatten().collect()
 }
 
-/// The words before this sign, outside quoted texts.
+/// The words of a text that are followed by one of these characters, except inside quotes.
 fn words_before(sign: &[char], text: &str) -> BTreeSet<String> {
     let of_line = |line: &str| {
         let line = line.split('"').step_by(2).collect::<String>();

@@ -1,15 +1,15 @@
-//! The repository against itself, without a server: events, golden outputs, pages and versions.
+//! Tests that the parts of the repository agree, without a server: samples, golden outputs, documentation and versions.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `arrows` | the operator's crates: their dependencies, and the files that name an AWS SDK |
+//! | `arrows` | dependencies between the crates that operate a deployment, and which files name an AWS SDK |
 //! | `events` | each file in `events/` does what its README says |
-//! | `golden` | a few runs and studies, byte for byte |
-//! | `infrastructure` | the page for Terraform and similar tools against the tools' packages |
-//! | `imports` | imports inside a crate name the module, and point one way |
+//! | `golden` | a few simulations and studies, byte for byte |
+//! | `infrastructure` | docs/attach-with-your-tool.md against the packages of Terraform and similar tools |
+//! | `imports` | imports inside a crate name the module, and have no circles |
 //! | `pages` | a test runs every command of the documentation, and every link leads somewhere |
-//! | `tools` | the Python tools are locked by hashes |
-//! | `versions` | one version everywhere |
+//! | `tools` | the Python tools are locked by their hashes |
+//! | `versions` | the same version is everywhere |
 
 mod arrows;
 mod events;
@@ -24,7 +24,7 @@ use std::process::Command;
 
 use comeback_tests::root;
 
-/// The libraries as another project uses them: a crate outside the workspace, without its settings.
+/// Builds a crate outside the workspace, without its settings, that uses the libraries as another project would.
 #[test]
 fn another_project_can_use_the_libraries() {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), Into::into);

@@ -1,4 +1,4 @@
-//! The documentation against the repository: a test runs each command, and each link leads somewhere.
+//! A test runs each command of the documentation, and each link in it leads somewhere.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::process::Command;
 
 use comeback_tests::{pages, root};
 
-/// The test that runs the `sh` blocks of a section, if they have more than `comeback` and `make` commands.
+/// Page, section and test: the test runs the section's `sh` blocks, if these have more than `comeback` and `make`
+/// commands.
 const CLAIMS: [(&str, &str, &str); 24] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
@@ -57,7 +58,8 @@ fn every_sh_block_is_run_by_a_test() {
     assert_eq!(claimed, CLAIMS.iter().collect(), "every claim has a block");
 }
 
-/// `crates/cli/tests/cli/pages.rs` runs every command of the first kind, and `every_make_target_exists` checks the second.
+/// Returns true for commands that a test runs in whatever page they are: `comeback` (`crates/cli/tests/cli/pages.rs`)
+/// and `make` (`every_make_target_exists`).
 fn is_run_wherever_it_stands(line: &str) -> bool {
     let is_comeback =
         line.starts_with("cargo run ") && line.contains(" -p comeback -- ") && !line.contains(" > ");
@@ -73,7 +75,8 @@ fn tests_read_the_sections_they_claim() {
     }
 }
 
-/// Another cargo-lambda might not find its compiler. Blocks that install a release need no checkout.
+/// Another cargo-lambda on the `PATH` might not find its compiler. Blocks that install a release do not need the
+/// repository's tools.
 #[test]
 fn installed_tools_come_first_on_the_path() {
     const FRONT: &str = "export PATH=\"$PWD/.tools/sam/bin:$PATH\"";
@@ -161,7 +164,7 @@ fn every_relative_link_leads_to_a_file() {
     assert!(links > 40, "{links}");
 }
 
-/// The rows after it would be shown as text.
+/// Markdown would show the rows after a blank line as text.
 #[test]
 fn no_table_has_a_blank_line_in_it() {
     let is_row = |line: &str| line.trim_start().starts_with('|');

@@ -1,4 +1,4 @@
-//! The Python tools, in `tests/tools`: `make lock-tools` makes each file `NAME.txt` from `NAME.in`.
+//! The Python tools in `tests/tools` are locked: `make lock-tools` makes each file `NAME.txt` from `NAME.in`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// The hashes of each requirement, such as `boto3==1.44.5`.
+/// The number of hashes for each requirement, such as `boto3==1.44.5`.
 fn locked(text: &str) -> BTreeMap<&str, usize> {
     let mut hashes: BTreeMap<&str, usize> = BTreeMap::new();
     let mut requirement = "";
@@ -28,7 +28,7 @@ fn locked(text: &str) -> BTreeMap<&str, usize> {
     hashes
 }
 
-/// The names of the files of a kind in `tests/tools`.
+/// Names of the files in `tests/tools` with this ending.
 fn names(kind: &str) -> Vec<String> {
     let files = std::fs::read_dir(root().join("tests/tools")).expect("a folder");
     let files = files.map(|file| file.expect("an entry").file_name().into_string().expect("a plain name"));

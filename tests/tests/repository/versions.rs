@@ -1,5 +1,5 @@
-//! One version: the workspace's Cargo.toml defines it, and every package, lock file and page and the changelog repeat
-//! it.
+//! The version in the workspace's Cargo.toml is repeated in every package, lock file and documentation page, and in the
+//! changelog.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use comeback_tests::{pages, root};
 use regex::Regex;
 use serde_json::Value;
 
-/// The workspace's version, which each of its packages inherits.
+/// The version of the workspace, which each of its packages inherits.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[test]
@@ -54,14 +54,14 @@ fn python_packages_have_the_version() {
     }
 }
 
-/// `comeback status` shows it.
+/// The tag of the handler's function has the version, which `comeback status` shows.
 #[test]
 fn handlers_tag_has_the_version() {
     let tag = format!("Tags: {{ \"comeback:version\": \"{VERSION}\" }}");
     assert!(pages::read("template.yaml").contains(&tag), "template.yaml has no {tag}");
 }
 
-/// File names such as `comeback-cdk-0.1.0.tgz`.
+/// The documentation names files such as `comeback-cdk-0.1.0.tgz` only with the current version.
 #[test]
 fn pages_name_no_file_of_another_version() {
     let file = Regex::new(r"comeback[a-z_-]*-v?(\d+\.\d+\.\d+)").expect("a pattern");
@@ -81,7 +81,7 @@ fn newest_release_of_the_changelog_has_the_version() {
     assert!(newest.is_none_or(|newest| &newest[1] == VERSION), "the packages have {VERSION}");
 }
 
-/// The pages say that nothing is released until there is a release, and no longer.
+/// The documentation says that nothing is released until there is a release, and then no longer.
 #[test]
 fn pages_say_whether_anything_is_released() {
     let is_released = pages::read("CHANGELOG.md").lines().any(|line| released().is_match(line));
@@ -93,7 +93,7 @@ fn pages_say_whether_anything_is_released() {
     assert_eq!(pages.is_empty(), is_released, "{pages:?}");
 }
 
-/// The heading of a release in the changelog.
+/// Matches the heading of a release in the changelog.
 fn released() -> Regex {
     Regex::new(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$").expect("a pattern")
 }

@@ -1,4 +1,4 @@
-//! The commands of docs/attach.md and docs/remove.md.
+//! Runs the commands of docs/attach.md and docs/remove.md.
 
 use comeback_tests::{MiniStack, Shell, deploy_by_hand, eventually, example_target, pages};
 use serde_json::json;
@@ -6,17 +6,17 @@ use serde_json::json;
 use crate::retries::{enable, held, successes};
 use crate::world::World;
 
-/// The page's function `attached`, as in the stack's output.
+/// What the shell function `attached` of docs/attach.md stands for in the stack's output.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
-/// The blocks of docs/attach.md that attach a function: the stack's names; step 1, for the function; steps 2 and 3, for
-/// the handler, with SAM; steps 4 and 5, for the function; steps 2 and 3 with cargo-lambda.
+/// The five code blocks of docs/attach.md that attach a function: set the stack's names; step 1, for the function;
+/// steps 2 and 3, for the handler, with SAM; steps 4 and 5, for the function; steps 2 and 3 with cargo-lambda.
 fn to_attach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Attach"))
 }
 
-/// The blocks that detach a function: steps 5 and 4, for the function; steps 3 and 2, for the handler, with SAM; step
-/// 1; steps 3 and 2 with cargo-lambda.
+/// The five code blocks of docs/attach.md that detach a function: steps 5 and 4, for the function; steps 3 and 2, for
+/// the handler, with SAM; step 1; steps 3 and 2 with cargo-lambda.
 fn to_detach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Detach"))
 }
@@ -25,14 +25,15 @@ fn five(blocks: Vec<String>) -> [String; 5] {
     <[String; 5]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not five blocks: {blocks:#?}"))
 }
 
-/// Runs the function's steps: its failures go to this queue, and Lambda does not stop its retries.
+/// Runs the steps of docs/attach.md that change the function: its failed events go to this queue, and Lambda's
+/// recursion detection does not stop its retries.
 pub(crate) fn send_failures_to(shell: &Shell, retry_queue_arn: &str, function: &str) {
     let shell = shell.clone().with("FUNCTION", function).with("RETRY_QUEUE_ARN", retry_queue_arn);
     let [_, permission, _, destination, _] = to_attach();
     shell.run(&format!("{permission}\n{destination}")).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Asserts that an example target of this name is retried until it succeeds.
+/// Asserts that an event of the example target with this name is retried until it succeeds.
 pub(crate) async fn is_retried(ministack: &MiniStack, function: &str) {
     ministack.invoke(function, &json!({"fail_times": 2, "error_type": "Attached"}).to_string()).await;
     let succeeded = eventually(&format!("{function} to succeed"), async || {
@@ -71,7 +72,7 @@ pub(crate) async fn function_is_attached_to_a_stack_and_detached(world: &World) 
     assert_detached(&shell, "orders");
 }
 
-/// The commands of the two pages for a handler without CloudFormation.
+/// Runs the commands of docs/attach.md and docs/remove.md for a handler deployed without CloudFormation.
 pub(crate) async fn functions_are_attached_to_a_handler_of_cargo_lambda(world: &World) {
     let ministack = world.by_hand().await;
     let shell = ministack.shell();
@@ -107,7 +108,7 @@ pub(crate) async fn functions_are_attached_to_a_handler_of_cargo_lambda(world: &
     }
 }
 
-/// Asserts that detaching undid all steps for the function.
+/// Asserts that detaching has undone everything that attaching changed about the function.
 fn assert_detached(shell: &Shell, function: &str) {
     let shell = shell.clone().with("FUNCTION", function);
     let refused = shell.run("aws lambda get-function-event-invoke-config --function-name \"$FUNCTION\"");
@@ -122,7 +123,7 @@ fn assert_detached(shell: &Shell, function: &str) {
     assert_eq!(left.as_deref().map(str::trim_end), Ok("Terminate"), "and the role's policy is gone");
 }
 
-/// An event waits on the queue of a deleted stack, and the handler of another stack retries it.
+/// An event waits on the retry queue of a deleted stack, and the handler of another stack retries it.
 pub(crate) async fn deleted_stack_leaves_its_queues_to_another(world: &World) {
     let (ministack, _) = (world.ministack().await, world.quick().await);
     let blocks = pages::blocks("docs/remove.md", "Remove Comeback").into_iter().map(|block| {

@@ -1,11 +1,11 @@
-//! The commands of docs/deploy-cloudformation.md, with the template and the zip of a release.
+//! Runs the commands of docs/deploy-cloudformation.md, with the template and the zip of a release.
 
 use comeback_tests::{ARCHITECTURE, example_target, pages, scratch};
 
 use crate::attach::is_retried;
 use crate::world::World;
 
-/// Writes the files of `make dist`, for the functions that `sam build` has built.
+/// Script that writes the release files of `make dist`, from the functions that `sam build` has built.
 const RELEASE: &str = r#"
 .tools/sam/bin/python packaging/cloudformation.py 1.2.3 > "$FOLDER/comeback.cfn.json"
 cd .aws-sam/build/RetryHandler

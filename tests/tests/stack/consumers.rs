@@ -1,4 +1,4 @@
-//! Consumers of docs/consumer.md in Python, Node.js and Rust, on queues of their own.
+//! Tests the consumers of docs/consumer.md, functions that read an SQS queue themselves, in Python, Node.js and Rust.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,9 +13,9 @@ use crate::retries::held;
 use crate::world::World;
 
 const MESSAGES: u64 = 200;
-/// Seconds that an order requests with `RetryAfter`, once; the wait is up to a tenth longer.
+/// Seconds that an order requests once with `RetryAfter`. The wait is up to a tenth longer.
 const ASKS: u64 = 5;
-/// Clocks differ, and SQS counts whole seconds.
+/// Seconds by which a run may come early, because clocks differ and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
 
 pub(crate) async fn python_messages_end_delivered_or_dead_lettered(world: &World) {
@@ -30,7 +30,7 @@ pub(crate) async fn rust_messages_end_delivered_or_dead_lettered(world: &World) 
     messages_end_delivered_or_dead_lettered(world, Consumer::Rust).await;
 }
 
-/// Some fail twice, some request 5 s, one never succeeds, and one is refused.
+/// Some messages fail twice, some request a wait of 5 s, one never succeeds, and one is refused as not retryable.
 async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consumer) {
     let ministack = world.ministack().await;
     let name = format!("consumer-{}", language.name());
@@ -80,8 +80,8 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
     orders.assert_none_ran_before_its_wait(ministack).await;
 }
 
-/// On a clock that is 600 times as fast, a wait of almost 12 hours ends after 72 seconds. If SQS refused it, the order
-/// would return with the queue's own timeout, after half of that.
+/// A wait of almost 12 hours takes 72 seconds on a clock 600 times as fast. If SQS refused the wait, the order would
+/// come back after the queue's own visibility timeout, which is half as long.
 pub(crate) async fn wait_of_twelve_hours_is_served(world: &World) {
     const HALF_A_DAY: u64 = 43_170;
     let ministack = world.half_days().await;
@@ -98,7 +98,7 @@ pub(crate) async fn wait_of_twelve_hours_is_served(world: &World) {
     assert!(waited > 0.7 * HALF_A_DAY as f64, "{waited} s");
 }
 
-/// A queue and its dead-letter queue.
+/// A queue that a consumer reads, and its dead-letter queue.
 struct Queues {
     url: String,
     arn: String,
@@ -134,7 +134,7 @@ impl Queues {
             .expect("SQS takes it");
     }
 
-    /// The dead-lettered orders, with their reasons.
+    /// The orders in the dead-letter queue, with the reasons.
     async fn dead_lettered(&self, ministack: &MiniStack) -> Vec<(u64, String)> {
         let receive =
             ministack.sqs.receive_message().queue_url(&self.dead_letters).max_number_of_messages(10);
@@ -156,14 +156,14 @@ impl Queues {
     }
 }
 
-/// A run of the function for a message.
+/// A recorded run of the consumer for one message.
 struct Seen {
     order: u64,
     at: f64,
     taken: bool,
 }
 
-/// A consumer, and the file in which it notes its runs.
+/// A deployed consumer, and the file in which it records its runs.
 struct Orders {
     name: String,
     ledger: PathBuf,
@@ -205,7 +205,7 @@ impl Orders {
         seen.collect()
     }
 
-    /// Compares each run with the due time that the consumer logged for the failure before it.
+    /// Asserts that each run comes no earlier than the due time that the consumer logged for the failure before it.
     async fn assert_none_ran_before_its_wait(&self, ministack: &MiniStack) {
         let lines = log_lines(ministack, &format!("/aws/lambda/{}", self.name)).await;
         let deferred = lines.iter().filter(|line| line["action"] == "defer").count();

@@ -1,6 +1,6 @@
-//! The contracts of SQS, the event source mapping and asynchronous invocations. Each contract runs against MiniStack
-//! and against the model used by simulations, so that neither can drift from the other unnoticed. The queue of the
-//! engine's tests runs the contracts that it claims.
+//! Contracts that say how SQS, the event source mapping and asynchronous invocations behave. Each contract runs on
+//! MiniStack and on the model that simulations use, so that neither can drift from the other unnoticed. The queue of
+//! the engine's tests runs only the contracts that it claims to fulfil.
 
 #[path = "../../../crates/engine/tests/engine/account/queue.rs"]
 mod engine;
@@ -17,11 +17,11 @@ use crate::world::{RUNTIME, World};
 use real::Real;
 use stand::{EngineQueue, Model};
 
-/// A visibility timeout, in seconds, that does not run out during a contract.
+/// A visibility timeout, in seconds, that does not end while a contract runs.
 const LONG: u64 = 600;
 
-/// Trials of each contract: `contract::model::…`, `contract::ministack::…` and, for those that it claims,
-/// `contract::engine::…`.
+/// The trials for all contracts. A contract's trials are named `contract::model::…`, `contract::ministack::…` and, if
+/// the queue of the engine's tests claims to fulfil it, `contract::engine::…`.
 pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
     let mut trials = Vec::new();
     macro_rules! trials {

@@ -1,4 +1,4 @@
-//! The commands of the pages that deploy the handler from a checkout, or rehearse with it.
+//! Runs the commands of the documentation that deploy the handler from a checkout, or try it out there.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
@@ -16,7 +16,7 @@ use crate::policies::{dead_lettered, update, waiting};
 use crate::retries::successes;
 use crate::world::World;
 
-/// The first block deployed the stack `comeback`, for this machine's architecture.
+/// Runs docs/deploy-sam.md. Its first code block has deployed the stack `comeback`, for this machine's architecture.
 pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     let (ministack, _) = (world.ministack().await, world.comeback().await);
     let blocks = pages::blocks("docs/deploy-sam.md", "From a checkout");
@@ -31,7 +31,8 @@ pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     .await;
 }
 
-/// The example app of docs/deploy-cdk.md. It uses the functions that `sam build` has built, so this builds nothing.
+/// Deploys the example app of docs/deploy-cdk.md. It takes the functions that `sam build` has built, so nothing is
+/// built again.
 pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
     let [install, deploy, invoke] =
@@ -54,7 +55,8 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     changes_a_policy_while_an_event_waits(ministack, &stack, &output).await;
 }
 
-/// The same source, tool and profile give the same bytes.
+/// Asserts that the app has the functions that `sam build` built. The same source, tool and profile give the same
+/// bytes.
 fn ships_what_sam_builds(output: &Path) {
     let assets = fs::read_dir(output).expect("the CDK wrote what it synthesized").flatten();
     let mut built: Vec<_> = assets.filter_map(|asset| bootstrap(&asset.path())).collect();
@@ -70,10 +72,10 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
     fs::read(folder.join("bootstrap")).ok()
 }
 
-/// The function counts its attempts by the key that the inline style adds. It has a policy of its own: with the
-/// stack's, it would be retried four times.
+/// Asserts that the app's Python function is dead-lettered after two retries, by a policy of its own. With the stack's
+/// policy, it would be retried four times. The function counts its attempts by the key that the inline style adds.
 async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
-    /// `maxRetries` of its policy in `infra/example/app.ts`.
+    /// `maxRetries` of the Python function's policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;
     let event = json!({"fail_times": MAX_RETRIES + 1, "order": 9});
     let orders = stack.output("OrdersName");
@@ -83,7 +85,8 @@ async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &
     assert_eq!(dead_letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
 
-/// Deploys the app with another `maxRetries` for its Rust function, as the CDK would synthesize it.
+/// Deploys the app with another `maxRetries` for its Rust function while one of that function's events waits, in the
+/// form in which the CDK would synthesize it.
 async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &Stack, output: &Path) {
     const BACKOFFS: &str = " BACKOFFS=1,2,12 ";
     let template = output.join("ComebackExample.template.json");
@@ -133,8 +136,8 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
     }
 }
 
-/// A shell whose `cargo run` starts the bootstrap that `sam build` has built. `cargo lambda watch` would rebuild the
-/// handler for minutes, with other features and another profile.
+/// A shell in which `cargo run` starts the handler that `sam build` has built. Otherwise, `cargo lambda watch` would
+/// rebuild the handler for minutes, with other features and another profile.
 fn with_built_handler(shell: Shell) -> Shell {
     const SCRIPT: &str = "#!/bin/sh\n\
         case $1 in\n\
@@ -154,7 +157,7 @@ fn with_built_handler(shell: Shell) -> Shell {
         .with("CARGO", cargo)
 }
 
-/// An endpoint that closes every connection without an answer, and the operations requested from it.
+/// An endpoint that closes every connection without a response, and a list of the operations requested from it.
 fn silent_endpoint() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let endpoint = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));

@@ -1,4 +1,5 @@
-//! The commands of docs/encryption.md. MiniStack stores the name of a queue's key, and requires no permission for it.
+//! Runs the commands of docs/encryption.md. MiniStack only stores the name of a queue's key, and needs no permission to
+//! use it.
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_tests::{MiniStack, Shell, Stack, example_target, pages};
@@ -61,7 +62,7 @@ pub(crate) async fn stack_is_given_a_key_and_then_another(world: &World) {
     assert_eq!(allowed(&shell, handler, &key), ["kms:Decrypt"], "for what waits under the old key");
 }
 
-/// The key of each queue.
+/// The KMS key of the retry queue and that of the dead-letter queue; `None` without one.
 async fn keys(ministack: &MiniStack, stack: &Stack) -> [Option<String>; 2] {
     let key = async |url: &str| {
         let queue = ministack.sqs.get_queue_attributes().queue_url(url);
@@ -78,7 +79,7 @@ async fn keys(ministack: &MiniStack, stack: &Stack) -> [Option<String>; 2] {
     [key(stack.output("RetryQueueUrl")).await, key(stack.output("DeadLetterQueueUrl")).await]
 }
 
-/// The actions that the policies of a role allow on a key.
+/// The actions that a role's policies allow on a key.
 fn allowed(shell: &Shell, role: &str, key: &str) -> Vec<String> {
     let simulated = shell.run(&format!(
         "aws iam simulate-principal-policy \

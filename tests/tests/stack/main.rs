@@ -1,16 +1,16 @@
-//! The real stack, end to end: the shipped template and bootstraps, against MiniStack over HTTP.
+//! Tests the shipped stack end to end: the template and the built functions, over HTTP, with MiniStack in place of AWS.
 //!
-//! All trials share servers and deployments, and start together because they mostly wait.
+//! All trials share servers and deployments. They start together, because they mostly wait.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `retries`, `orders` | events retried on the real clock and on one 60 times as fast |
-//! | `policies` | policies of single functions, which change while an event waits |
-//! | `attach`, `deploy` | the commands of the pages on attaching, removing, SAM, the CDK and cargo-lambda |
-//! | `cloudformation`, `encryption` | the commands of the pages on plain CloudFormation and on a KMS key |
+//! | `retries`, `orders` | retries on the real clock, and on a clock 60 times as fast |
+//! | `policies` | policies of individual functions, which change while an event waits |
+//! | `attach`, `deploy` | commands of the documentation for attaching, removing, SAM, the CDK and cargo-lambda |
+//! | `cloudformation`, `encryption` | commands of the documentation for plain CloudFormation and for a KMS key |
 //! | `releases` | for `make check-dist`: an update from the previous release, and `make verify-aws` |
 //! | `world` | the shared servers and deployments |
-//! | `contract` | SQS, the mapping and asynchronous invocations: MiniStack and the simulation's model behave alike |
+//! | `contract` | MiniStack and the simulation's model of SQS, the mapping and asynchronous invocations behave alike |
 
 mod attach;
 mod cloudformation;

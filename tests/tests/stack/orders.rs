@@ -1,4 +1,5 @@
-//! Orders for a target that is down for a while, on a clock 60 times as fast: minutes of waiting over real HTTP.
+//! Orders are retried while their target is down, on a clock 60 times as fast, so that minutes of waiting pass over
+//! real HTTP.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +18,7 @@ use crate::world::World;
 
 pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     const ORDERS: u64 = 12;
-    /// Seconds before the first retry, and the longest wait.
+    /// Seconds before the first retry. No wait is longer than `CAP` seconds.
     const BASE: f64 = 60.0;
     const CAP: f64 = 240.0;
     let ministack = world.sped_up().await;
@@ -51,14 +52,14 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     orders.assert_retries(BASE, CAP);
 }
 
-/// With `HIDE_UP_TO` at 0, every waiting message is sent again with a delay.
+/// No message is lost with `HIDE_UP_TO` at 0, where every waiting message is moved.
 pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     const ORDERS: u64 = 8;
-    /// Seconds before a retry: more than the longest delay of 900 s, so it takes two hops.
+    /// Seconds before a retry. This is more than the longest delay of 900 s, so it takes two hops.
     const BACKOFF: f64 = 960.0;
-    /// A function that does not exist.
+    /// Name of a function that does not exist.
     const NOBODY: &str = "nobody";
-    /// A payload that no parser would return unchanged.
+    /// A payload that no parser would write again as it was.
     const PAYLOAD: &str =
         r#"{"n": 1E400, "n":-0.0,"id":123456789012345678901234567890, "text":"\u00e9é\"\ud83d\ude00"}"#;
     let ministack = world.moving().await;
@@ -119,7 +120,7 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     assert_eq!(held(ministack, dead_letters).await, 1, "no order is dead-lettered");
 }
 
-/// A handler's role, whose permission to move messages can be withdrawn.
+/// The role of a handler, from which a test can take the permission to move messages.
 struct Role {
     shell: Shell,
     policy: Value,
@@ -157,40 +158,40 @@ impl Role {
     }
 }
 
-/// One invocation of the target.
+/// A recorded invocation of the target.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) order: u64,
     pub(crate) attempt: u64,
-    /// On the faster clock, in seconds since the epoch.
+    /// When the target was invoked, in seconds since 1970 on the fast clock.
     pub(crate) at: f64,
     pub(crate) taken: bool,
     event: Value,
 }
 
-/// Raises the handler's timeout: its minute is a real second here, too short for a busy machine.
+/// Raises the handler's timeout: its minute is one real second on the fast clock, which is too short on a busy machine.
 pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let longer = ministack.lambda.update_function_configuration().function_name(handler);
     longer.timeout(ministack.longest_timeout()).send().await.expect("Lambda changes the function");
 }
 
-/// Orders for a function that is down while a file exists. It notes its invocations in another file.
+/// A target that is down while a file exists, and that records its invocations in another file.
 pub(crate) struct Orders<'m> {
     ministack: &'m MiniStack,
-    /// The function's name.
+    /// Name of the target function.
     target: String,
     outage: PathBuf,
     ledger: PathBuf,
 }
 
 impl<'m> Orders<'m> {
-    /// The function for the orders of this stack.
+    /// Name of the target function for the orders of this stack.
     pub(crate) fn target_of(stack: &str) -> String {
         format!("{stack}-orders")
     }
 
-    /// Deploys a new stack on the faster clock, and attaches a function that is down.
+    /// Deploys a new stack to a server with a fast clock, and attaches a target that is down.
     pub(crate) async fn with_stack(ministack: &'m MiniStack, name: &str, parameters: &str) -> (Stack, Self) {
         let [target, nobody] = [&Self::target_of(name), "nobody"].map(MiniStack::function_arn);
         let parameters =
@@ -200,7 +201,7 @@ impl<'m> Orders<'m> {
         (stack, orders)
     }
 
-    /// Attaches a function to this stack on the faster clock. The function is down.
+    /// Attaches a target that is down to this stack, which is on a server with a fast clock.
     pub(crate) async fn of_stack(ministack: &'m MiniStack, stack: &Stack) -> Self {
         give_time(ministack, stack).await;
         let target = Self::target_of(stack.name());
@@ -240,7 +241,7 @@ impl<'m> Orders<'m> {
         ledger.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(line).collect()
     }
 
-    /// Waits until this many orders each had at least one such invocation.
+    /// Waits until this many orders each have an invocation for which `is_it` is true.
     pub(crate) async fn all_seen(&self, what: &str, orders: u64, is_it: impl Fn(&Seen) -> bool) {
         eventually(what, async || {
             let seen = self.seen().into_iter().filter(&is_it).map(|seen| seen.order);
@@ -249,9 +250,9 @@ impl<'m> Orders<'m> {
         .await;
     }
 
-    /// Asserts that each retry has the whole order and comes no earlier than its backoff after the previous invocation:
-    /// `base` seconds, doubled with each retry up to `cap`. The delay after that depends on the poller, which polls
-    /// once a minute of this clock.
+    /// Asserts that each retry has the whole order and comes no earlier than its backoff after the previous invocation.
+    /// The backoff is `base` seconds, doubled with each retry up to `cap`. How late the retry comes depends on the
+    /// poller, which polls once a minute of the fast clock.
     pub(crate) fn assert_retries(&self, base: f64, cap: f64) {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {

@@ -1,4 +1,4 @@
-//! Two functions of one stack, each with its own policy. One policy changes while an event waits.
+//! Two functions of one stack have policies of their own, one of which changes while an event waits.
 
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, example_target, log_lines};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::attach::send_failures_to;
 use crate::world::World;
 
-/// The change is made by the template's parameter.
+/// The policy changes by a parameter of the template.
 pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: &World) {
     let ministack = world.ministack().await;
     world.built().await;
@@ -37,7 +37,8 @@ pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: 
     assert_eq!(dead_letter["reason"], "max_retries");
 }
 
-/// Starts an event of the example target that waits for at least ten seconds. Returns the handler's line about it.
+/// Invokes the example target with an event that fails and then waits for at least ten seconds. Returns the handler's
+/// log line about it.
 pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     ministack.invoke(function, r#"{"fail": true, "error_type": "Ruled"}"#).await;
     eventually(&format!("an event of {function} to wait"), async || {
@@ -50,7 +51,7 @@ pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str
     .await
 }
 
-/// The body of a function's dead-letter.
+/// Waits for a dead-letter of this function and returns its body.
 pub(crate) async fn dead_lettered(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     let dead_letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), function, |dead_letter| {
         dead_letter
@@ -62,7 +63,7 @@ pub(crate) async fn dead_lettered(ministack: &MiniStack, stack: &Stack, function
     serde_json::from_str(&dead_letter.body).expect("the body is JSON")
 }
 
-/// Updates a stack, with these arguments of the AWS CLI.
+/// Updates a stack with these arguments of the AWS CLI, and waits until that is done.
 pub(crate) fn update(ministack: &MiniStack, stack: &Stack, arguments: &str) {
     let name = stack.name();
     ministack

@@ -1,4 +1,4 @@
-//! Trials for `make check-dist`: an update from the previous release, and `make verify-aws` on MiniStack.
+//! Trials for `make check-dist`: an update from the previous release, and `make verify-aws` with MiniStack as AWS.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,16 @@ use crate::retries::{depth, enable, held};
 use crate::world::World;
 
 const SCRIPT: &str = ".tools/clients/bin/python packaging/verify_aws";
-/// The commit used as the previous release while no tag exists.
+/// The commit that stands in for the previous release while no version is tagged.
 const BEFORE_ANY_TAG: &str = "160eccec553f62961072a249fa6e6961b87fc296";
 const NAME: &str = "upgraded";
-/// Orders for each kind of message.
+/// Number of orders for each kind of message.
 const EACH: u64 = 4;
-/// Seconds before each retry: a real minute on this clock. All orders come in that time.
+/// Seconds before each retry, which is a real minute on the fast clock. All orders are sent in that time.
 const BACKOFF: f64 = 3_600.0;
 
-/// The queue has failure records that nobody has received, hidden ones, and envelopes of the earlier handler. The
-/// update also changes the style of the envelope, which docs/envelope.md allows with events in flight.
+/// Updates a stack whose queue has invocation records that nobody has received, hidden ones, and envelopes of the
+/// earlier handler. The update also changes the style of the envelope, which docs/envelope.md allows while events wait.
 pub(crate) async fn update_of_the_previous_release_loses_nothing(world: &World) {
     let ministack = world.sped_up().await;
     let parameters = format!(
@@ -77,7 +77,7 @@ async fn code(ministack: &MiniStack, function: &str) -> String {
     answer.expect("Lambda answers").code_sha256.expect("a function has code")
 }
 
-/// The sources of the previous release, taken from the history.
+/// Returns a folder with the source of the previous release, taken from git.
 fn release_before(shell: &Shell) -> PathBuf {
     let tag = shell.run("git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^");
     let revision = tag.map_or(BEFORE_ANY_TAG.to_owned(), |tag| tag.trim().to_owned());
@@ -97,7 +97,8 @@ fn release_before(shell: &Shell) -> PathBuf {
     folder
 }
 
-/// The page lists the script's questions. The script marks answers that only an emulator gives.
+/// The questions of `make verify-aws` are those in docs/verify-aws.md. The script marks answers that only an emulator
+/// gives.
 pub(crate) async fn verify_aws_asks_everything_and_leaves_nothing(world: &World) {
     let shell = prepared(world).await;
     let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
@@ -187,7 +188,7 @@ fn options() -> String {
     format!("--yes --template .aws-sam/build/template.yaml --parameters Architecture={ARCHITECTURE}")
 }
 
-/// Everything named after the run with this output.
+/// Names of everything that still exists of the run of `make verify-aws` with this output.
 fn left(shell: &Shell, printed: &str) -> String {
     let (_, name) = printed.split_once("all named ").expect("it says what it makes");
     let name = name.split([',', ' ']).next().expect("a name stands there");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Uses every setting as shipped. All attempts except the first share one idempotency key.
+/// Every setting is as shipped. All attempts but the first have the same idempotency key.
 pub(crate) async fn succeeds_on_the_fourth_invocation(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.comeback().await);
     let event = json!({"fail_times": 3, "error_type": "ThreeTimes"});
@@ -50,13 +50,13 @@ pub(crate) async fn dead_letters_after_max_retries(world: &World) {
     }
 }
 
-/// The log lines of the example target about failures with this error.
+/// Log lines of the example target about failures with this error.
 async fn failures(ministack: &MiniStack, group: &str, error_type: &str) -> Vec<Value> {
     let lines = log_lines(ministack, group).await;
     lines.into_iter().filter(|line| line["error_type"] == error_type).collect()
 }
 
-/// The log lines of the example target about successes of events that had failed with this error.
+/// Log lines of the example target about successes of events that had failed with this error.
 pub(crate) async fn successes(ministack: &MiniStack, group: &str, error_type: &str) -> Vec<Value> {
     let keys: Vec<_> = failures(ministack, group, error_type).await.iter().map(key).collect();
     let lines = log_lines(ministack, group).await;
@@ -67,13 +67,14 @@ fn key(line: &Value) -> Value {
     line["idempotency_key"].clone()
 }
 
-/// The messages of a queue: visible, hidden and delayed.
+/// Number of messages in a queue, whether visible, hidden or delayed.
 pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
     let Depth { visible, in_flight, delayed } = depth(ministack, queue_url).await;
     visible + in_flight + delayed
 }
 
-/// Counts messages in one call: between two calls, a message could become visible and be in neither answer.
+/// Counts the messages of a queue in one call, because a message that becomes visible between two calls might be in
+/// neither count.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,
@@ -88,14 +89,14 @@ pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     Depth { visible, in_flight, delayed }
 }
 
-/// Switches the event source mapping of the retry handler on or off.
+/// Enables or disables the event source mapping of a retry handler.
 pub(crate) async fn enable(ministack: &MiniStack, handler: &str, enabled: bool) {
     let mapping = mapping(ministack, handler).await.uuid.expect("a mapping has a UUID");
     let change = ministack.lambda.update_event_source_mapping().uuid(mapping).enabled(enabled);
     change.send().await.expect("Lambda changes the mapping");
 }
 
-/// The event source mapping of the retry handler.
+/// The event source mapping of a retry handler.
 pub(crate) async fn mapping(ministack: &MiniStack, handler: &str) -> EventSourceMappingConfiguration {
     let mappings = ministack.lambda.list_event_source_mappings().function_name(handler).send().await;
     mappings.expect("Lambda answers").event_source_mappings.unwrap_or_default().remove(0)

@@ -1,4 +1,4 @@
-//! The servers and deployments that the trials share. Each is made for the first trial that needs it.
+//! Servers and deployments that the trials share. Each is started when a trial first needs it.
 
 use std::sync::LazyLock;
 
@@ -33,7 +33,8 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
-    /// Another one, for the trial that counts messages at a moment and that nothing else may slow down.
+    /// Another server on which an hour passes in a minute, for a trial that counts messages at a moment and must not be
+    /// slowed down.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
@@ -44,24 +45,24 @@ impl World {
         or_panic(self.half_days.get_or_init(|| MiniStack::start_sped_up("half-days", 600)).await)
     }
 
-    /// A server without a stack, because the page gives the stack by hand the log group name of a regular stack.
+    /// A server without a regular stack, because the stack deployed by hand uses the same log group name.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
     }
 
-    /// A server without deployments, so that it answers without delay.
+    /// A server without deployments, so that it responds without delay to the contracts.
     pub(crate) async fn contract(&self) -> &MiniStack {
         or_panic(self.contract.get_or_init(|| MiniStack::start("contract")).await)
     }
 
-    /// Waits until `sam build` has run.
+    /// Waits until `sam build` has built the functions.
     pub(crate) async fn built(&self) {
         let shell = self.ministack().await.shell();
         or_panic(self.built.get_or_init(async || build(&shell, SAMS_OWN)).await);
     }
 
-    /// The stack of docs/deploy-sam.md: deployed with its commands, with every setting as shipped.
+    /// The stack that the commands of docs/deploy-sam.md deploy, with every setting as shipped.
     pub(crate) async fn comeback(&self) -> &Stack {
         self.built().await;
         let ministack = self.ministack().await;
@@ -69,7 +70,8 @@ impl World {
         or_panic(self.comeback.get_or_init(deploy).await)
     }
 
-    /// A stack that dead-letters after two retries a second apart, in inline style, and may invoke any function.
+    /// A stack that dead-letters after two retries, which come a second apart. It uses the inline style, and may invoke
+    /// any function.
     pub(crate) async fn quick(&self) -> &Stack {
         self.built().await;
         let any = MiniStack::function_arn("*");
@@ -79,7 +81,7 @@ impl World {
         or_panic(self.quick.get_or_init(async || ministack.deploy("quick", &parameters).await).await)
     }
 
-    /// The servers' logs, to explain a failed trial.
+    /// Logs of all servers, to explain why a trial failed.
     pub(crate) fn log(&self) -> String {
         let servers =
             [&self.ministack, &self.sped_up, &self.moving, &self.half_days, &self.by_hand, &self.contract];

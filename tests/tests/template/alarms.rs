@@ -1,5 +1,5 @@
-//! Each alarm fires in its situation and not in a similar one, and stops with it. Also the metrics that the alarms
-//! watch, the topic they notify, and their cost.
+//! Each alarm of the template fires in the situation it is for, but not in a similar one, and stops with it. Tests also
+//! cover the metrics that the alarms watch, the topic they notify, and their cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cloudwatch::{Recorded, Series, is_raised, period};
 
-/// Values of a metric, each with its number of minutes; `None` if CloudWatch has no data point.
+/// Runs of equal values of a metric, each with its length in minutes; `None` stands for no data point.
 type Runs<'a> = &'a [(Option<f64>, usize)];
 
 const VISIBLE: &str = "ApproximateNumberOfMessagesVisible";
@@ -21,7 +21,7 @@ fn minutes(runs: Runs<'_>) -> Series {
     runs.iter().flat_map(|(value, minutes)| vec![*value; *minutes]).collect()
 }
 
-/// The minutes after which the alarm's state changes. At first, it is not raised.
+/// The numbers of minutes after which the alarm's state changes. Before the first, the alarm is not raised.
 fn changes(alarm: &str, recorded: &[(&'static str, Runs<'_>)]) -> Vec<usize> {
     let recorded: Recorded = recorded.iter().map(|(name, runs)| (*name, minutes(runs))).collect();
     let lengths: BTreeSet<_> = recorded.values().map(Vec::len).collect();
@@ -249,7 +249,7 @@ fn each_alarm_is_optional_notifies_the_topic_and_names_its_section() {
     assert_eq!(parameters["AlarmTopicArn"]["Default"], "");
 }
 
-/// CloudWatch charges for each metric of an alarm.
+/// docs/alarms.md has the price of the alarms. CloudWatch charges for each metric of an alarm.
 #[test]
 fn page_gives_the_price_of_the_alarms() {
     let metrics = |alarm: &Value| {

@@ -1,4 +1,4 @@
-//! `comeback.cfn.json` of a release is `template.yaml` as the SAM CLI expands it, except for the location of its code.
+//! The release's `comeback.cfn.json` is `template.yaml` as the SAM CLI expands it, except for where the code is.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -6,10 +6,10 @@ use std::process::Command;
 use comeback_tests::{pages, root, template};
 use serde_json::{Map, Value, json};
 
-/// CloudFormation takes a larger template only from a bucket.
+/// Maximum size of a template, in bytes. CloudFormation takes a larger one only from a bucket.
 const LARGEST_BODY: usize = 51_200;
 
-/// Runs a script of `packaging/`, which needs the SAM CLI's Python.
+/// Output of a script in `packaging/`, run with the Python of the SAM CLI, which it needs.
 fn printed(script: &str, argument: &str) -> Vec<u8> {
     let output = Command::new(root().join(".tools/sam/bin/python"))
         .args([script, argument])
@@ -83,7 +83,8 @@ fn release_fits_cloudformation_without_a_bucket() {
     assert!(size <= LARGEST_BODY, "{size} bytes");
 }
 
-/// No test applies the page's Terraform, so this compares its names and values with the template's.
+/// No test applies the Terraform code in docs/deploy-cloudformation.md, so this compares its names and values with the
+/// template's.
 #[test]
 fn page_of_terraform_has_the_templates_values() {
     let page = pages::blocks_in("hcl", "docs/deploy-cloudformation.md", "With Terraform").join("\n");
@@ -114,7 +115,7 @@ fn page_of_terraform_has_the_templates_values() {
     }
 }
 
-/// The paths at which two documents differ.
+/// Collects the paths at which two JSON documents differ.
 fn differences(left: &Value, right: &Value, path: &str, found: &mut BTreeSet<String>) {
     match (left, right) {
         (Value::Object(ours), Value::Object(theirs)) => {

@@ -1,5 +1,5 @@
-//! Evaluates the template's alarms over recorded minutes as CloudWatch does, with the part of its metric math that they
-//! use: numbers, names, `+`, `>`, `==`, `AND`, `IF` and `FILL` with a number. A result with a missing operand is
+//! Evaluates the template's alarms on recorded metrics as CloudWatch does, with the part of its metric math that the
+//! alarms use: numbers, names, `+`, `>`, `==`, `AND`, `IF` and `FILL` with a number. A result with a missing operand is
 //! missing. Unlike in CloudWatch, periods begin with the recording and do not slide, and older data points do not
 //! replace missing ones.
 
@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use comeback_tests::template;
 use serde_json::Value;
 
-/// A value for each period; `None` without a data point.
+/// The values of a metric or expression in each period; `None` if there is no data point.
 pub(crate) type Series = Vec<Option<f64>>;
 
-/// A metric's value in each minute, by the metric's name.
+/// The values of metrics in each minute, by the metric's name.
 pub(crate) type Recorded = BTreeMap<&'static str, Series>;
 
-/// For each of the alarm's periods, true if the alarm is raised at its end.
+/// For each period of the alarm, true if the alarm is raised at the period's end.
 pub(crate) fn is_raised(alarm: &str, recorded: &Recorded) -> Vec<bool> {
     let alarm = &template()["Resources"][alarm]["Properties"];
     assert_eq!(alarm["TreatMissingData"], "notBreaching");
@@ -32,7 +32,7 @@ pub(crate) fn is_raised(alarm: &str, recorded: &Recorded) -> Vec<bool> {
     (0..breaching.len()).map(|end| looks(end).iter().filter(|it| **it).count() >= enough).collect()
 }
 
-/// Length of one of the alarm's periods, in minutes.
+/// Length of the alarm's periods, in minutes.
 pub(crate) fn period(alarm: &str) -> usize {
     let alarm = &template()["Resources"][alarm]["Properties"];
     let mut queries = alarm["Metrics"].as_array().into_iter().flatten();
@@ -58,7 +58,7 @@ fn values(alarm: &Value, recorded: &Recorded) -> Series {
     evaluate(returned["Expression"].as_str().expect("text"), &metrics)
 }
 
-/// A metric, aggregated by an alarm's period and statistic.
+/// The values of a metric in each period, aggregated with this statistic.
 fn aggregate(name: &Value, period: &Value, statistic: &Value, recorded: &Recorded) -> Series {
     let name = name.as_str().expect("text");
     let minutes = recorded.get(name).unwrap_or_else(|| panic!("{name} was not recorded"));
@@ -80,11 +80,11 @@ fn whole(value: &Value) -> usize {
         .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// The value of an expression in each period.
+/// The value of an expression of metric math in each period.
 ///
 /// # Panics
 ///
-/// On anything outside the supported part.
+/// Panics on metric math that the template's alarms do not use.
 fn evaluate(expression: &str, metrics: &BTreeMap<String, Series>) -> Series {
     let length = metrics.values().map(Vec::len).max().unwrap_or_default();
     let mut parser = Parser { tokens: tokens(expression), next: 0, metrics, length };

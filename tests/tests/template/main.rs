@@ -1,12 +1,12 @@
-//! Promises of the template that no local stack would test, read from the template itself.
+//! What the template promises and no local stack could show, so these tests read the template itself.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `settings` | defaults, ranges and refusals of the handler, the page and the template |
-//! | `cloudformation` | the release's template for CloudFormation alone |
-//! | `alarms` | each alarm in its situation |
-//! | `cloudwatch` | CloudWatch's evaluation of an alarm |
-//! | `quoting` | values with spaces, as each tool reads them |
+//! | `settings` | defaults, ranges and refusals agree in the handler, docs/settings.md and the template |
+//! | `cloudformation` | the release's template for CloudFormation without SAM |
+//! | `alarms` | each alarm fires in the situation it is for |
+//! | `cloudwatch` | evaluates an alarm as CloudWatch does |
+//! | `quoting` | values with spaces, as each tool parses them |
 
 mod alarms;
 mod cloudformation;
@@ -40,7 +40,8 @@ fn both_queues_keep_large_messages_for_14_days() {
     }
 }
 
-/// SQS refuses a queue with both. `infra/test/parity.test.ts` compares either case with the construct.
+/// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares either kind with the CDK
+/// construct.
 #[test]
 fn both_queues_are_encrypted_by_sqs_or_by_the_given_key() {
     let none = json!({"Ref": "AWS::NoValue"});
@@ -96,7 +97,7 @@ fn both_queues_refuse_requests_without_tls() {
     }
 }
 
-/// A message expires before SQS itself dead-letters it, even if the handler never starts.
+/// A message expires before SQS itself would dead-letter it, even if the handler never starts.
 #[test]
 fn timeouts_are_those_of_the_code() {
     let queue = properties("RetryQueue");
@@ -155,7 +156,8 @@ fn example_leaves_its_retries_to_comeback() {
     );
 }
 
-/// `infra/test/parity.test.ts` compares the rest with the construct's output.
+/// A parameter leaves out the example target. `infra/test/parity.test.ts` compares everything else with the CDK
+/// construct's output.
 #[test]
 fn example_is_optional() {
     let example = &template()["Parameters"]["Example"];
@@ -167,7 +169,7 @@ fn example_is_optional() {
     assert_eq!(template()["Outputs"]["ExampleTargetName"]["Condition"], "WithExample");
 }
 
-/// Once with the example, and once with given ARNs.
+/// Checks the handler's role once with the example target, and once with given ARNs.
 #[test]
 fn handlers_role_allows_exactly_what_it_needs() {
     let role = &properties("RetryHandlerRole")["Policies"];
@@ -215,7 +217,7 @@ fn handler_reads_the_parameter_of_the_output() {
     assert_eq!(template()["Outputs"]["PausesParameter"]["Value"], name);
 }
 
-/// docs/deploy-cargo-lambda.md makes the same by hand; the end-to-end tests run it.
+/// docs/deploy-cargo-lambda.md makes the same resources by hand. The end-to-end tests run its commands.
 #[test]
 fn page_of_cargo_lambda_has_the_templates_figures() {
     let page = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand").join("\n");

@@ -1,4 +1,4 @@
-//! `POLICIES` as docs/settings.md quotes it, read by each tool itself. A fake AWS catches what the tool sends.
+//! Each tool reads `POLICIES` correctly as docs/settings.md quotes it. A fake AWS catches what the tool sends.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,7 @@ use comeback_tests::{pages, root, scratch};
 const VALUE: &str = "orders MAX_AGE=2h; export-* MAX_AGE=14d NON_RETRYABLE_ERRORS=A,B";
 const TEMPLATE: &str = r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}},"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}"#;
 const SAMCONFIG: &str = "version = 0.1\n[default.global.parameters]\nstack_name = \"comeback\"\n";
-/// The page's command deploys the handler's build; this one deploys any file of that name.
+/// Makes the documented `cargo lambda deploy` deploy any file, because the handler is not built in this test.
 const CARGO: &str = r#"cargo() { shift; cargo-lambda lambda "${@/#--binary-name/--binary-path}" --iam-role arn:aws:iam::123456789012:role/r; }"#;
 
 #[test]
@@ -46,7 +46,7 @@ fn each_tool_reads_what_the_page_quotes() {
     assert!(requests.iter().any(|request| request.contains(&sent)), "{requests:#?}");
 }
 
-/// The bodies that a script sends to an AWS that refuses everything.
+/// Runs a script against a fake AWS that refuses every request, and returns the bodies of the requests.
 fn run(folder: &Path, script: &str) -> Vec<String> {
     let (endpoint, requests) = refusing_aws();
     let tools = [".tools/sam/bin", ".tools/aws/bin"].map(|tools| root().join(tools).display().to_string());
@@ -80,7 +80,8 @@ fn refusing_aws() -> (String, Receiver<String>) {
     (endpoint, requests)
 }
 
-/// Reads a request, passes its body on, and then answers that nothing exists, because its sender may end at once.
+/// Reads a request and passes its body on, before it answers that nothing exists, because the tool may then end at
+/// once.
 fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];

@@ -1,4 +1,4 @@
-//! The handler's variables are declared in `comeback_engine::SETTINGS`; docs/settings.md and template.yaml repeat them.
+//! docs/settings.md and template.yaml repeat the handler's variables as `comeback_engine::SETTINGS` declares them, and
 //! CloudFormation refuses every value that the handler refuses.
 
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
-/// The page's row for a variable, up to its meaning. The page's last cell has more text, with links.
+/// The beginning of a variable's row in docs/settings.md, up to its meaning. The last cell goes on with text and links.
 fn row(setting: &Setting) -> String {
     let words = |text: &str| text.replace("eventSourceARN", "`eventSourceARN`");
     let default = match (setting.default, &setting.kind) {
@@ -45,7 +45,7 @@ fn row(setting: &Setting) -> String {
     format!("| `{}` | {default} | {range} | {}", setting.name, setting.meaning)
 }
 
-/// The first table of the page, without links and code marks in the meanings.
+/// Rows of the first table in docs/settings.md, without links and code marks in the meanings.
 fn rows() -> Vec<String> {
     let page = pages::read(PAGE);
     let rows = page.lines().skip_while(|line| !line.starts_with("| variable |")).skip(2);
@@ -68,7 +68,7 @@ fn page_has_a_row_for_each_setting() {
     assert_eq!(rows.len(), SETTINGS.len());
 }
 
-/// The variables that have a parameter. The template itself sets the others.
+/// Variables of the handler that have a parameter in the template. The template itself sets the others.
 fn with_parameter() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| !matches!(setting.kind, Kind::Queue | Kind::Parameter))
 }
@@ -112,7 +112,8 @@ fn template_passes_the_variables_that_the_handler_reads() {
     assert_eq!(names, known);
 }
 
-/// In the template's pattern, in the construct, and on the page.
+/// `POLICIES` may set every setting of a function: by the template's pattern, in the CDK construct, and in
+/// docs/settings.md.
 #[test]
 fn policies_entry_may_set_every_function_setting() {
     let page = pages::read(PAGE);
@@ -136,8 +137,8 @@ fn policies_entry_may_set_every_function_setting() {
     }
 }
 
-/// The tests of the handler and of the construct read the same list. It marks the values that the template cannot
-/// refuse.
+/// The tests of the handler and of the CDK construct read the same list of refused values. The list marks those that
+/// the template cannot refuse.
 #[test]
 fn template_refuses_what_the_handler_refuses() {
     let list = fs::read_to_string(root().join("tests/golden/refusals.json")).expect("the list can be read");
@@ -156,7 +157,7 @@ fn template_refuses_what_the_handler_refuses() {
     assert!(compared > 25, "{compared}");
 }
 
-/// The parameters that are not variables of the handler.
+/// Tests the template's parameters that are not variables of the handler.
 #[test]
 fn template_refuses_odd_parameters() {
     for (name, value) in [
@@ -176,7 +177,7 @@ fn template_refuses_odd_parameters() {
     }
 }
 
-/// Its type is a pattern, because a number could not also be `always`.
+/// `HideUpTo` is a text with a pattern, because a number could not also be `always`.
 #[test]
 fn hide_up_to_takes_one_spelling_of_each_number() {
     let pattern = whole_value(&template()["Parameters"]["HideUpTo"]).expect("a pattern");
@@ -190,8 +191,8 @@ fn hide_up_to_takes_one_spelling_of_each_number() {
     }
 }
 
-/// The variables whose values CloudFormation would refuse, and the rules that they break; `None` if the template lacks
-/// a parameter for one.
+/// Variables whose values CloudFormation would refuse, and names of rules that the values break; `None` if the template
+/// has a parameter for none of the variables.
 fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     let variables = variables.as_object().expect("variables");
     let given = variables.iter().filter_map(|(name, value)| {
@@ -204,8 +205,8 @@ fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     (!given.is_empty()).then(|| refused.collect())
 }
 
-/// The names of the template's rules that these variables break, evaluated as CloudFormation does, with the functions
-/// that the rules use.
+/// Names of the template's rules that these variables break. Evaluates the rules as CloudFormation does, but only with
+/// the functions that they use.
 fn broken_rules(variables: &Map<String, Value>) -> Vec<&'static str> {
     let value = |parameter: &str| {
         let given = variables.iter().find(|(name, _)| parameter_of(name) == parameter);
@@ -232,7 +233,7 @@ fn holds(condition: &Value, value: &impl Fn(&str) -> String) -> bool {
     }
 }
 
-/// The parameter of a variable: `MaxAge` for `MAX_AGE`.
+/// Name of the template's parameter for a variable, such as `MaxAge` for `MAX_AGE`.
 fn parameter_of(variable: &str) -> String {
     if variable == "POLICIES" {
         return "FunctionPolicies".to_owned();
@@ -240,7 +241,8 @@ fn parameter_of(variable: &str) -> String {
     variable.split('_').map(|word| format!("{}{}", &word[..1], word[1..].to_lowercase())).collect()
 }
 
-/// Checks a value as CloudFormation does: a pattern must match the whole value, and a number may have a fraction.
+/// Returns true if CloudFormation would refuse the value. A pattern must match the whole value, and a number may have a
+/// fraction.
 fn is_refused(parameter: &Value, value: &str) -> bool {
     let limit = |name: &str| parameter[name].as_f64();
     let off_list =

@@ -1,4 +1,4 @@
-//! A running console, and a browser that is signed in to it.
+//! Runs the console, and drives a browser that is signed in to it.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -14,18 +14,18 @@ pub(crate) const WIDE: Look = Look { width: 1_120, dark: false };
 /// A running `comeback ui`, which ends when this is dropped.
 pub(crate) struct Running {
     server: Background,
-    /// Its working folder, where it writes files.
+    /// Folder that the console was started in, where it writes files.
     pub(crate) folder: PathBuf,
     port: u16,
 }
 
 impl Running {
-    /// Starts it in a folder of this name, and waits until it serves.
+    /// Starts the console in a scratch folder with this name, and waits until it serves.
     pub(crate) async fn start(operator: &Operator, name: &str, flags: &str) -> Self {
         Self::start_in(operator.shell().clone(), name, flags).await
     }
 
-    /// The same in another shell, with `$COMEBACK` as the command.
+    /// Starts the console in this shell, whose variable `$COMEBACK` is the command, and waits until it serves.
     pub(crate) async fn start_in(shell: Shell, name: &str, flags: &str) -> Self {
         let (folder, port) = (scratch(&format!("console-{name}")), free_port());
         let shell = shell.at(&folder).with("KEYS", folder.join("keys"));
@@ -43,14 +43,14 @@ impl Running {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The printed addresses that let a browser in.
+    /// Sign-in addresses that the console has printed so far.
     fn addresses(&self) -> Vec<String> {
         let log = self.server.log();
         let words = log.lines().filter_map(|line| line.split_once("works once: "));
         words.map(|(_, address)| address.trim().to_owned()).collect()
     }
 
-    /// Presses Enter, and returns the address printed then.
+    /// Presses Enter in the console's terminal, and returns the sign-in address that it then prints.
     pub(crate) async fn way_in(&self) -> String {
         let known = self.addresses().len();
         let mut keys =
@@ -61,14 +61,14 @@ impl Running {
     }
 }
 
-/// A signed-in browser.
+/// A browser that is signed in to the console, with its current tab.
 pub(crate) struct Browser {
     pub(crate) chromium: Chromium,
     tab: Tab,
     origin: String,
 }
 
-/// The element in the page's main part that has this text and can be pressed.
+/// JavaScript that sets `named` to the visible links and buttons whose text is `name`. Throws if there is none.
 const PRESSED: &str = r#"
     const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a")];
     const named = pressable.filter(it => it.checkVisibility() && it.textContent.trim() === name);
@@ -92,7 +92,7 @@ impl Browser {
         self.tab.clone()
     }
 
-    /// Opens another tab, to which all later calls go.
+    /// Opens another tab and makes it the current one.
     pub(crate) fn open_tab(&mut self) -> Tab {
         self.tab = self.chromium.open_tab();
         self.chromium.look(WIDE);
@@ -104,14 +104,14 @@ impl Browser {
         self.chromium.switch_to(tab);
     }
 
-    /// Opens a page of the console.
+    /// Opens a path of the console in the current tab.
     pub(crate) fn visit(&mut self, path: &str) {
         let url = format!("{}{path}", self.origin);
         self.chromium.visit(&url);
         self.assert_quiet();
     }
 
-    /// Runs the body of a function in the page.
+    /// Runs the body of a JavaScript function in the page, and returns its result.
     pub(crate) fn ask(&mut self, body: &str) -> Value {
         self.chromium.evaluate(&format!("(async () => {{ {body} }})()"))
     }
@@ -122,7 +122,7 @@ impl Browser {
         text.as_str().expect("a text").to_owned()
     }
 
-    /// Waits until the page shows this. The page refreshes itself.
+    /// Waits until the text of the page's main part meets `is_it`, and returns the text. The page refreshes itself.
     pub(crate) async fn sees(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let seen = async || {
             let shown = self.chromium.ask("document.querySelector('main').innerText").ok()?;
@@ -131,14 +131,14 @@ impl Browser {
         eventually(what, seen).await
     }
 
-    /// Waits for a text anywhere on a page, from any origin.
+    /// Waits until `text` appears anywhere on a page, also one from another origin.
     pub(crate) async fn shows(&mut self, what: &str, text: &str) {
         let is_there = format!("document.body.innerText.includes({})", json!(text));
         let shown = async || (self.chromium.ask(&is_there) == Ok(json!(true))).then_some(());
         eventually(&format!("{text:?} for {what}"), shown).await;
     }
 
-    /// Fills in the field with this label.
+    /// Fills in the form field with this label.
     pub(crate) fn fill(&mut self, label: &str, value: &str) {
         self.ask(&format!(
             r#"const [label, value] = {};
@@ -152,19 +152,19 @@ impl Browser {
         ));
     }
 
-    /// Presses the link or button with this text, without waiting for anything.
+    /// Clicks the link or button with this text, without waiting for a page.
     pub(crate) fn press(&mut self, name: &str) {
         self.ask(&format!("const name = {}; {PRESSED} named[0].click();", json!(name)));
     }
 
-    /// Presses the link or button with this text, and waits for the next page.
+    /// Clicks the link or button with this text, and waits for the next page to load.
     pub(crate) async fn follow(&mut self, name: &str) {
         self.ask("window.isBefore = true");
         self.press(name);
         self.arrives(name).await;
     }
 
-    /// Waits for the page after the one that was marked.
+    /// Waits until a page other than the marked one is loaded.
     pub(crate) async fn arrives(&mut self, by: &str) {
         let is_there = "!window.isBefore && document.readyState === 'complete'";
         let arrives = async || (self.chromium.ask(is_there) == Ok(json!(true))).then_some(());
@@ -172,7 +172,8 @@ impl Browser {
         self.assert_quiet();
     }
 
-    /// Asserts that no script has failed, the page's own policy refused nothing, and nothing came from elsewhere.
+    /// Asserts that no script has failed, that the content security policy has blocked nothing, and that nothing was
+    /// requested from another origin.
     pub(crate) fn assert_quiet(&mut self) {
         // A test that reads a refused page checks the refusal itself.
         let is_status = |entry: &&Value| entry.to_string().contains("the server responded with a status of");
@@ -184,7 +185,7 @@ impl Browser {
         assert_eq!(foreign, [""; 0]);
     }
 
-    /// Asserts that axe-core finds nothing against WCAG, up to level AA.
+    /// Asserts that axe-core finds no violation of WCAG, up to level AA, on the page.
     pub(crate) fn assert_accessible(&mut self, what: &str) {
         static AXE: LazyLock<String> = LazyLock::new(|| {
             let file = root().join("tests/console/node_modules/axe-core/axe.min.js");

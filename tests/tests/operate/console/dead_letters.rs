@@ -1,4 +1,5 @@
-//! Dead-letters on the pages: one is read and sent back, two are discarded, and imported again from their file.
+//! Tests the console's pages of dead-letters: one dead-letter is read and redriven, two are discarded and imported
+//! again from their file.
 
 use std::path::{Path, PathBuf};
 
@@ -90,7 +91,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     assert_eq!(keys, ["kept", "spoilt-1", "spoilt-2"]);
 }
 
-/// Any other file is refused, and the upload is deleted.
+/// Uploads a file that has no dead-letters. The console must refuse it and delete the upload.
 async fn refuse_another_file(browser: &mut Browser, folder: &Path) {
     browser.visit("/dead");
     let other = scratch("console-other").join("other.jsonl");
@@ -101,7 +102,7 @@ async fn refuse_another_file(browser: &mut Browser, folder: &Path) {
     assert!(!has_imports(folder), "the upload stays");
 }
 
-/// The remaining ones are exported, and the download equals the file.
+/// Exports the remaining dead-letter. The downloaded file must equal the one on the server.
 async fn export_the_rest(browser: &mut Browser, folder: &Path) {
     browser.visit("/dead");
     browser.follow("Scan").await;
@@ -123,12 +124,12 @@ async fn export_the_rest(browser: &mut Browser, folder: &Path) {
     assert_eq!(lines(&downloaded), 1);
 }
 
-/// Waits until the confirmed action is done.
+/// Waits until the page of the confirmed change says that it is done.
 async fn done(browser: &mut Browser) {
     browser.sees("the end", |text| text.contains("Done.")).await;
 }
 
-/// Opens the dead-letters of the group with this error.
+/// Opens the list of dead-letters in the group with this error.
 async fn group(browser: &mut Browser, error: &str) {
     browser.ask(&format!(
         "const rows = [...document.querySelectorAll('main tbody tr')];
@@ -145,7 +146,7 @@ fn has_imports(folder: &Path) -> bool {
     files.any(|file| file.expect("a file").file_name().to_string_lossy().starts_with("imported-"))
 }
 
-/// The only file whose name begins like this.
+/// The only file in a folder whose name begins with `begin`.
 fn written(folder: &Path, begin: &str) -> PathBuf {
     let files =
         std::fs::read_dir(folder).expect("the console's folder").map(|file| file.expect("a file").path());

@@ -1,4 +1,4 @@
-//! Hostile texts in functions, operators, dead-letters and addresses, which a browser must not obey.
+//! Texts of functions, operators, dead-letters and addresses may contain markup, which a browser must not obey.
 
 use comeback_tests::{MiniStack, Operator, eventually};
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use crate::dead::put;
 use crate::world::World;
 
 const STACK: &str = "--stack console-hostile";
-/// Each of these would set a property of the window, and the last reverses the text after it.
+/// Markup of three kinds that would each set the variable `obeyed`, and a character that reverses the text after it.
 const HOSTILE: &str =
     "'\"><img src=x onerror=\"obeyed=1\"><script>obeyed=2</script><svg onload=\"obeyed=3\">\u{202e}";
-/// The same in an address.
+/// [`HOSTILE`] as part of an address.
 const ENCODED: &str =
     "%27%22%3E%3Cimg%20src%3Dx%20onerror%3D%22obeyed%3D1%22%3E%3Cscript%3Eobeyed%3D2%3C%2Fscript%3E";
 
@@ -61,8 +61,8 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
     }
 }
 
-/// A dead-letter of a function with hostile texts, also in a payload of half a megabyte; one that the handler could not
-/// parse; and one of a function whose name is markup.
+/// Three dead-letters: one of a function with hostile texts, also in a payload of half a megabyte; one whose event the
+/// handler could not parse; and one of a function whose name is markup.
 fn dead_letters(function_arn: &str) -> [(String, Option<&'static str>); 3] {
     let dead_letter = |function_arn: &str, key: String, note: String| {
         json!({
@@ -132,7 +132,7 @@ async fn shows_dead_letters(browser: &mut Browser, function: &str) {
     is_harmless(browser, "an export");
 }
 
-/// Asserts that the page shows the hostile text and obeys none of it.
+/// Asserts that the page shows the hostile text and that the browser obeyed none of it.
 async fn shows_it(browser: &mut Browser, page: &str) {
     let text = browser.sees(page, |text| text.contains("obeyed=")).await;
     let turns = |character| matches!(character, '\u{202e}' | '\u{1b}');

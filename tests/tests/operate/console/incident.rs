@@ -1,4 +1,5 @@
-//! An incident on the pages: found, paused, fixed, resumed. Only the function itself is broken and fixed elsewhere.
+//! An operator handles an incident in the console: finds it, pauses the function, and resumes it after the fix. Only
+//! breaking and fixing the function happens elsewhere.
 
 use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
 use serde_json::json;
@@ -8,8 +9,8 @@ use crate::world::World;
 
 const STACK: &str = "--stack console";
 
-/// The waits are long enough for a pause in between. An event that becomes due in the pause is held, and recalled at
-/// its end.
+/// Backoffs are long enough for a pause to begin and end. An event that becomes due during the pause is held, and
+/// recalled when the pause ends.
 pub(crate) async fn console_leads_through_an_incident(world: &World) {
     let stack = world.deploy("console", "BaseBackoff=120 MaxBackoff=120 Jitter=none").await;
     let ministack = world.ministack().await;
@@ -65,8 +66,8 @@ pub(crate) async fn console_leads_through_an_incident(world: &World) {
     assert!(from.matches(':').count() == 2, "the figures have a time: {from}");
 }
 
-/// In a browser nine hours ahead, each moment is shown in local time, with UTC as its title. Without the script, it is
-/// shown in UTC.
+/// Asserts that a browser whose clock is nine hours ahead shows each moment in local time, with UTC as its title, and
+/// without the script in UTC.
 fn assert_times_are_local(browser: &mut Browser, key: &str) {
     let page = format!("/event?id={key}");
     let first_failure = |browser: &mut Browser| {
@@ -110,7 +111,8 @@ async fn are_delivered(ministack: &MiniStack, stack: &Stack, orders: usize) {
     .await;
 }
 
-/// Pauses another alias, so that this pause does not hold the events.
+/// Changes made in one tab or by a command show up in the other tab, and are not made again. Pauses an alias that has
+/// no events, so that this pause holds none.
 async fn tabs_and_commands_do_not_repeat_each_other(
     operator: &Operator,
     browser: &mut Browser,

@@ -1,4 +1,4 @@
-//! The policy lab without credentials: it shows the same figures as the commands.
+//! Tests that the policy lab works without credentials, and shows the same figures as the commands.
 
 use comeback_tests::{Operator, eventually};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(world: &World) {
     eventually("the figures without a script", is_there).await;
 }
 
-/// A goal shows the recommendation of `comeback plan`.
+/// Asserts that the lab, given a goal, recommends the policy that `comeback plan` prints.
 async fn recommends_what_plan_prints(operator: &Operator, browser: &mut Browser) {
     browser.fill("Outage", "1m");
     browser.fill("Capacity", "");

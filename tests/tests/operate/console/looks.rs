@@ -1,4 +1,5 @@
-//! The look of the pages: to axe-core at every size, and in the pictures of README.md and docs/console.md.
+//! Tests how the console's pages look: axe-core checks them at every size, and the pictures in README.md and
+//! docs/console.md are up to date.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.
 
@@ -13,9 +14,9 @@ use crate::failures::{record, send};
 use crate::world::World;
 
 const STACK: &str = "shop";
-/// A small phone.
+/// Width of a window on a small phone, in CSS pixels.
 const NARROW: u32 = 360;
-/// Functions that fail, with their errors, and the number of waiting events for each.
+/// Functions that fail, each with an error and the number of waiting events.
 const FAILING: [(&str, &str, usize); 4] = [
     ("checkout", "PaymentTimeout", 24),
     ("invoicing", "PdfServiceDown", 11),
@@ -23,7 +24,7 @@ const FAILING: [(&str, &str, usize); 4] = [
     ("thumbnails", "SlowDown", 9),
 ];
 
-/// Every page, for a stack with an incident and for one that does not exist.
+/// Checks every page, for a stack with an incident and for a stack that does not exist.
 pub(crate) async fn console_pages_are_accessible_and_pictured(world: &World) {
     let arns = ["checkout", "invoicing", "thumbnails"].map(MiniStack::function_arn).join(",");
     // They wait for at least half an hour.
@@ -61,7 +62,7 @@ pub(crate) async fn console_pages_are_accessible_and_pictured(world: &World) {
     }
 }
 
-/// The addresses in the head of every page.
+/// Paths of the pages in the navigation.
 fn pages_of(browser: &mut Browser) -> Vec<String> {
     let links =
         browser.ask("return [...document.querySelectorAll('nav a')].map(it => it.getAttribute('href'))");
@@ -81,8 +82,8 @@ fn looks_well(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Functions fail, one of them is paused, and some events are dead-lettered. This test writes their records: no
-/// function runs.
+/// Makes an incident: functions fail, one of them is paused, and some events are dead-lettered. The test writes the
+/// invocation records itself, so no function runs.
 async fn happen(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     for function in ["checkout", "invoicing", "thumbnails"] {
         plain_target(ministack, function).await;
@@ -106,8 +107,8 @@ async fn happen(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     eventually("the events to wait", all_wait).await;
 }
 
-/// Writes the metrics that CloudWatch would have: a quiet day, and an outage two hours ago. MiniStack counts nothing
-/// itself.
+/// Writes the metrics that CloudWatch would have after a quiet day with an outage two hours ago, because MiniStack
+/// counts nothing.
 fn measure(ministack: &MiniStack, stack: &Stack) {
     let name = |output: &str| stack.output(output).rsplit('/').next().expect("a name").to_owned();
     let now = ministack.shell().run("date +%s").unwrap_or_else(|error| panic!("{error}"));
@@ -147,8 +148,8 @@ fn measure(ministack: &MiniStack, stack: &Stack) {
     }
 }
 
-/// Asserts that `docs/NAME.png` was taken of this page. Times, counts and pixels differ from run to run, so this
-/// compares only the words that were in the picture.
+/// Asserts that the picture `docs/NAME.png` shows this page. Times, counts and pixels differ from run to run, so this
+/// compares only the words that were on the page when the picture was taken.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_130;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});
@@ -173,7 +174,7 @@ fn assert_is_pictured(browser: &mut Browser, name: &str) {
     assert_eq!(kept, words, "docs/{name}.png is out of date: run this test with UPDATE_SCREENSHOT=1");
 }
 
-/// The words of the page's heads, labels and buttons in the picture, without figures.
+/// JavaScript that returns the words of the page's headings, labels and buttons, without figures.
 const WORDS: &str = r#"
     const elements = document.querySelectorAll("nav a, h1, h2, h3, label, dt, th[scope=col], main button, .keys li");
     const shown = [...elements].filter(it => it.checkVisibility() && it.getBoundingClientRect().bottom <= height);

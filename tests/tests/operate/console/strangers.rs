@@ -1,4 +1,5 @@
-//! Pages of other origins in a signed-in browser. The tests of `comeback ui` itself send requests that no browser would.
+//! Pages of other origins in a signed-in browser cannot change anything. The console's own tests send requests that no
+//! browser would.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,7 +12,7 @@ use crate::world::World;
 
 const STACK: &str = "--stack pausing";
 
-/// The browser sends its cookie with their requests, and nothing is changed.
+/// Pages of other origins send forms to the console, with the browser's cookie, and nothing is changed.
 pub(crate) async fn console_refuses_strangers(world: &World) {
     let _alone = world.writing_pauses.lock().await;
     world.pausing().await;
@@ -24,7 +25,7 @@ pub(crate) async fn console_refuses_strangers(world: &World) {
     assert_eq!(listed["pauses"], json!([]), "nobody has paused anything");
 }
 
-/// Opens the plan of a pause, and returns the fields of its form except the secret.
+/// Opens the plan of a pause, and returns the fields of its form without the form secret.
 async fn browser_has_a_form(browser: &mut Browser) -> String {
     browser.visit("/pause");
     browser.fill("Function", "*");
@@ -37,8 +38,8 @@ async fn browser_has_a_form(browser: &mut Browser) -> String {
     fields.to_string()
 }
 
-/// Pages that send the form as the browser's user would, with the cookie: one from another port of this machine, one in
-/// a sandbox, which has no origin, and the console's own without its secret.
+/// Sends the form as three pages could, with the browser's cookie: a page from another port of this machine, a
+/// sandboxed page, which has no origin, and a page of the console that lacks the form secret. Each is refused.
 async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, fields: &str) {
     let target = format!("{}/pause", running.origin());
     let send = |document: &str| {
@@ -69,7 +70,7 @@ async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, field
     browser.shows("a form without its secret", "lacks this session's secret").await;
 }
 
-/// Serves one page on another port of this machine, and returns its address.
+/// Serves one page, on another port of this machine than the console's, and returns its address.
 fn serve_once(page: &str) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("it has one");

@@ -49,7 +49,8 @@ pub(crate) async fn discarded_dead_letters_come_back_and_ctrl_c_gives_back(world
     ctrl_c(ministack, &stack, &operator("dead redrive")).await;
 }
 
-/// With only the permissions of another command, each ends with exit code 1 and names the first missing one.
+/// Runs each command with only the permissions of another. It must end with exit code 1 and name the first missing
+/// permission.
 fn denials(import: &Operator, list: &Operator, folder: &Path) {
     let export = folder.join("denied.jsonl");
     let imported = folder.join("again.jsonl");
@@ -68,7 +69,7 @@ fn denials(import: &Operator, list: &Operator, folder: &Path) {
     }
 }
 
-/// An interrupted redrive ends after its current dead-letters, and releases all others.
+/// Interrupts a redrive. It must finish the dead-letters that it is sending, and make all others visible again.
 async fn ctrl_c(ministack: &MiniStack, stack: &Stack, redrive: &Operator) {
     let process = scratch("ctrl-c").join("process");
     let shell = redrive.shell().clone().with("PROCESS", &process);

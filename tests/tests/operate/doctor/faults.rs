@@ -1,22 +1,22 @@
-/// A fault, the script that plants it in a healthy stack, and the doctor's finding.
+/// A fault, with a script that plants it in a healthy stack, and the finding that `doctor` must report.
 pub(super) struct Fault {
     pub(super) check: &'static str,
     pub(super) plant: &'static str,
-    /// Arguments of the doctor.
+    /// Arguments with which to run `doctor`.
     pub(super) arguments: &'static str,
     pub(super) outcome: &'static str,
-    /// Words of the finding, after the function's name.
+    /// Text that the finding must contain. It may begin with the name of what the finding is about.
     pub(super) found: &'static str,
     pub(super) undo: Undo,
 }
 
-/// The way to undo a fault.
+/// How to undo a fault after the test.
 pub(super) enum Undo {
-    /// With the command that the doctor names.
+    /// Run the command that `doctor` names as the fix.
     Fix,
-    /// With that command, and then this one.
+    /// Run the command that `doctor` names as the fix, and then this script.
     FixAnd(&'static str),
-    /// With this command, because the doctor's fix has a placeholder for the operator to replace.
+    /// Run this script, because the fix that `doctor` names has a placeholder for the operator to replace.
     By(&'static str),
 }
 
@@ -28,7 +28,7 @@ const fn warning(check: &'static str, plant: &'static str, found: &'static str, 
     Fault { check, plant, arguments: "", outcome: "warning", found, undo }
 }
 
-/// A fault of the function that reads SQS itself.
+/// Makes `doctor` check the function that reads its own queue.
 const fn of_consumer(fault: Fault) -> Fault {
     Fault { arguments: "checked-consumer", ..fault }
 }

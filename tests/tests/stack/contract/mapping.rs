@@ -1,6 +1,6 @@
-//! The event source mapping with `ReportBatchItemFailures`, and the records of failed asynchronous invocations. Sources in
-//! the AWS Lambda Developer Guide: "Using Lambda with Amazon SQS", "Reporting batch item failures" and "Retaining records
-//! of asynchronous invocations".
+//! Contracts of the event source mapping with `ReportBatchItemFailures`, and of the invocation records of failed
+//! asynchronous invocations. Sources in the AWS Lambda Developer Guide: "Using Lambda with Amazon SQS", "Reporting
+//! batch item failures" and "Retaining records of asynchronous invocations".
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! SQS. Sources: the SQS API reference of each call, and the developer guide on visibility timeouts and
-//! message timers.
+//! Contracts of SQS. Sources: the SQS API Reference for each call, and the SQS Developer Guide on visibility timeouts
+//! and message timers.
 
 use comeback_timelapse::{Attributes, Depth};
 
@@ -149,7 +149,7 @@ pub(crate) async fn visible_message_cannot_be_hidden(stand: &impl Stand) {
     assert_eq!(late, [stand.differs(Difference::HidesWhatIsVisible)]);
 }
 
-/// A message as the handler moves it: its attribute is JSON.
+/// A message as the handler moves it, with JSON in its attribute.
 pub(crate) fn moved(delay: u64) -> Delayed {
     Delayed {
         body: "{\"text\": \"\u{e9}\\ud800\", \"n\": 1E400, \"n\": -0.0}\t\n",

@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 
 use super::stand::{Delayed, Difference, Queue, Stand, all};
 
-/// A MiniStack queue, over HTTP. Its mapping and function are created for the first delivery.
+/// A queue of MiniStack, over HTTP. Its mapping and function are created when a contract first needs a delivery.
 pub(crate) struct Real<'m> {
     ministack: &'m MiniStack,
     name: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct Real<'m> {
     batches: PathBuf,
     answers: PathBuf,
     mapping: OnceCell<String>,
-    /// By receipt handle.
+    /// Attributes of messages that were received or delivered, by receipt handle.
     attributes: RefCell<HashMap<String, Attributes>>,
 }
 
@@ -247,7 +247,7 @@ fn attributes_of(message: &Message) -> Attributes {
     }
 }
 
-/// The attributes in a batch's event, by receipt handle.
+/// The attributes of the messages in a batch event, by receipt handle.
 fn delivered_attributes(event: &str) -> HashMap<String, Attributes> {
     let event: Value = serde_json::from_str(event).expect("an event is JSON");
     let attributes = |record: &Value| {

@@ -1,5 +1,5 @@
-//! A stand is a queue with its mapping, on which contracts run. The model used by simulations is one. The queue of the
-//! engine's tests has no mapping.
+//! What the contracts run on: a retry queue, with or without an event source mapping. A *stand* is one with a mapping.
+//! MiniStack and the model that simulations use are stands; the queue of the engine's tests is not.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -9,55 +9,56 @@ use comeback_timelapse::{Attributes, Depth, QueueUnderContract, TargetError};
 
 use super::engine;
 
-/// The error of `tests/targets/failing_target.py`.
+/// Error type of the function in `tests/targets/failing_target.py`.
 pub(crate) const ERROR_TYPE: &str = "OrderRefused";
 pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
-/// A retry queue, real or modelled.
+/// A retry queue of MiniStack or of a model, as the contracts use it.
 pub(crate) trait Queue {
-    /// Returns true if it is known to have this difference from AWS.
+    /// Returns true if this queue is known to differ from AWS in this way.
     fn differs(&self, difference: Difference) -> bool;
 
     /// Sends a message and returns its id.
     async fn send(&self, body: &str) -> String;
 
-    /// Receives the messages that are visible now, ten at most.
+    /// Receives the messages that are visible now, at most ten.
     async fn receive(&self) -> Vec<Record>;
 
-    /// Waits for a message to be visible, and receives it.
+    /// Waits until a message is visible, and receives it.
     async fn next(&self) -> Record;
 
-    /// Sets visibility timeouts in seconds, in one batch. Returns true for each that was accepted.
+    /// Sets the visibility timeouts of messages, in seconds, with one batch call. Returns true for each that was
+    /// accepted.
     async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
 
-    /// Returns true if the queue reports success.
+    /// Deletes a message. Returns true if the queue reports success.
     async fn delete(&self, handle: &str) -> bool;
 
-    /// Messages in the queue, visible or not.
+    /// Number of messages in the queue, visible or not.
     async fn held(&self) -> usize;
 }
 
-/// A retry queue that delays messages, with its event source mapping.
+/// A retry queue with its event source mapping, which also supports delays and attributes.
 pub(crate) trait Stand: Queue {
-    /// Sends a message with attributes and a delay. Returns its id; `None` if it is refused.
+    /// Sends a message with attributes and a delay. Returns its id, or `None` if the queue refuses it.
     async fn send_delayed(&self, message: &Delayed) -> Option<String>;
 
-    /// Sends several messages in one call.
+    /// Sends several messages in one batch call. Returns the id of each, or `None` if the queue refuses it.
     async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>>;
 
-    /// Invokes a function asynchronously, with the queue as its failure destination. It fails once.
+    /// Asynchronously invokes a function that fails once, with the queue as its failure destination.
     async fn fail(&self, payload: &str);
 
-    /// The attributes of a message that was received or delivered with this handle.
+    /// Attributes of the message that was received or delivered with this receipt handle.
     fn attributes(&self, receipt_handle: &str) -> Attributes;
 
-    /// The message counts that the queue reports.
+    /// The numbers of visible, hidden and delayed messages that the queue reports.
     async fn depth(&self) -> Depth;
 
-    /// Waits for the mapping to pass a batch of this many messages to its function.
+    /// Waits until the mapping passes a batch of this many messages to its function, and returns them.
     async fn deliver(&self, messages: usize) -> Vec<Record>;
 
-    /// Reports these messages as failed, and waits until the mapping is done with the batch.
+    /// Makes the function report these messages as failed, and waits until the mapping has finished the batch.
     async fn answer(&self, batch: &[Record], batch_item_failures: &[&str]);
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn all(Depth { visible, in_flight, delayed }: Depth) -> usize {
     visible + in_flight + delayed
 }
 
-/// A message to send with a delay in seconds.
+/// A message to send with attributes and a delay in seconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Delayed {
     pub(crate) body: &'static str,
@@ -73,41 +74,42 @@ pub(crate) struct Delayed {
     pub(crate) attributes: Attributes,
 }
 
-/// Known differences of MiniStack 1.5.33 from AWS. Each is asserted, so that the suite fails once MiniStack fixes one;
-/// then its exception is removed.
+/// Known differences of MiniStack 1.5.33 from AWS. The contracts assert each difference, so that they fail once
+/// MiniStack removes it; then its exception can be removed here too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// It hides a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: it does not check visibility
-    /// timeouts.
+    /// MiniStack can hide a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: it does not check
+    /// visibility timeouts.
     HidesOverTwelveHours,
-    /// It hides a message that is visible again. AWS: `MessageNotInflight`, as documented, or success without effect, as others
-    /// have seen. The model refuses.
-    /// Why: it looks for the receipt handle only.
+    /// MiniStack can hide a message that is visible again. AWS: `MessageNotInflight`, as documented, or success without
+    /// effect, as others have seen. The model refuses. Cause: MiniStack looks only for the receipt handle.
     HidesWhatIsVisible,
-    /// It delays a message for more than 15 minutes. AWS: `InvalidParameterValue`. Cause: it checks only the delay of a
-    /// queue.
+    /// MiniStack can delay a message for more than 15 minutes. AWS: `InvalidParameterValue`. Cause: it checks only the
+    /// delay of a queue.
     DelaysOverFifteenMinutes,
-    /// A message sent in a batch comes back without its system attributes. AWS: with them. Cause: it copies only an
-    /// entry's other members.
+    /// MiniStack loses the system attributes of a message that was sent in a batch. AWS keeps them. Cause: MiniStack
+    /// copies only an entry's other members.
     DropsTraceHeadersOfBatches,
-    /// It refuses a handle after a later receive. AWS: it changes the visibility, even after that receive; deleting
-    /// succeeds too, though the message may stay. Cause: it does not find the handle. The message stays either way.
+    /// MiniStack refuses a receipt handle after a later receive. AWS: the handle still changes the visibility; deleting
+    /// succeeds too, though the message may stay. Cause: MiniStack does not find the handle. The message stays either
+    /// way.
     RefusesOldHandles,
-    /// A batch response with an unknown or empty id deletes all messages that it does not name. AWS: the whole batch is
-    /// kept. Cause: it subtracts the failed ids from those of the batch.
+    /// MiniStack takes a batch response with an unknown or empty id and deletes all messages that it does not name. AWS
+    /// keeps the whole batch. Cause: MiniStack subtracts the failed ids from those of the batch.
     DeletesDespiteUnknownIds,
-    /// A failure's record has no `version`, `timestamp` or `executedVersion`, and no qualifier in `functionArn`. AWS:
-    /// all are there. Cause: it writes what is left of an event after its retries. (`tests/tools/run_ministack.py` adds
-    /// the `requestId`.)
+    /// MiniStack writes invocation records without `version`, `timestamp` and `executedVersion`, and without a
+    /// qualifier in `functionArn`. AWS writes them all. Cause: MiniStack writes what is left of an event after its
+    /// retries. (`tests/tools/run_ministack.py` adds the `requestId`.)
     LeavesOutOfRecords,
-    /// A failure's record reports three invokes. AWS: one, with retries off. Cause: the number is a constant.
+    /// MiniStack's invocation records report three invokes. AWS: one, with Lambda's retries off. Cause: the number is a
+    /// constant.
     CountsThreeInvokes,
-    /// A failure's record has its payload re-serialized. AWS documents only that it is the event; the model keeps its
-    /// bytes. Cause: it parses each event.
+    /// MiniStack's invocation records have the payload re-serialized. AWS documents only that it is the event; the
+    /// model keeps its bytes. Cause: MiniStack parses each event.
     RewritesPayloads,
 }
 
-/// The model used by simulations. It follows AWS throughout.
+/// The model of SQS and the event source mapping that simulations use. It follows AWS in everything.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {
@@ -115,7 +117,7 @@ impl Model {
         Self(RefCell::new(QueueUnderContract::new(Duration::from_secs(visibility_timeout))))
     }
 
-    /// Waits until a message is visible, and receives it.
+    /// Waits until a message is visible, and receives up to `most`.
     fn wait_for(&self, most: usize) -> Vec<Record> {
         let mut queue = self.0.borrow_mut();
         loop {
@@ -201,7 +203,7 @@ impl Stand for Model {
     }
 }
 
-/// The queue of the engine's tests, whose clock advances by a millisecond with each call.
+/// The queue that the engine's tests use. Its clock advances by a millisecond with each call.
 pub(crate) struct EngineQueue(RefCell<(Timestamp, engine::Queue<()>)>);
 
 impl EngineQueue {
