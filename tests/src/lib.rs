@@ -6,11 +6,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `repository` | paths: the repository's root, scratch folders, the built command, the tools; `template.yaml` as
-//! JSON |
+//! | `repository` | paths, scratch folders, the built command and the tools; `template.yaml` as JSON |
 //! | `pages` | the documentation pages and their code blocks |
-//! | `shell` | [`Shell`]: commands in a fixed environment; [`Background`]: a server that ends with the test;
-//! [`eventually`] |
+//! | `shell` | [`Shell`]: commands in a fixed environment; [`Background`]: a server; [`eventually`]: waits |
 //! | `ministack` | [`MiniStack`]: the server, a shell and clients that use it, its logs and dead-letters |
 //! | `stack` | [`Stack`]: builds and deploys the shipped stack, by the SAM CLI, by the CDK and by hand |
 //! | `target` | creates functions to be retried |
