@@ -44,7 +44,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
 
-/// One signed-in browser.
+/// The session of one signed-in browser.
 #[derive(Debug)]
 pub(super) struct BrowserSession {
     cookie: String,

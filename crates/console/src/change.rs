@@ -169,7 +169,7 @@ impl ChangeForm {
     }
 }
 
-/// Performs a change if its plan is the one that the operator agreed to on the screen.
+/// Plans a change again, and performs it only if the plan is the one that the operator agreed to on `screen`.
 pub(super) async fn perform(
     asked: Asked,
     console: &Console,

@@ -102,7 +102,7 @@ impl Console {
         })))
     }
 
-    /// Sets the account that the pages read, as the account of the demonstration is known from the start.
+    /// Sets the account for a test, so that no page connects to AWS.
     #[cfg(test)]
     pub(super) fn reach(&self, account: Account) {
         self.account.set(account).expect("no page has reached another");

@@ -107,7 +107,7 @@ struct Scanned {
     command: String,
     /// The scan's filter, and how many of all dead-letters match it; empty without a filter.
     only: String,
-    /// Remarks about the scan itself, such as dead-letters that are not included.
+    /// Remarks about the scan, such as the number of dead-letters that it left out.
     notes: Vec<String>,
     left: String,
     groups: Groups,

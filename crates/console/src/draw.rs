@@ -15,7 +15,7 @@ pub(super) const fn class(tone: &Tone) -> &'static str {
     }
 }
 
-/// The console's address that does the same as a command; `None` if only the terminal can do it.
+/// The path of the console's page that does the same as a command; `None` if only the terminal can do it.
 pub(super) fn address(command: &Command) -> Option<String> {
     let operand = command.operand();
     let of = |path: &str| {

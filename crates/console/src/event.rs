@@ -46,7 +46,7 @@ struct Life {
     is_dead: bool,
     chart: Option<Chart>,
     timeline: Vec<Moment>,
-    /// What the timeline does not show.
+    /// Remarks about what the timeline cannot show.
     remarks: Vec<Text>,
     /// Path of this page with the function's own log lines; `None` if it already shows them.
     with_logs: Option<String>,

@@ -81,7 +81,7 @@ struct LabPage {
     /// The reason why the deployed policy is not shown; `None` if it is, or was not requested.
     undeployed: Option<Text>,
     commands: Vec<String>,
-    /// The policy as stack parameters and as construct properties, to paste; `None` if it is the default.
+    /// The policy as parameters of the stack and as properties of the CDK construct, to paste; `None` for the default.
     pasted: Option<(String, String)>,
     /// Percentage of the simulation that is done.
     percent: u64,
@@ -162,7 +162,7 @@ fn flags_of(deployment: &Deployment) -> PolicyFlags {
     PolicyFlags::default().with(given.iter().map(|(flag, value)| (*flag, value.as_str())))
 }
 
-/// The form's policy as stack parameters and as construct properties; `None` if it is the default.
+/// The form's policy as parameters of the stack and as properties of the CDK construct; `None` for the default.
 fn pasted(fields: &Fields) -> Option<(String, String)> {
     let given: Vec<DeployedSetting> = POLICY
         .iter()

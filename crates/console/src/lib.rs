@@ -23,9 +23,9 @@
 //! `overview` is the example.
 //!
 //! 1. A file with `pub(super) fn routes() -> Router<Console>`; merge it in `routes`. Paths that read are `page(…)`,
-//!    which answers GET. A handler is an `async fn(Visit) -> Result<Response, Problem>` and may use everything of
-//!    `comeback_operate`, `Rc` too: everything runs on one thread, so a long computation belongs on
-//!    `tokio::task::spawn_blocking`.
+//!    which answers GET. A handler is an `async fn(Visit) -> Result<Response, Problem>` and may use everything in
+//!    `comeback_operate`, also what is not `Send`, because all pages run on one thread. A long computation
+//!    therefore belongs on `tokio::task::spawn_blocking`.
 //! 2. A template in `templates/` that extends `base.html`, with a struct that has `frame: Frame` (from
 //!    `visit.frame(…)`). The macros of `layout.html` draw an answer: `text`, `facts`, `grid` for a table, with a column
 //!    for links and boxes before it, `timeline`, or all of its `blocks`. Charts are
@@ -76,10 +76,10 @@ use crate::access::Access;
 use crate::console::Console;
 use crate::demonstration::Demonstration;
 
-/// Maximum size of a form, in bytes. A page that takes a file has a limit of its own.
+/// Maximum size in bytes of a form sent to the console. The page that receives files has a larger limit.
 const LARGEST_FORM: usize = 64 << 10;
 
-/// Options of a console.
+/// Options with which `comeback ui` starts the console.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The deployment's name, and the region and profile to reach it with.
@@ -88,9 +88,9 @@ pub struct Options {
     pub demo: bool,
     /// Port to listen on; 0 means any free port.
     pub port: u16,
-    /// True to open a browser.
+    /// True to open the sign-in page in a browser.
     pub opens_browser: bool,
-    /// True to leave out everything that changes something or hides dead-letters.
+    /// True for a read-only console: it cannot change the account, and cannot scan dead-letters, because that hides them.
     pub read_only: bool,
 }
 

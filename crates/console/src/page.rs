@@ -205,7 +205,7 @@ impl Visit {
     }
 }
 
-/// The fields of a form or an address, in their order.
+/// Names and values of the fields of a form or of an address's query, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 

@@ -1,6 +1,6 @@
 //! The HTTP server and its limits: who may connect, what a request must look like, and how long it may take.
 //!
-//! Each connection serves one request, so that its time and memory are bounded and 32 of them are enough.
+//! Each connection serves one request, which bounds its time and memory. 32 connections at a time are enough.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;

@@ -55,7 +55,7 @@ pub(super) async fn snapshot_of(dead_letters: impl IntoIterator<Item = DeadLette
     dead::scan(&Dead::with(dead_letters).operator(), Filter::default()).await.unwrap()
 }
 
-/// The address of the sample deployment.
+/// Where the tests' sample deployment is.
 fn address() -> Address {
     Address { which: Which::Stack("comeback".into()), region: None, profile: None }
 }

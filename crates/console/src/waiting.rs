@@ -88,7 +88,7 @@ struct Shown {
     next: Option<String>,
 }
 
-/// What the buttons beside a group of waiting events link to.
+/// Paths and titles of the buttons beside a group of waiting events.
 struct GroupActions {
     function: String,
     retry: String,

@@ -1,7 +1,7 @@
-//! An example of a function that Comeback retries: it fails as its event asks.
+//! The example target: a function for Comeback to retry, which fails in the way that its event asks for.
 //!
-//! `{"fail_times": 3}` fails the first three invocations, `{"fail": true}` every one, and `{"error_type": "…",
-//! "error_message": "…"}` beside either chooses the error. Anything else succeeds. While the variable `FAIL_WITH` names
+//! `{"fail_times": 3}` fails the first three invocations, `{"fail": true}` every one, and `"error_type": "…",
+//! "error_message": "…"` beside either chooses the error. Any other event succeeds. While the variable `FAIL_WITH` names
 //! an error, every event fails with it, as after a broken deployment. The error may control its retry:
 //! `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
 //!

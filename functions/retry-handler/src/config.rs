@@ -19,10 +19,12 @@ pub(crate) struct Config {
     pub(crate) aws: SdkSettings,
 }
 
-/// Maximum length of a parameter's name. Source: "PutParameter", AWS Systems Manager API Reference.
+/// Maximum length of an SSM parameter's name. Source: "PutParameter", AWS Systems Manager API Reference.
 const LONGEST_PARAMETER: usize = 1_011;
 
 impl Config {
+    /// Reads the configuration from this process's environment variables.
+    ///
     /// # Errors
     ///
     /// Fails with every refused variable, one on each line.

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::config::{Config, Queue, url_of};
 use crate::log;
 
-/// A deadline more than a day away is bogus.
+/// A deadline for the function that is this far away, before or after, is bogus.
 const FAR: Duration = Duration::from_secs(86_400);
 
 /// The Lambda function while it runs, with what it keeps between batches.
@@ -37,6 +37,8 @@ impl Handler {
         Self { config, aws, environment: Mutex::new(environment), deadline_is_unknown: Once::new() }
     }
 
+    /// Handles the event that Lambda passes, and returns the ids of the messages that SQS must keep.
+    ///
     /// # Errors
     ///
     /// Fails if the event is not a batch. No other error is returned, because SQS would then deliver the whole batch

@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// The address of a dead-letter that was read again has no payload, and only the latest of two is kept.
+    /// The address of a dead-letter that was read again has no payload, and only the latest of two such dead-letters is kept.
     #[tokio::test]
     async fn a_reread_is_shown_by_its_name_alone() {
         locally(async {

@@ -36,7 +36,7 @@ static MESSAGE: LazyLock<Record> = LazyLock::new(|| Record {
     trace_header: None,
     attributes: Vec::new(),
 });
-/// A deadline that never passes.
+/// A check of the deadline that never says it has passed.
 const IN_TIME: &dyn Fn() -> bool = &|| false;
 
 /// A request that a client sent, as the service would see it.
@@ -121,7 +121,7 @@ fn never() -> Aws {
     Aws::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
 }
 
-/// A configuration with credentials, but without an HTTP client.
+/// An SDK configuration with credentials, but without an HTTP client.
 fn signed() -> SdkConfig {
     let credentials = Credentials::new("id", "key", None, None, "test");
     SdkConfig::builder()

@@ -18,7 +18,7 @@ pub(crate) trait Queue {
     /// Returns true if this queue is known to differ from AWS in this way.
     fn differs(&self, difference: Difference) -> bool;
 
-    /// Sends a message and returns its id.
+    /// Sends a message with this body and returns its id.
     async fn send(&self, body: &str) -> String;
 
     /// Receives the messages that are visible now, at most ten.
