@@ -1,6 +1,6 @@
 //! Every decision of a few simulations and replays, and the figures of the contention study, must not change by a byte.
-//! After an intended change, rewrite the replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests --test repository
-//! golden`.
+//! After an intended change, rewrite the replays with
+//! `UPDATE_EXPECT=1 cargo test -p comeback-tests --test repository golden`.
 
 use std::fmt::Debug;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Reads a file of recorded messages and makes an SQS event of it. The file may hold an SQS event; the output of `aws
-//! sqs receive-message`, with or without `--query Messages`; a single message of either; or only a failure record.
+//! Reads a file of recorded messages and makes an SQS event of it. The file may hold an SQS event; the output of
+//! `aws sqs receive-message`, with or without `--query Messages`; a single message of either; or only a failure record.
 //! Several of these in one file, as in JSON Lines, become one event.
 
 use std::borrow::Cow;
