@@ -154,7 +154,7 @@ pub fn message(body: impl Into<String>) -> Record {
     }
 }
 
-/// Parses the bytes as a target's event: a payload, an envelope, or not JSON. What is parsed is put into an envelope
+/// Parses the bytes as a target's event: a payload, an envelope, or not JSON. Puts a parsed event into an envelope
 /// again, with an id made of characters of the event.
 ///
 /// # Panics
@@ -257,7 +257,7 @@ impl Question {
         Self { settings, pause, record, now: Timestamp::from_millis(now) }
     }
 
-    /// The bytes of which [`from_bytes`](Self::from_bytes) makes this question.
+    /// The bytes that [`from_bytes`](Self::from_bytes) turns into this question.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { settings, pause, record, now } = self;

@@ -42,7 +42,7 @@ def main():
     planted = [patch for patch in PATCHES if not names or any(name in patch.stem for name in names)]
     tree = SCRATCH / "tree"
     shutil.rmtree(tree, ignore_errors=True)
-    # Without the files' old times, by which cargo would take the build of an earlier bug for the original's.
+    # Without the files' old times: cargo would compare them, and take the build of an earlier bug for the original's.
     shutil.copytree(ROOT, tree, symlinks=True, ignore=NOT_COPIED, copy_function=shutil.copy)
     failed = [name for suite in SUITES for name in failed_tests(tree, suite)]
     if failed:

@@ -24,7 +24,7 @@ RECORD = {"messageId": "m", "receiptHandle": "h", "body": "{}", "attributes": {}
 PYTHON = """
 import sys, time
 from types import SimpleNamespace
-# What Lambda's runtime client has loaded before a function: awslambdaric imports these.
+# The modules that Lambda's runtime client (awslambdaric) has loaded before a function.
 import decimal, http.client, json, logging, traceback
 start = time.process_time()
 import comeback_sqs

@@ -32,7 +32,7 @@ pub struct Chromium {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tab(String);
 
-/// How a page is to be shown: the width of the window, and the reader's preferred colours.
+/// The way to show a page: the width of the window, and the reader's preferred colours.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Width of the window in CSS pixels.
@@ -184,8 +184,8 @@ impl Chromium {
         self.tab.as_ref().map_or(Value::Null, |Tab(session)| json!(session))
     }
 
-    /// What the current tab logged since its page was opened, including exceptions, refused requests and the browser's
-    /// own warnings.
+    /// The messages that the current tab logged since its page was opened, including exceptions, refused requests and
+    /// the browser's own warnings.
     pub fn console(&self) -> Vec<&Value> {
         self.of(&["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"])
     }

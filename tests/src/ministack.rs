@@ -34,7 +34,7 @@ pub struct MiniStack {
     directory: PathBuf,
     shell: Shell,
     config: SdkConfig,
-    /// How many times as fast as this machine's clock the server's clock runs.
+    /// The speed of the server's clock, as a multiple of this machine's.
     pub(crate) speed: u32,
     /// The built template with its code uploaded, once a stack was deployed to this server.
     pub(crate) packaged: OnceCell<Result<String, String>>,
@@ -133,7 +133,7 @@ impl MiniStack {
         })
     }
 
-    /// SDK configuration with which to create more clients for this server.
+    /// SDK configuration for creating more clients for this server.
     pub fn config(&self) -> &SdkConfig {
         &self.config
     }

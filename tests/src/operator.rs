@@ -28,9 +28,9 @@ pub struct Ran {
     arguments: String,
     /// The exit code.
     pub code: i32,
-    /// What the run printed on standard output.
+    /// The text that the run printed on standard output.
     pub stdout: String,
-    /// What the run printed on standard error.
+    /// The text that the run printed on standard error.
     pub stderr: String,
 }
 

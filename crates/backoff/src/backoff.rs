@@ -177,7 +177,7 @@ impl Backoff {
         self.time(self.cap)
     }
 
-    /// How the waits are distributed under their ceilings.
+    /// The distribution of the waits under their ceilings.
     pub const fn jitter(&self) -> Jitter {
         self.jitter
     }

@@ -1,8 +1,8 @@
-//! How the ceilings of the waits grow: by a factor, by a power of the retry's number, or through a list.
+//! The growth of the ceilings of the waits: by a factor, by a power of the retry's number, or through a list.
 
 use alloc::sync::Arc;
 
-/// How ceilings grow from one retry to the next. All lengths are in ticks.
+/// The growth of the ceilings from one retry to the next. All lengths are in ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Growth {
     /// The ceiling is base · 2ⁿ⁻¹.

@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use crate::error::BackoffError;
 
-/// How a wait is distributed under its ceiling c, in ticks.
+/// The distribution of a wait under its ceiling c, in ticks.
 ///
 /// The cap is applied to c first, and no draw is 0, which would be no backoff.
 ///

@@ -29,7 +29,7 @@ const ISO_DAYS: [(&str, u128); 2] = [("W", 604_800_000_000_000), ("D", 86_400_00
 /// The units after the `T` of an ISO 8601 duration, in nanoseconds.
 const ISO_TIME: [(&str, u128); 3] = [("H", 3_600_000_000_000), ("M", 60_000_000_000), ("S", 1_000_000_000)];
 
-/// Why a text does not ask for a wait.
+/// The reason for not reading a wait from a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnreadableWait {

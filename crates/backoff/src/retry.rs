@@ -157,7 +157,7 @@ pub struct Retry<
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt<'r, T, E> {
-    /// What the call returned.
+    /// The result that the call returned.
     pub result: Result<&'r T, &'r E>,
     /// The number of the call: 1 for the first.
     pub number: u64,
@@ -168,7 +168,7 @@ pub struct Attempt<'r, T, E> {
     pub retries_left: Option<u64>,
 }
 
-/// How many calls a retry loop has made and how long it has waited, counted by [`Retry::tally`].
+/// The number of calls that a retry loop has made and the time that it has waited, counted by [`Retry::tally`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {

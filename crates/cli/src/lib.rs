@@ -1,8 +1,8 @@
 //! The `comeback` command, as a library so that tests can call its parts.
 //!
 //! Each subcommand is a file that parses its arguments and runs it, and a folder if it has more to draw or print.
-//! `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. What the console needs too, such as
-//! arguments and pictures, is in [`comeback_rehearsal`].
+//! `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. [`comeback_rehearsal`] has the
+//! parts that the console needs too, such as arguments and pictures.
 //!
 //! | file | holds |
 //! |---|---|

@@ -14,7 +14,7 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
 
-/// True once this process has printed its JSON object, of which there must be one.
+/// True once this process has printed its JSON object; it must not print a second one.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints the result of a command with `--json`, indented. The same result gives the same bytes.

@@ -141,7 +141,7 @@ fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
     if is_terminal { shown_json(json).into() } else { json.into() }
 }
 
-/// What the handler does with the messages of one file. The order of the fields is that of the JSON members.
+/// The handler's actions on the messages of one file. The JSON members come in the order of the fields.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
     /// The file's path, as given on the command line.
@@ -182,9 +182,9 @@ pub struct MessageDecision {
     pub reason: Option<&'static str>,
     /// When the retry is due, in RFC 3339; `None` if there is no retry.
     pub due: Option<String>,
-    /// Seconds for which the message is hidden; `None` if its visibility timeout is not changed.
+    /// The time to hide the message for, in seconds; `None` if its visibility timeout is not changed.
     pub visibility_timeout: Option<u64>,
-    /// Seconds by which the message's copy is delayed; `None` if the message is not moved.
+    /// The delay of the message's copy, in seconds; `None` if the message is not moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<u64>,
     /// Reason for the decision, in words.

@@ -23,7 +23,7 @@ pub(super) struct Shown {
     pub(super) colour: &'static str,
     pub(super) mark: &'static str,
     pub(super) name: String,
-    /// What the doctor found or, if the check is ok, the expectation that was met.
+    /// The fault that the doctor found or, if the check is ok, the expectation that was met.
     pub(super) found: Text,
     pub(super) means: Option<Text>,
     pub(super) fix: Option<String>,

@@ -79,7 +79,7 @@ use crate::demonstration::Demonstration;
 /// Maximum size in bytes of a form sent to the console. The page that receives files has a larger limit.
 const LARGEST_FORM: usize = 64 << 10;
 
-/// Options with which `comeback ui` starts the console.
+/// Options of the console, set by `comeback ui` when it starts one.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The deployment's name, and the region and profile to reach it with.

@@ -1,4 +1,4 @@
-//! What a page receives from a request, and the frame around every page, with its title and navigation.
+//! The parts of a request that a page receives, and the frame around every page, with its title and navigation.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -245,7 +245,7 @@ pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// What the template of every page needs: its title, navigation, and the state of the console.
+/// The data for the frame around every page: its title, navigation, and the state of the console.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) title: String,

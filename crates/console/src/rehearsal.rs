@@ -139,7 +139,7 @@ struct Seen {
     is_stopped: AtomicBool,
 }
 
-/// Panic payload with which a simulation stops early.
+/// Payload of the panic that stops a simulation early.
 struct Stopped;
 
 impl Seen {

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::access::Access;
 use comeback_operate::clock::now;
 
-/// Lifetime of the private file, which is that of the code in it.
+/// Lifetime of the private file and of the code in it.
 const FILE_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Template)]

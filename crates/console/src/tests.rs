@@ -39,7 +39,7 @@ pub(super) struct Setting {
     cookie: String,
 }
 
-/// A request to send. By default, it is one that a page of the console would send; tests change parts of it.
+/// A request to send. By default, a page of the console could send it; tests change parts of it.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
     method: &'static str,

@@ -40,7 +40,7 @@ impl Question {
     }
 }
 
-/// What a change shows while it is performed, kept for its page.
+/// The output and questions of a change that is being performed, kept for its page.
 #[derive(Debug, Default)]
 pub(super) struct PageScreen {
     layout: RefCell<Layout>,

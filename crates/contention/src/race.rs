@@ -76,8 +76,8 @@ impl Draws for Stream {
 /// Simulates one run, with one event per call.
 ///
 /// A write is accepted if no other was accepted since its client's read, which is known when it arrives. So a client
-/// goes from one write to the next (answer, wait, read, version, write) in one step, and the outcome is that of
-/// `reference::run` with a quarter of the events. Only the order of draws differs.
+/// goes from one write to the next (answer, wait, read, version, write) in one step. The outcome equals the outcome of
+/// `reference::run`, with a quarter of the events. Only the order of draws differs.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,

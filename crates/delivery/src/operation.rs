@@ -33,7 +33,7 @@ pub trait Operation {
     ///
     /// # Errors
     ///
-    /// The reason why the service would refuse it.
+    /// Fails with the service's error for an entry that it would refuse.
     fn check(&self, _entry: &Self::Entry) -> Result<(), ServiceError> {
         Ok(())
     }

@@ -114,8 +114,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Batches the single entries of many tasks. Spawn the future: it makes the calls. It ends once the batcher and all
     /// its clones are dropped and every entry is delivered or handed back.
     ///
-    /// A batch goes when it is full, or after [`linger`](Self::linger). As many entries are open as for a
-    /// [stream](Self::send_stream), and up to 64 more are at hand; beyond that, [`Batcher::send`] waits. If the future
+    /// A batch goes when it is full, or after [`linger`](Self::linger). The number of open entries is limited as for
+    /// a [stream](Self::send_stream), and up to 64 more are at hand; beyond that, [`Batcher::send`] waits. If the future
     /// is dropped, each entry is handed back. If an entry of a [`Lane`](crate::Lane) is left, the open entries behind
     /// it are left too, but none that comes later.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {

@@ -161,7 +161,7 @@ pub struct InFlightCount {
 pub struct CallFailure {
     /// The error message of the AWS service.
     pub cause: String,
-    /// What the operator can do about the failure; `None` if that is unknown.
+    /// The operator's remedy for the failure; `None` if that is unknown.
     pub remedy: Option<Cow<'static, str>>,
 }
 

@@ -42,7 +42,7 @@ pub struct IncompleteMessage {
 pub struct GarbledMessage {
     /// SQS's id of the message.
     pub message_id: String,
-    /// What is wrong with the attribute.
+    /// The mistake in the attribute.
     pub problem: GarbledAttribute,
 }
 

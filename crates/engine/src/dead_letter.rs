@@ -18,7 +18,7 @@ pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 /// whole text.
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
-/// Why an event is dead-lettered: a code for programs, and an explanation for people.
+/// The reason for dead-lettering an event: a code for programs, and an explanation for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// Code for filtering and counting.
@@ -33,7 +33,7 @@ impl Reason {
     }
 }
 
-/// The reasons for which the handler dead-letters an event. Users filter by their names, which never change.
+/// The handler's reasons for dead-lettering an event. Users filter by their names, which never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {

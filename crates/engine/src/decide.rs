@@ -84,7 +84,7 @@ use crate::timing::{
 
 /// A retry counts as due if less than this is left until its due time, because SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Maximum bytes by which the next record may exceed this one, apart from the payload. The next record's
+/// Maximum number of bytes that the next record may have more than this one, apart from the payload. The next record's
 /// `responsePayload` holds the error's message and stack trace, escaped: about ten KiB for an ordinary trace in Java or
 /// Node. This one may have none, for example if the event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
@@ -99,7 +99,7 @@ pub enum Action<'a> {
     Defer {
         /// When the message's retry is due.
         due: Timestamp,
-        /// How long to hide the message: whole seconds, 1 to 43,170.
+        /// The time to hide the message for: whole seconds, 1 to 43,170.
         visibility_timeout: Duration,
         /// The rule or request that set the due time.
         due_by: DueBy,
@@ -110,7 +110,7 @@ pub enum Action<'a> {
     Hold {
         /// When the message's retry was due.
         due: Timestamp,
-        /// How long to hide the message until the handler checks it again: whole seconds, 1 to 1,344.
+        /// The time until the handler checks the hidden message again: whole seconds, 1 to 1,344.
         visibility_timeout: Duration,
     },
     /// Re-invoke the target function.
@@ -214,8 +214,8 @@ impl<'r> Case<'_, 'r> {
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
     }
 
-    /// Returns true if the function was paused so long before the retry was due that every handler had noticed the
-    /// pause by then, so that none has re-invoked the event.
+    /// Returns true if every handler had noticed the function's pause when the retry became due, so that none has
+    /// re-invoked the event.
     fn is_held_since_due(&self) -> bool {
         let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
         let Some(due) = self.due() else { return false };

@@ -17,7 +17,7 @@ const SEPARATORS: [char; 3] = ['.', '$', '/'];
 const PATH: &[u8] = b"::";
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
-/// What a function asks for by the error that it fails with: a retry at some time, or none.
+/// The request that a function makes by the error that it fails with: a retry at some time, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// The type is `RetryAfter`: do not retry before this moment, which is after the failure.
@@ -26,7 +26,7 @@ pub enum Directive {
     Unreadable {
         /// The start of the error's message: at most 64 characters before the `;`, without control characters.
         text: String,
-        /// What is wrong with the message, without quoting it.
+        /// The mistake in the message, without quoting it.
         why: &'static str,
     },
     /// The type is `NonRetryable`, `NonRetriable` or `NeverRetry`: do not retry.

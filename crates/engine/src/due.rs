@@ -133,7 +133,7 @@ impl Case<'_, '_> {
         self.end_of_max_age().min(self.end_of_retention())
     }
 
-    /// The end of the 13 days and 12 hours for which rule 4 lets a message wait.
+    /// The end of the 13 days and 12 hours that rule 4 lets a message wait.
     fn end_of_retention(&self) -> Timestamp {
         self.record.sent.saturating_add(RETENTION_MARGIN)
     }

@@ -211,7 +211,7 @@ impl Environment {
         unguarded.filter(|_| !(account.past_deadline)())
     }
 
-    /// How long to hide the message now, for its wait or to guard its call. Returns `None` if it is not to be hidden.
+    /// The time to hide the message for from now, for its wait or to guard its call. `None` if it is not to be hidden.
     fn hiding(&self, message: &Message<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
@@ -223,8 +223,8 @@ impl Environment {
         }
     }
 
-    /// How long to hide a message before its call: one to two hours from the latest end of this batch. The call may be
-    /// accepted without any handler learning of it, and every accepted copy starts a chain of retries of its own.
+    /// The time to hide a message for before its call: one to two hours from the latest end of this batch. The call may
+    /// be accepted without any handler learning of it, and every accepted copy starts a chain of retries of its own.
     fn guard(&self, message: &Message<'_>, now: Timestamp) -> Duration {
         let record = message.record;
         let case = message.event.as_ref().map(|event| self.case(event, record, now));

@@ -46,7 +46,7 @@ pub struct FailedEvent<'a> {
     pub failed_at: Timestamp,
     /// The error of the last attempt; `None` if it is unknown.
     pub error: Option<InvocationError<'a>>,
-    /// What the function asked for by that error; `None` for an ordinary error.
+    /// The function's request, made by that error; `None` for an ordinary error.
     pub directive: Option<Directive>,
     /// True if the record says that the target function does not exist.
     pub not_found: bool,

@@ -47,7 +47,7 @@ pub struct WaitingMessage {
     pub retry: u64,
     /// When the event first failed.
     pub first_failure: Timestamp,
-    /// What the message waits for.
+    /// The condition that ends the message's wait.
     pub waits_for: WaitsFor,
     /// When the handler wrote the newest line about the message.
     pub at: Timestamp,
@@ -66,7 +66,7 @@ pub struct Handle {
     pub receipt_handle: Box<str>,
 }
 
-/// What a message waits for.
+/// The condition that ends a message's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitsFor {
     /// The message waits for its retry to become due.
@@ -80,7 +80,7 @@ pub enum WaitsFor {
     Resume,
     /// The message waits for the handler's next try, after a failed call or a decision that was put off.
     NextTry {
-        /// Why the handler kept the message.
+        /// The reason for keeping the message.
         cause: Cause,
         /// When the handler tries again; `None` if the message could not be hidden.
         at: Option<Timestamp>,
@@ -232,8 +232,8 @@ impl WaitingMessage {
 }
 
 impl WaitsFor {
-    /// What a message waits for according to a line, and the line's delay in seconds; `None` if the line settles the
-    /// message.
+    /// The condition that ends a message's wait according to a line, and the line's delay in seconds; `None` if the line
+    /// settles the message.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

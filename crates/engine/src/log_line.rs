@@ -23,7 +23,7 @@ const LONGEST_HANDLE: usize = 1_024;
 pub struct LogLine<'a> {
     /// When the handler wrote the line, at the end of the batch.
     pub timestamp: Timestamp,
-    /// The log level, by which Lambda's log settings filter.
+    /// The log level. Lambda's log settings filter by it.
     pub level: LogLevel,
     /// The version of the line's format.
     pub v: Version,
@@ -38,7 +38,7 @@ pub struct LogLine<'a> {
     /// The id of the X-Ray trace that the message belongs to; `None` if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
-    /// The message's receipt handle, with which an operator can end its hiding. `None` if it must not be used; see
+    /// The message's receipt handle, which lets an operator end its hiding. `None` if it must not be used; see
     /// [`Outcome::receipt_handle`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt_handle: Option<Cow<'a, str>>,
@@ -144,7 +144,7 @@ pub enum What<'a> {
     },
     /// The message is kept, and the handler tries again.
     Keep {
-        /// Why the message is kept.
+        /// The reason for keeping the message.
         cause: Cause,
         /// The visibility timeout of the message, or the delay of its copy; `None` if the message could not be hidden.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -179,7 +179,7 @@ pub struct LoggedEarly<'a> {
 pub struct LoggedFailure<'a> {
     /// The error message of the AWS service.
     pub problem: Cow<'a, str>,
-    /// What the operator can do about it; `None` if that is unknown.
+    /// The operator's remedy for the failure; `None` if that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Cow<'a, str>>,
 }

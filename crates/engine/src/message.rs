@@ -24,8 +24,8 @@ pub(crate) struct Message<'a> {
     pub(crate) state: State<'a>,
 }
 
-/// Whether a message was hidden for one to two hours before its call, so that a crash of the handler does not repeat
-/// the call.
+/// The state of a message's guard: the message is hidden for one to two hours before its call, so that a crash of the
+/// handler does not repeat the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,

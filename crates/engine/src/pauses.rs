@@ -28,7 +28,7 @@ pub struct Pauses {
     others: BTreeMap<String, String>,
 }
 
-/// Why the parameter's text is not a readable document of pauses. Never quotes the text.
+/// The reason for not reading a document of pauses from the parameter's text. Never quotes the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GarbledPauses {
     /// A later version of Comeback wrote the document, with this format version.
@@ -133,7 +133,7 @@ impl Pauses {
         self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// What is wrong with each unreadable entry of `retries` and `cancels` that has not ended. The handler ignores
+    /// The mistake in each unreadable entry of `retries` and `cancels` that has not ended. The handler ignores
     /// these entries.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         let retries = self.retries.iter().filter_map(move |entry| entry.problem(now));

@@ -26,7 +26,7 @@ use crate::timing::longest_between_reads;
 /// A message that returns within this time anyway is not recalled.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// An entry of the pauses' document for which waiting messages are recalled.
+/// An entry of the pauses' document that recalls waiting messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recall<'p> {
     /// A request to retry waiting events now.
@@ -48,7 +48,7 @@ pub enum Written {
     Resume(PauseTarget, Timestamp),
 }
 
-/// Why a message is not recalled.
+/// The reason for not recalling a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotRecalled {
     /// The entry does not apply to the message's event.
@@ -71,7 +71,7 @@ pub enum NotRecalled {
     Moved,
 }
 
-/// The current policies and pauses, by which messages are chosen.
+/// The current policies and pauses, which determine the messages to recall.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'p> {
     /// The policies of the handler.
@@ -81,8 +81,8 @@ pub struct Rules<'p> {
 }
 
 impl Rules<'_> {
-    /// The entries of the document for which messages are recalled. Of entries with the same moment, the first here
-    /// takes precedence.
+    /// The entries of the document that recall messages. The first here takes precedence over others with the same
+    /// moment.
     fn entries(&self, now: Timestamp) -> impl Iterator<Item = Recall<'_>> {
         let over = self.pauses.iter().filter(move |pause| pause.is_over(now));
         let requests =

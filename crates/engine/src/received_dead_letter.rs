@@ -30,9 +30,9 @@ pub enum DeadLetterKind {
 #[derive(Clone, Debug)]
 pub struct ReceivedDeadLetter<'a> {
     record: &'a Record,
-    /// What kind of message it is.
+    /// The kind of message: a dead-letter in one of Comeback's formats, or another message.
     pub kind: DeadLetterKind,
-    /// The reason for which the event was dead-lettered. `None` for a [`DeadLetterKind::Record`], because SQS gives no
+    /// The reason for dead-lettering the event. `None` for a [`DeadLetterKind::Record`], because SQS gives no
     /// reason.
     pub reason: Option<ReasonCode>,
     /// The reason in words: the value that was found, and the limit that it exceeded.
@@ -123,8 +123,8 @@ impl<'a> ReceivedDeadLetter<'a> {
     ///
     /// # Errors
     ///
-    /// Fails with the reason for which the handler would dead-letter the body again, because it could not read an event
-    /// from it.
+    /// Fails if the handler could not read an event from the body, with the reason that it would give when it
+    /// dead-letters the body again.
     pub fn redriven(&self, function_arn: Option<&str>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {

@@ -21,12 +21,12 @@ pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 pub struct BatchReport<'a> {
     /// The batch that was handled.
     pub batch: &'a BatchEvent,
-    /// Why the whole batch is kept untouched; `None` if it was handled.
+    /// The reason for keeping the whole batch untouched; `None` if it was handled.
     pub kept_whole: Option<MissingMessageId>,
-    /// The outcomes, in the order of the batch. Of a message that was delivered twice in it, only the later delivery
-    /// has one.
+    /// The outcomes, in the order of the batch. If a message was delivered twice in it, only the later delivery has
+    /// one.
     pub outcomes: Vec<Outcome<'a>>,
-    /// How many messages were moved (sent again with a delay), and how many could not be.
+    /// The numbers of messages that were moved (sent again with a delay) and that could not be moved.
     pub moves: Moves,
     /// The failure to hide messages before they were re-invoked; `None` if it succeeded. If this handler crashes, the
     /// calls are repeated after the queue's own visibility timeout.
@@ -45,7 +45,7 @@ pub enum PausesRead {
     Known {
         /// Pauses that have been open for over 24 hours, and may have been forgotten.
         long: Vec<Pause>,
-        /// What is wrong with unreadable entries of `retries` and `cancels`, which are ignored.
+        /// The mistakes in unreadable entries of `retries` and `cancels`, which are ignored.
         unreadable_requests: Vec<String>,
     },
     /// The read failed. The pauses that were read before still apply.
@@ -110,7 +110,7 @@ pub struct Outcome<'a> {
 pub enum End {
     /// The message is on the retry queue, hidden.
     Hidden {
-        /// Why the message waits.
+        /// The reason for the message's wait.
         why: Why,
         /// The visibility timeout that was set.
         timeout: Duration,
@@ -123,7 +123,7 @@ pub enum End {
     },
     /// The message was replaced on the retry queue by a copy with a delay.
     Moved {
-        /// Why the message waits.
+        /// The reason for the message's wait.
         why: Why,
         /// The `DelaySeconds` of the copy.
         delay: Duration,
@@ -149,7 +149,7 @@ pub enum End {
     },
 }
 
-/// Why a message stays on the retry queue.
+/// The reason for leaving a message on the retry queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The retry is not due yet.
@@ -171,7 +171,7 @@ pub enum Why {
     Kept(Cause),
     /// The re-invocation failed.
     NotInvoked {
-        /// How the re-invocation failed.
+        /// The kind of failure of the re-invocation.
         cause: Cause,
         /// When the retry was due.
         due: Timestamp,
@@ -246,7 +246,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Why the message waits; `None` if it was re-invoked or dead-lettered.
+    /// The reason for the message's wait; `None` if it was re-invoked or dead-lettered.
     pub const fn why(&self) -> Option<&Why> {
         match &self.end {
             End::Hidden { why, .. } | End::Moved { why, .. } => Some(why),
@@ -292,8 +292,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// The receipt handle with which an operator can end the hiding early. `None` if the message does not stay hidden,
-    /// returns soon anyway, or must not return early.
+    /// The receipt handle that lets an operator end the message's hiding early. `None` if the message does not stay
+    /// hidden, returns soon anyway, or must not return early.
     pub fn receipt_handle(&self) -> Option<&str> {
         let End::Hidden { why, timeout, is_guard: false, failure: None } = &self.end else { return None };
         (*timeout > NOT_RECALLED && why.may_be_recalled()).then_some(&self.record.receipt_handle)

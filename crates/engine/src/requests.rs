@@ -247,7 +247,7 @@ impl<R: Requested> Entry<R> {
         self.end.is_none_or(|end| end < now)
     }
 
-    /// What is wrong with the entry; `None` if it is readable or has ended.
+    /// The mistake in the entry; `None` if it is readable or has ended.
     pub(crate) fn problem(&self, now: Timestamp) -> Option<&str> {
         let in_force = self.end.is_none_or(|end| now <= end);
         self.request.as_ref().err().filter(|_| in_force).map(String::as_str)

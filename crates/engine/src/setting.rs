@@ -14,7 +14,7 @@ use crate::time::seconds;
 pub struct Setting {
     /// The variable's name.
     pub name: &'static str,
-    /// What the variable sets, as a phrase without a full stop.
+    /// The purpose of the variable, as a phrase without a full stop.
     pub meaning: &'static str,
     /// The values that the variable accepts.
     pub kind: Kind,
@@ -24,7 +24,7 @@ pub struct Setting {
     pub scope: Scope,
 }
 
-/// What a [`Setting`] applies to: a function's events, all events, or the deployment.
+/// The scope of a [`Setting`]: a function's events, all events, or the deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The setting applies to the retries of a function's events: an entry of `POLICIES` may set it too.

@@ -1,8 +1,8 @@
-//! The reasons for which a setting is refused.
+//! The reasons for refusing a setting.
 
 use crate::arn::BadPattern;
 
-/// Why a setting is refused. A value outside its range is never clamped.
+/// The reason for refusing a setting. A value outside its range is never clamped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// The text is not of the form that the variable requires.
@@ -74,7 +74,7 @@ pub enum SettingError {
     TargetFunction {
         /// The refused entry.
         entry: String,
-        /// What is wrong with the entry.
+        /// The mistake in the entry.
         problem: BadPattern,
     },
     /// An entry of `TARGET_FUNCTIONS` names the handler itself.
@@ -85,7 +85,7 @@ pub enum SettingError {
     PolicyEntry {
         /// The refused entry.
         entry: String,
-        /// What is wrong with the entry.
+        /// The mistake in the entry.
         problem: BadEntry,
     },
 }
@@ -94,7 +94,7 @@ fn way_out(base: u64, max: u64) -> &'static str {
     if base > max { ": lower it, or raise MAX_BACKOFF" } else { "" }
 }
 
-/// Why an entry of `POLICIES` is refused.
+/// The reason for refusing an entry of `POLICIES`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadEntry {
     /// The entry's first word is not a function pattern.

@@ -13,7 +13,7 @@ use crate::record::Record;
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// What kind of message this is, and what to change, in words; `None` if the kind is unknown.
+/// Describes in words the kind of a message that is not a failed event, and the fix; `None` if the kind is unknown.
 pub(crate) fn named(record: &Record) -> Option<String> {
     let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.

@@ -13,8 +13,8 @@ pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// 1,000 receives, and a handler that cannot run must lose nothing. If the handler was throttled, Lambda may deliver a
 /// message this long after its receive.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
-/// How long a message of a paused function is hidden before the handler checks it again. At this interval, 900 receives
-/// outlast SQS's 14 days, and SQS allows 1,000.
+/// The time that a message of a paused function is hidden before the handler checks it again. At this interval, 900
+/// receives outlast SQS's 14 days, and SQS allows 1,000.
 pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
 /// Maximum wait after a failed call, such as a refused `Invoke`. At half of it on average, 1,000 receives outlast 14
 /// days.

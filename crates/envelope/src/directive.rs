@@ -1,4 +1,4 @@
-//! The two errors with which a function controls its own retries.
+//! The two errors that a function fails with to control its own retries.
 
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct RetryAfter(Directive);
 
 impl RetryAfter {
-    /// The `errorType` by which the retry handler recognizes this error.
+    /// The `errorType` that the retry handler recognizes this error by.
     pub const ERROR_TYPE: &str = "RetryAfter";
 
     /// Asks for a retry after this many seconds, counted from the failure.
@@ -87,7 +87,7 @@ fn rounded_up(time: Duration) -> u64 {
 pub struct NonRetryable(Directive);
 
 impl NonRetryable {
-    /// The `errorType` by which the retry handler recognizes this error.
+    /// The `errorType` that the retry handler recognizes this error by.
     pub const ERROR_TYPE: &str = "NonRetryable";
 
     /// Creates the error with a reason for people.

@@ -118,7 +118,7 @@ pub struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
-    /// Writes the JSON text with which to invoke the target. It contains the payload's bytes unchanged.
+    /// Writes the JSON text to invoke the target with. It contains the payload's bytes unchanged.
     ///
     /// ```
     /// use comeback_envelope::{Envelope, Metadata, Style};

@@ -85,7 +85,7 @@ fn end_of_string(text: &str, start: usize) -> usize {
     }
 }
 
-/// The position of the first byte, from `start` on, for which `is_wanted` returns true.
+/// The position of the first byte, from `start` on, that `is_wanted` accepts.
 fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let rest = text.as_bytes().get(start..)?;
     rest.iter().position(|&byte| is_wanted(byte)).map(|after| start + after)

@@ -147,8 +147,8 @@ impl fmt::Display for UnknownStyle {
 
 impl std::error::Error for UnknownStyle {}
 
-/// Why an event with a `_retry_metadata` is not a valid envelope. The retry handler dead-letters it as
-/// `malformed_envelope`.
+/// The reason for refusing an event with a `_retry_metadata` as an invalid envelope. The retry handler dead-letters it
+/// as `malformed_envelope`.
 ///
 /// The message names keys of the envelope and never their values, so it can be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -330,7 +330,7 @@ pub struct Executions {
 /// Options of a call that receives messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// The duration for which received messages stay hidden; zero leaves them visible.
+    /// The time that received messages stay hidden; zero leaves them visible.
     pub visibility: Duration,
     /// The longest wait for the first message; with zero, SQS asks only some of its servers.
     pub wait: Duration,
@@ -458,7 +458,7 @@ pub struct LogEvent {
 /// A CloudWatch log group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogGroup {
-    /// The duration for which the group keeps a line; `None` means forever.
+    /// The time that the group keeps a line; `None` means forever.
     pub retention: Option<Duration>,
     /// The group's class, such as `STANDARD` or `INFREQUENT_ACCESS`; `None` if CloudWatch names none.
     pub class: Option<String>,

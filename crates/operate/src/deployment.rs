@@ -93,7 +93,7 @@ impl Unlisted {
     }
 }
 
-/// The name by which an operator refers to a deployment: its stack or, if no stack owns the handler, the handler.
+/// The name that an operator uses for a deployment: its stack or, if no stack owns the handler, the handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentName {
     /// The name of the stack.
@@ -108,7 +108,7 @@ impl DeploymentName {
         stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
     }
 
-    /// The flag with which a command names the deployment, such as `--stack shop`.
+    /// The flag that names the deployment to a command, such as `--stack shop`.
     pub fn flag(&self) -> String {
         let (flag, name) = match self {
             Self::Stack(stack) => ("--stack", stack),
@@ -128,7 +128,7 @@ impl Display for DeploymentName {
 }
 
 impl Deployment {
-    /// The name by which an operator refers to the deployment.
+    /// The name that an operator uses for the deployment.
     pub fn name(&self) -> DeploymentName {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }

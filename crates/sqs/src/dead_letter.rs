@@ -13,7 +13,7 @@ use crate::policy::{End, Sent};
 /// Maximum size of an SQS message with its attributes, in bytes.
 const MOST_BYTES: usize = 1_048_576;
 const MOST_ATTRIBUTES: usize = 10;
-/// The reasons for which a consumer dead-letters a message. The retry handler has more.
+/// A consumer's reasons for dead-lettering a message. The retry handler has more.
 const REASONS: [ReasonCode; 3] = [ReasonCode::MaxRetries, ReasonCode::MaxAge, ReasonCode::NonRetryableError];
 const ATTRIBUTE_CHARACTERS: usize = 256;
 

@@ -187,7 +187,7 @@ impl Options {
 /// A function that draws a whole number between two bounds, both included.
 pub(crate) type Draw<'a> = &'a dyn Fn(u64, u64) -> u64;
 
-/// What SQS says about a message: when it was sent and received, and how often.
+/// SQS's data about a message: the times of its sending and receives, and the number of receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) receives: u32,
@@ -220,7 +220,7 @@ pub(crate) struct Retry {
     pub(crate) due_by: DueBy,
 }
 
-/// Why a message gets no retry.
+/// The reason for not retrying a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) reason: ReasonCode,

@@ -35,7 +35,7 @@ const EVENT_AGE: Duration = Duration::from_secs(60);
 
 /// The surroundings of the functions and the handler: queues, the parameter of the pauses, logs and counts.
 pub trait Surroundings {
-    /// `ReceiveMessage` on the retry queue: the event with which a poller invokes the handler.
+    /// `ReceiveMessage` on the retry queue: the event that a poller invokes the handler with.
     fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent;
 
     /// `DeleteMessage` on the retry queue.

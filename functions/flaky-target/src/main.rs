@@ -38,7 +38,7 @@ fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }
 }
 
-/// What an event asks this function to do.
+/// The behaviour that an event asks of this function.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Wish {

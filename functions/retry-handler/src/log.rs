@@ -217,7 +217,7 @@ pub(crate) mod tests {
     }
 
     thread_local! {
-        /// What this thread logs in a test, both about messages and through `tracing`.
+        /// The lines that this thread logs in a test, both about messages and through `tracing`.
         pub(super) static OUT: RefCell<Lines> = RefCell::default();
     }
 

@@ -77,7 +77,7 @@ fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
     )
 }
 
-/// The deployed stack, and the Ctrl-C signals, each of which stops following an event.
+/// The deployed stack, and the Ctrl-C signals; each signal stops following an event.
 struct Watch {
     ministack: MiniStack,
     stack: Stack,

@@ -87,8 +87,8 @@ fn rust_reader_opens_every_golden_envelope() {
 }
 
 /// Results of the three readers for bytes on which JSON parsers differ: `refused`, `not JSON`, or the payload, the
-/// attempt and the key. If the three agree, the result is under `all`; otherwise there is the sentence of
-/// `docs/envelope.md` that says so.
+/// attempt and the key. If the three agree, the result is under `all`; otherwise `listed` is the sentence of
+/// `docs/envelope.md` about the difference.
 const READERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/envelopes/readers.json");
 
 #[test]

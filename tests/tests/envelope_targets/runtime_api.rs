@@ -46,7 +46,7 @@ impl Drop for Running {
     }
 }
 
-/// The HTTP response with which Lambda gives a runtime its next invocation.
+/// The HTTP response that gives a runtime its next invocation.
 fn invocation(request_id: &str, event: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\n\

@@ -19,7 +19,7 @@ fn python_writes_its_sample() {
 }
 
 /// `native_client.cjs` replaces the native part of AWS's runtime client, which needs CMake and a C++ compiler to build.
-/// That part only sends what the other code has written.
+/// The native part only sends the bytes that the other code has written.
 #[test]
 fn node_writes_its_sample() {
     assert_writes_its_sample("node", |folder| {

@@ -82,7 +82,7 @@ pub(crate) async fn full_history_leaves_room_for_pauses_and_retries(world: &Worl
             from + 3_600
         )
     };
-    // As many as fit; each further one replaces the oldest.
+    // Ended pauses that fill the parameter; each further one replaces the oldest.
     let mut left: Vec<String> = (0..200).map(ended).collect();
     while left.iter().map(|pause| pause.len() + 1).sum::<usize>() > 4_060 {
         left.pop();

@@ -17,7 +17,7 @@ const fn minutes(minutes: u64) -> Duration {
     Duration::from_secs(minutes * 60)
 }
 
-/// A policy whose waits range from a second to the longest time for which SQS can hide a message.
+/// A policy whose waits range from a second to the longest time that SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::retries::{enable, held, successes};
 use crate::world::World;
 
-/// What the shell function `attached` of docs/attach.md stands for in the stack's output.
+/// The command behind the shell function `attached` of docs/attach.md, as the stack's output spells it out.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
 /// The five code blocks of docs/attach.md that attach a function: set the stack's names; step 1, for the function;

@@ -15,7 +15,7 @@ use crate::world::World;
 const MESSAGES: u64 = 200;
 /// Seconds that an order requests once with `RetryAfter`. The wait is up to a tenth longer.
 const ASKS: u64 = 5;
-/// Seconds by which a run may come early, because clocks differ and SQS counts whole seconds.
+/// Seconds that a run may come early, because clocks differ and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
 
 pub(crate) async fn python_messages_end_delivered_or_dead_lettered(world: &World) {

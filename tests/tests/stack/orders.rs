@@ -241,7 +241,7 @@ impl<'m> Orders<'m> {
         ledger.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(line).collect()
     }
 
-    /// Waits until this many orders each have an invocation for which `is_it` is true.
+    /// Waits until this many orders each have an invocation that `is_it` accepts.
     pub(crate) async fn all_seen(&self, what: &str, orders: u64, is_it: impl Fn(&Seen) -> bool) {
         eventually(what, async || {
             let seen = self.seen().into_iter().filter(&is_it).map(|seen| seen.order);
@@ -251,8 +251,8 @@ impl<'m> Orders<'m> {
     }
 
     /// Asserts that each retry has the whole order and comes no earlier than its backoff after the previous invocation.
-    /// The backoff is `base` seconds, doubled with each retry up to `cap`. How late the retry comes depends on the
-    /// poller, which polls once a minute of the fast clock.
+    /// The backoff is `base` seconds, doubled with each retry up to `cap`. A retry may come later, because the poller
+    /// polls only once a minute of the fast clock.
     pub(crate) fn assert_retries(&self, base: f64, cap: f64) {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {

@@ -1,4 +1,4 @@
-//! Two functions of one stack have policies of their own, one of which changes while an event waits.
+//! Two functions of one stack have policies of their own, and one policy changes while an event waits.
 
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, example_target, log_lines};
 use serde_json::{Value, json};

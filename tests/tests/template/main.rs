@@ -1,4 +1,4 @@
-//! What the template promises and no local stack could show, so these tests read the template itself.
+//! The template's promises that no local stack could show, so these tests read the template itself.
 //!
 //! | file | holds |
 //! |---|---|

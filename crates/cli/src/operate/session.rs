@@ -1,4 +1,4 @@
-//! What a subcommand needs to work on a deployment: its flags, the account, Ctrl-C, and a prompt before changes.
+//! The parts that subcommands on a deployment share: flags, the account, Ctrl-C, and a prompt before changes.
 
 use std::cell::RefCell;
 use std::fmt::Debug;

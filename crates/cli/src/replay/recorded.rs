@@ -90,8 +90,8 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// Why the handler cannot read an event from a message with this body; `None` if it can, or if only the envelope is
-/// malformed.
+/// The reason for not reading an event from a message with this body; `None` if the handler can read one, or if only
+/// the envelope is malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {

@@ -60,7 +60,7 @@ pub(super) fn run_seeds(
     Ok(())
 }
 
-/// Totals of the runs with all seeds. The order of the fields is that of the JSON members.
+/// Totals of the runs with all seeds. The JSON members come in the order of the fields.
 #[derive(Debug, Default, Serialize)]
 struct Tally {
     first_seed: u64,

@@ -55,7 +55,7 @@ static DISCARD: Change = Change {
     pace: Pace::FILE,
 };
 
-/// What the operator chose in a form that redrives or discards.
+/// The operator's choices in a form that redrives or discards.
 struct Wanted {
     selection: Selection,
     fields: Fields,

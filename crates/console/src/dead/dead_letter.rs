@@ -41,7 +41,7 @@ struct DeadLetterPage {
     read: Option<Rc<ReadAgain>>,
 }
 
-/// What the page shows of a dead-letter that is read again.
+/// The part of a dead-letter that its page shows after reading the dead-letter again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Details,

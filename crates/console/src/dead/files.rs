@@ -54,8 +54,8 @@ pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     format!("{what}-{day}-{time}{ENDING}")
 }
 
-/// Returns a form's file name if it is one that the console gives to files. Such a name has no folders, so a form
-/// cannot reach other files.
+/// Returns a form's file name if the console gives files names of this kind. They have no folders, so a form cannot
+/// reach other files.
 pub(super) fn file_name(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(ENDING)?;
     let is_plain =

@@ -1,5 +1,5 @@
-//! What the console knows of dead-letters: the newest snapshot, the action that reads the queue, and the files it
-//! wrote.
+//! The console's state about dead-letters: the newest snapshot, the action that reads the queue, and the files that the
+//! console wrote.
 
 use std::cell::RefCell;
 use std::path::PathBuf;

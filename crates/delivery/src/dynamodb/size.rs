@@ -36,7 +36,7 @@ fn stored_value(value: &AttributeValue) -> usize {
 }
 
 /// About 1 byte for two significant digits, plus 1; leading and trailing zeros do not count. This is the minimum, so
-/// that no item is refused that DynamoDB would take.
+/// that an item is refused only if DynamoDB would refuse it.
 fn stored_number(number: &str) -> usize {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();

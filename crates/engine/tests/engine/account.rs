@@ -90,7 +90,7 @@ pub(crate) struct World<'w> {
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
     /// The copies that the retry queue accepted.
     pub(crate) copies: RefCell<Vec<Copy>>,
-    /// The number of polls for which an `Invoke` stays pending.
+    /// The number of polls that an `Invoke` stays pending.
     pub(crate) invoke_steps: usize,
     /// The number of invokes, reads of the pauses and counts that are under way now.
     pub(crate) in_flight: Cell<usize>,

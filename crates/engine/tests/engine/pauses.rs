@@ -258,7 +258,7 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     assert!(mean.abs_diff((9_000 + last) / 2) < 200, "evenly, not at its end: {mean}");
 }
 
-/// How and when a message leaves the queue under a handler that notices each change of the pauses late.
+/// The end of a message's time on the queue, under a handler that notices each change of the pauses late.
 struct Life {
     end: Seen,
     ended: Timestamp,

@@ -29,7 +29,7 @@ fn with(text: &str) -> Result<Policies, Vec<String>> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// The `MAX_RETRIES` of a function, by which the policies in these tests can be told apart.
+/// The `MAX_RETRIES` of a function. The policies in these tests differ in it.
 fn of(policies: &Policies, function: &str) -> u64 {
     policies.of(&format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}")).settings().max_retries
 }

@@ -312,7 +312,7 @@ fn read(record: &Record) -> FailedEvent<'_> {
     FailedEvent::read(record).expect("the test's message is an event")
 }
 
-/// The envelope with which the target is re-invoked once the message is due.
+/// The envelope that the target is re-invoked with once the message is due.
 fn reinvoked(record: &Record) -> Envelope<'_> {
     match decide(record, &policy(|_| ()), after(SENT, 60_000)) {
         Action::Reinvoke { envelope, .. } => envelope,

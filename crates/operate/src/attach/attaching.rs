@@ -22,8 +22,8 @@ use crate::text::{quoted, shell};
 /// it cannot deliver.
 const EVENT_AGE: i32 = 60;
 
-/// The settings for asynchronous invocations that an attached function gets. Of the settings `before`, only the
-/// on-success destination stays.
+/// The settings for asynchronous invocations that an attached function gets. Only the on-success destination stays as
+/// it was `before`.
 pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSettings {
     InvokeSettings {
         retries: Some(0),

@@ -22,7 +22,7 @@ pub(super) const LONGEST_ERROR: usize = 256;
 /// The number of characters shown of an error's message in a table.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
-/// The criteria by which dead-letters are grouped. They are the same for all dead-letters of a group.
+/// The criteria for grouping dead-letters. They are the same for all dead-letters of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alike {
     /// The name of the reason, `max_receive_count` or `unknown`.

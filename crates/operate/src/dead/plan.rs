@@ -247,7 +247,7 @@ impl Outcome {
         })
     }
 
-    /// The result of a command: a failure if dead-letters are left that the plan did not skip.
+    /// The result of a command: a failure if it left dead-letters, apart from those that the plan skipped.
     pub(super) fn result(&self, picked: &Picked, read: &Read, summary: &str) -> Result<(), Failure> {
         read.result(summary)?;
         if picked.limit.is_none_or(|limit| self.done < limit) {

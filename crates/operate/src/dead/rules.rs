@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::quoted;
 
-/// The rules by which a deployment's handler would process redriven dead-letters.
+/// The policies and pauses of a deployment's handler, which it would apply to redriven dead-letters.
 #[derive(Clone, Debug)]
 pub struct RedriveRules {
     policies: Policies,

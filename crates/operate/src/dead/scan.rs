@@ -32,7 +32,7 @@ const MOST_HIDDEN: usize = 110_000;
 const QUIET_ROUNDS: u32 = 2;
 /// The number of dead-letters to make visible again in one batch.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// The number of dead-letters above which the operator is told that making them visible again takes a while.
+/// The largest number of dead-letters that are made visible again without telling the operator that this takes a while.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
@@ -116,7 +116,7 @@ impl fmt::Display for Locked {
     }
 }
 
-/// The longest time for which a received dead-letter stays hidden, in minutes.
+/// The longest time that a received dead-letter stays hidden, in minutes.
 const fn minutes() -> u64 {
     HIDDEN_FOR.as_secs() / 60
 }

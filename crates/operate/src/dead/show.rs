@@ -127,7 +127,7 @@ impl Answer for DeadLetter {
 }
 
 /// The depth up to which values are indented; deeper ones stay on one line. A payload may consist of nothing but
-/// brackets, each of which would be indented further.
+/// brackets, and each would be indented further.
 const DEEPEST_INDENTED: usize = 16;
 
 /// Indents JSON by two spaces. It does not parse the values, because that would change large numbers and the order of

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// The time for which a received dead-letter stays hidden from other readers, unless it is made visible earlier.
+/// The time that a received dead-letter stays hidden from other readers, unless it is made visible earlier.
 /// Reading 100,000 dead-letters takes a few minutes. A longer time would only keep dead-letters from the operator after
 /// a command was killed. If a slow command still works when a dead-letter becomes visible, it receives and hides the
 /// dead-letter once more.
@@ -135,7 +135,7 @@ impl Depth {
 /// A KMS key of the customer's own that encrypts a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomerKey {
-    /// The key's ARN; if the key does not exist, the id by which the queue names it.
+    /// The key's ARN; if the key does not exist, the id that the queue names.
     pub arn: String,
     /// The key's state, such as `Enabled`; `None` if the key does not exist.
     pub state: Option<String>,

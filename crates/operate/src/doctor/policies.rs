@@ -31,7 +31,7 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
 }
 
 /// Returns true if an entry of `POLICIES` names a single function that the allow-list of the handler or of the stack
-/// has. Such a function may be attached later.
+/// has: the function may be attached later.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);

@@ -303,8 +303,8 @@ impl Oracle {
         }
     }
 
-    /// Checks a message whose log line has a handle, with which an operator may end its hiding: never after a call that
-    /// Lambda or SQS may have accepted.
+    /// Checks a message whose log line has a handle, so that an operator can end its hiding: the line must not have one
+    /// after a call that Lambda or SQS may have accepted.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let InHand { seen, after, settled, reason, hidden_until, .. } = *self.in_hand(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();

@@ -11,7 +11,7 @@ use comeback_delivery::{Cause, Delivered, ErrorKind, ServiceError, Undelivered, 
 use comeback_engine::{CallFailure, InvokeFailure, MoveFailure};
 use hyper_util::client::legacy::Error as HttpError;
 
-/// What an operator can do about a call that keeps failing, by the kind of error.
+/// An operator's remedies for a call that keeps failing, by the kind of error.
 pub(super) struct Remedies {
     permission: &'static str,
     missing: Option<&'static str>,
@@ -46,7 +46,7 @@ const DEAD_LETTER: Remedies = Remedies {
     too_large: None,
 };
 
-/// What an operator can do if messages cannot be sent to the dead-letter queue at this URL.
+/// An operator's remedies if messages cannot be sent to the dead-letter queue at this URL.
 pub(super) fn of_dead_letters(queue_url: &str) -> Remedies {
     let too_large = format!(
         "raise the dead-letter queue's limit: aws sqs set-queue-attributes --queue-url {queue_url} \

@@ -2,7 +2,7 @@
 pub(super) struct Fault {
     pub(super) check: &'static str,
     pub(super) plant: &'static str,
-    /// Arguments with which to run `doctor`.
+    /// Arguments to run `doctor` with.
     pub(super) arguments: &'static str,
     pub(super) outcome: &'static str,
     /// Text that the finding must contain. It may begin with the name of what the finding is about.
@@ -10,7 +10,7 @@ pub(super) struct Fault {
     pub(super) undo: Undo,
 }
 
-/// How to undo a fault after the test.
+/// The way to undo a fault after the test.
 pub(super) enum Undo {
     /// Run the command that `doctor` names as the fix.
     Fix,

@@ -1,5 +1,5 @@
-//! What the contracts run on: a retry queue, with or without an event source mapping. A *stand* is one with a mapping.
-//! MiniStack and the model that simulations use are stands; the queue of the engine's tests is not.
+//! The environment of the contracts: a retry queue, with or without an event source mapping. A *stand* is one with
+//! a mapping. MiniStack and the model that simulations use are stands; the queue of the engine's tests is not.
 
 use std::cell::RefCell;
 use std::time::Duration;

@@ -28,7 +28,7 @@ pub(super) struct State {
     /// Receives of messages that the handler has not yet handled.
     deliveries: Vec<Message<Failed>>,
     invocations: Vec<Invocation>,
-    /// How often each event has ended: as a success, and as a dead-letter.
+    /// The number of times that each event has ended as a success, and as a dead-letter.
     ends: Vec<(u8, u8)>,
     faults: u8,
 }
@@ -203,7 +203,7 @@ pub(super) struct Protocol {
     /// The functions whose events failed.
     pub(super) failed: Vec<&'static str>,
     pub(super) faults: u8,
-    /// How long an outage lasts, during which pollers and Lambda stand still.
+    /// The length of an outage, during which pollers and Lambda stand still.
     pub(super) outage: Duration,
 }
 

@@ -21,7 +21,7 @@ const TOLERATED_MILLIS: u64 = 5_000;
 /// The clock of an account, shared by the clients of all services.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    /// How far AWS's clock is ahead of this machine's, in milliseconds.
+    /// The lead of AWS's clock over this machine's, in milliseconds; negative if it is behind.
     ahead: Arc<AtomicI64>,
 }
 

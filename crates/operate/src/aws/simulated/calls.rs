@@ -19,7 +19,7 @@ pub struct Call<'a> {
     pub number: u64,
     /// Its IAM action, such as `sqs:SendMessage`.
     pub action: &'a str,
-    /// What it is about, as an error names it.
+    /// The resource that the call is about, as an error names it.
     pub of: &'a str,
     /// The entries of a batch call; 0 of any other.
     pub entries: usize,

@@ -14,7 +14,7 @@ const LONGEST: usize = 4_096;
 pub struct Parameter {
     /// Its versions, the oldest first. There is at least one.
     pub versions: Vec<ParameterVersion>,
-    /// So many writes from now on find that somebody else is writing.
+    /// The number of next writes that fail because somebody else is writing.
     pub busy: u32,
 }
 

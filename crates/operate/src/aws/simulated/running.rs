@@ -241,7 +241,7 @@ fn of_lambda(message: &Message) -> Value {
     })
 }
 
-/// The handler's attributes, none of which is binary.
+/// The handler's attributes; none is binary.
 fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, aws::Attribute> {
     let attribute = |it: &Attribute| {
         let value = AttributeValue::Text(it.value.clone());

@@ -143,7 +143,7 @@ fn add_function(state: &mut State, name: &str) {
     state.roles.insert(format!("{name}-role"), role);
 }
 
-/// What `attach` leaves behind on the function itself.
+/// Changes the function as `comeback attach` would.
 fn attach(state: &mut State, name: &str) {
     let retries = queue_arn(Sample::RETRY_QUEUE);
     let role = state.roles.get_mut(&format!("{name}-role")).expect("BUG: it was added");

@@ -14,7 +14,7 @@ pub type Template = fn(&mut State, &aws::Stack);
 /// A stack with its resources.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    /// What CloudFormation says of it.
+    /// The stack as CloudFormation describes it.
     pub stack: aws::Stack,
     /// Its resources.
     pub resources: Vec<StackResource>,
@@ -22,7 +22,7 @@ pub struct Stack {
     pub events: Vec<StackEvent>,
     /// Its template: what an update does.
     pub template: Template,
-    /// How long an update takes.
+    /// The duration of an update.
     pub updates_take: Duration,
     /// The resource that the next update fails at, and why.
     pub next_failure: Option<(String, String)>,

@@ -1,4 +1,4 @@
-//! Facts about functions that read SQS directly with the package `comeback-sqs`. Such functions need no deployment.
+//! Facts about functions that read SQS directly with the package `comeback-sqs`. They need no deployment.
 
 use std::time::{Duration, UNIX_EPOCH};
 
