@@ -2,11 +2,11 @@
 //! write. It measures what each jitter costs and saves.
 //!
 //! The experiment comes from "Exponential Backoff And Jitter" (AWS Architecture Blog). A client reads the row's version
-//! and writes it back. The write is refused if another client's came in between; after its backoff, the client reads
-//! again. Each of the four hops takes |Normal(10 ms, 2 ms)|. A run ends when the last client has its answer; its calls
-//! are the writes.
+//! and writes it back. The write is refused if another client's write came in between; after its backoff, the client
+//! reads again. Each of the four hops (read, version, write, answer) takes |Normal(10 ms, 2 ms)|. A run ends when every
+//! client has the answer to an accepted write. The calls of a run are its writes.
 //!
-//! It is independent of the rest of Comeback: neither the retry handler nor its policy takes part.
+//! The study is independent of the rest of Comeback: it uses neither the retry handler nor the handler's policy.
 //!
 //! ```
 //! use comeback_contention::{Point, Strategy, Study};

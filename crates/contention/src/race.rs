@@ -1,4 +1,4 @@
-//! One run: clients that race to update a row.
+//! One run of the contention study: clients race to update one row.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,40 +12,40 @@ use siphasher::sip::SipHasher13;
 
 use crate::strategy::{BASE_MS, Strategy};
 
-/// Time and calls of one run.
+/// Duration and number of calls of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Race {
-    /// The time when the last client had its answer, in ms.
+    /// Milliseconds from the run's start until the last client had its answer.
     pub(crate) time_ms: f64,
-    /// Writes that the server saw, including refused ones.
+    /// Writes that the server received, including refused ones.
     pub(crate) calls: u64,
 }
 
-/// A write as it reaches the server.
+/// A client's write, as it arrives at the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Write {
     /// Arrival time, in ms from the run's start.
     pub at_ms: f64,
-    /// The client that sent it, from 0.
+    /// The client that sent the write, numbered from 0.
     pub client: u32,
-    /// True if no other write was accepted since the client's read.
+    /// True if the server accepted no other write since this client's read.
     pub accepted: bool,
 }
 
-/// A hop takes |Normal(mean, deviation)|, in ms.
+/// Mean of a hop (a message's travel time), in ms. A hop takes |Normal(mean, deviation)|.
 pub(crate) const HOP_MEAN_MS: f64 = 10.0;
 pub(crate) const HOP_DEVIATION_MS: f64 = 2.0;
 
-/// Randomness of a run. Each draw names its client, so that a test can give each client its own stream.
+/// Source of a run's random numbers. Each draw names its client, so that a test can give each client its own stream.
 pub(crate) trait Draws {
-    /// Travel time of a message, in ms.
+    /// Draws the travel time of one message, in ms.
     fn hop(&mut self, client: u32) -> f64;
 
-    /// Uniform from `low` to `high`.
+    /// Draws a number uniformly from `low` to `high`.
     fn uniform(&mut self, client: u32, low: f64, high: f64) -> f64;
 }
 
-/// Random stream of one run, the same on any thread.
+/// Random numbers of one run. They do not depend on the thread that runs it.
 #[derive(Debug)]
 pub(crate) struct Stream(Xoshiro256PlusPlus);
 
@@ -73,11 +73,11 @@ impl Draws for Stream {
     }
 }
 
-/// Simulates one run, with one event per call.
+/// Simulates one run, with one event per call. `reference::run` is the same with one event per message.
 ///
-/// A write is accepted if no other was accepted since its client's read, which is known when it arrives. So a client
-/// goes from one write to the next (answer, wait, read, version, write) in one step. The outcome equals the outcome of
-/// `reference::run`, with a quarter of the events. Only the order of draws differs.
+/// A write is accepted if the server accepted no other write since the client's read. That is known when the write
+/// arrives, so a client goes from one write to the next (answer, wait, read, version, write) in one step. The outcome
+/// is that of `reference::run` with a quarter of the events. Only the order of draws differs.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
@@ -115,7 +115,8 @@ pub(crate) fn run(
     Race { time_ms, calls }
 }
 
-/// Arrival time of the write after a read: one hop back with the version, and one with the write.
+/// Returns the arrival time of a client's write after its read: one hop brings the version back, another carries the
+/// write.
 fn write_ms(read_ms: f64, client: u32, draws: &mut impl Draws) -> f64 {
     read_ms + draws.hop(client) + draws.hop(client)
 }

@@ -1,4 +1,4 @@
-//! Reference mode: the same run with every message, and with CPython's random numbers.
+//! Reference mode of the study: simulates every message of a run, with CPython's random numbers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use rand_mt::Mt;
 use crate::race::{Draws, HOP_DEVIATION_MS, HOP_MEAN_MS, Race, Write};
 use crate::strategy::{BASE_MS, Strategy};
 
-/// A message between a client and the server. Each client has one under way.
+/// A message between a client and the server. Each client has exactly one under way.
 #[derive(Clone, Copy)]
 enum Message {
     Read,
@@ -69,7 +69,7 @@ pub(crate) fn run(
     Race { time_ms: now, calls }
 }
 
-/// 4·exp(-1/2)/√2, as in `random.NV_MAGICCONST`.
+/// 4·exp(−1/2)/√2, as in CPython's `random.NV_MAGICCONST`.
 const NV_MAGICCONST: f64 = 1.715_527_769_921_413_5;
 
 /// CPython's `random.Random`: MT19937 with CPython's seeding and its conversion of bits to numbers (Lib/random.py and
@@ -108,7 +108,7 @@ impl Draws for CPython {
         self.normalvariate(HOP_MEAN_MS, HOP_DEVIATION_MS).abs()
     }
 
-    /// `random.uniform(low, high)`
+    /// `random.uniform(low, high)`.
     fn uniform(&mut self, _client: u32, low: f64, high: f64) -> f64 {
         low + (high - low) * self.random()
     }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::race::{self, Stream};
 
-    /// A stream for each client, so that the order in which clients draw does not matter.
+    /// One random stream per client, so that the order in which clients draw does not matter.
     struct PerClient(Vec<Stream>);
 
     impl PerClient {

@@ -1,12 +1,12 @@
-//! The strategies that the study compares.
+//! The backoff strategies that the study compares.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Half the ceiling of the first wait, in ms, because the study counts attempts from 1 like the published program. Also
-/// a client's memory before its first refusal.
+/// Half the ceiling of the first wait, in ms, because the study counts attempts from 1 like the published program. It
+/// is also the value of `memory`, from which decorrelated jitter draws, before a client's first refusal.
 pub(crate) const BASE_MS: f64 = 5.0;
 /// The longest wait, in ms.
 const CAP_MS: f64 = 2_000.0;
@@ -15,16 +15,16 @@ const CAP_MS: f64 = 2_000.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// 0: the client tries again at once.
+    /// No wait: the client tries again at once.
     None,
-    /// v: clients refused together come back together.
+    /// Waits exactly v, so clients that are refused together come back together.
     Exponential,
-    /// v/2 + uniform(0, v/2).
+    /// Waits v/2 + uniform(0, v/2).
     Equal,
-    /// uniform(0, v).
+    /// Waits uniform(0, v).
     Full,
-    /// last = min(2000, uniform(5, 3·last)), from last = 5. The published form, capped after the
-    /// draw; `comeback_backoff` caps before it.
+    /// Waits `last` = min(2000, uniform(5, 3·`last`)), starting from `last` = 5. This is the published form, which caps
+    /// after the draw; `comeback_backoff` caps before it.
     Decorrelated,
 }
 
@@ -32,7 +32,7 @@ impl Strategy {
     /// Every strategy, in the order of the published figures.
     pub const ALL: [Self; 5] = [Self::None, Self::Exponential, Self::Equal, Self::Full, Self::Decorrelated];
 
-    /// `none`, `exponential`, `equal`, `full` or `decorrelated`.
+    /// The strategy's name: `none`, `exponential`, `equal`, `full` or `decorrelated`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -43,7 +43,8 @@ impl Strategy {
         }
     }
 
-    /// The wait after one more refusal. `memory` is v or `last`; `uniform(low, high)` is called at most once.
+    /// Returns the wait after one more refusal, in ms. `memory` is the client's v or `last`; `uniform(low, high)` is
+    /// called at most once.
     pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {
             Self::None => return 0.0,
@@ -77,7 +78,7 @@ impl fmt::Display for Strategy {
 mod tests {
     use super::*;
 
-    /// The first ten waits, with each draw at `share` of its range.
+    /// Returns the first ten waits, with each draw at `share` of its range.
     fn waits(strategy: Strategy, share: f64) -> Vec<f64> {
         let mut memory = BASE_MS;
         (0..10).map(|_| strategy.wait(&mut memory, |low, high| low + (high - low) * share)).collect()

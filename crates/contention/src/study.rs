@@ -1,4 +1,4 @@
-//! The study: many runs at each point, and their means.
+//! The study: many runs for each number of clients and strategy, and their means.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -9,21 +9,21 @@ use crate::strategy::Strategy;
 
 /// The maximum number of clients at a point.
 pub const MAX_CLIENTS: u32 = 100_000;
-/// The maximum without backoff, where the number of calls grows with the square of the clients.
+/// The maximum number of clients without backoff, where the number of calls grows with the square of the clients.
 pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
 
-/// Input of one cell of the report.
+/// One combination to study: a number of clients and a strategy. It gives one cell of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// Number of clients, 1 to [`MAX_CLIENTS`].
     pub clients: u32,
-    /// Their backoff.
+    /// The backoff that every client uses.
     pub strategy: Strategy,
     /// Number of runs, at least 1.
     pub runs: u32,
 }
 
-/// Checked points, and the settings of their runs.
+/// A study whose points have been checked, ready to run.
 #[derive(Clone, Debug)]
 pub struct Study {
     points: Vec<Point>,
@@ -31,55 +31,55 @@ pub struct Study {
     reference: bool,
 }
 
-/// The means, in the order of the points. As JSON: `{"cells":[{"clients","strategy","time_ms","calls"}]}`.
+/// The means of a study, one cell per point. As JSON: `{"cells":[{"clients","strategy","time_ms","calls"}]}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// One cell for each point.
+    /// One cell for each point, in the same order.
     pub cells: Vec<Cell>,
 }
 
-/// The means over a point's runs.
+/// The means over all runs of one point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cell {
-    /// The point's clients.
+    /// Number of clients at the point.
     pub clients: u32,
-    /// The point's strategy.
+    /// Strategy of the point.
     pub strategy: Strategy,
     /// Mean time until the last client had its answer, in ms.
     pub time_ms: f64,
-    /// Mean number of writes that the server saw.
+    /// Mean number of writes that the server received in a run.
     pub calls: f64,
-    /// Number of runs.
+    /// Number of runs behind the means.
     #[serde(skip)]
     pub runs: u32,
-    /// Standard error of `time_ms`; `None` for one run.
+    /// Standard error of `time_ms`; `None` if there was only one run.
     #[serde(skip)]
     pub time_ms_error: Option<f64>,
-    /// Standard error of `calls`.
+    /// Standard error of `calls`; `None` if there was only one run.
     #[serde(skip)]
     pub calls_error: Option<f64>,
 }
 
 impl Study {
-    /// Checks the points. With `reference`, the numbers match a Python program of the published model with the same
-    /// seed, to the last digit: a point's runs then share one stream, in order. Otherwise each run has its own.
+    /// Checks the points. With `reference`, all runs of a point share one random stream, and the numbers match a Python
+    /// program of the published model with the same seed to the last digit. Otherwise each run has its own stream.
     ///
     /// # Errors
     ///
-    /// The reason why the points are refused, for people.
+    /// Fails if a point is out of range, with a reason for the user.
     pub fn new(points: Vec<Point>, seed: u64, reference: bool) -> Result<Self, String> {
         check(&points)?;
         Ok(Self { points, seed, reference })
     }
 
-    /// The total that [`Study::run`] will report: the square of the clients for each run, which is roughly its
-    /// duration.
+    /// The total work that [`Study::run`] will report to `progress`. Each run counts as the square of its clients,
+    /// which is roughly proportional to its duration.
     pub fn work(&self) -> u64 {
         self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
     }
 
-    /// Runs every point on rayon's threads; their number does not change a digit. Calls `progress` now and then with
-    /// the work done since the last call.
+    /// Runs every point on rayon's threads; the number of threads does not change a digit. Calls `progress` now and
+    /// then with the work done since the call before.
     pub fn run(&self, progress: &(impl Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
             let Point { clients, strategy, runs } = point;
@@ -126,7 +126,7 @@ fn check(points: &[Point]) -> Result<(), String> {
     Ok(())
 }
 
-/// The writes of one run, in order, as the server sees them.
+/// Simulates one run and returns every write in the order in which it reaches the server.
 pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>, String> {
     check(&[Point { clients, strategy, runs: 1 }])?;
     let mut writes = Vec::new();
@@ -134,7 +134,7 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Reports a run's progress by its accepted writes, about a hundred times at most.
+/// Returns a callback for a run's writes that reports `progress` about a hundred times, by accepted writes.
 fn counting(point: Point, progress: &impl Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;
@@ -150,7 +150,8 @@ fn counting(point: Point, progress: &impl Fn(u64)) -> impl FnMut(Write) {
     }
 }
 
-/// The mean (a plain sum from left to right, divided) and its standard error.
+/// Returns the mean (a plain sum from left to right, divided by the count) and its standard error; the error is `None`
+/// for one value.
 fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.clone().fold(0.0, |sum, value| sum + value) / n;
@@ -158,8 +159,8 @@ fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>
     (mean, (n > 1.0).then(|| (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// The growth exponent e of a strategy, whose calls grow as (clients)ᵉ: the least-squares slope of ln(calls) over
-/// ln(clients). `None` for fewer than two numbers of clients.
+/// Growth exponent e of a strategy whose calls grow as (clients)ᵉ: the least-squares slope of ln(calls) over
+/// ln(clients). `None` if the cells have fewer than two different numbers of clients.
 ///
 /// Without backoff, every change refuses the writes of all remaining clients, so e approaches 2; perfect spacing would
 /// give 1.

@@ -1,11 +1,11 @@
-//! The contention study as a whole: the published figures, and the same figures for the same seed.
+//! The contention study as a whole: it reproduces the published figures, and gives the same figures for the same seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comeback_contention::{Point, Report, Strategy, Study, writes};
 
-/// The published model's means at 190 clients, in the order of [`Strategy::ALL`]: time in ms, calls. Their standard errors
-/// are at most 0.35 %.
+/// The published model's means at 190 clients, in the order of [`Strategy::ALL`]: time in ms, and calls. The standard
+/// errors are at most 0.35 %.
 const PUBLISHED: [(f64, f64); 5] =
     [(3_538.0, 8_004.0), (101_374.0, 5_168.0), (9_424.0, 1_760.0), (7_477.0, 1_772.0), (7_875.0, 2_434.0)];
 const PUBLISHED_ERROR: f64 = 0.0035;
@@ -19,7 +19,7 @@ fn report(points: Vec<Point>, seed: u64, reference: bool) -> Report {
     Study::new(points, seed, reference).expect("a valid study").run(&|_| {})
 }
 
-/// Within 2 % of the published mean, where the standard errors of both means are small enough to tell.
+/// Figures must be within 2 % of the published means: the standard errors of both are small enough to tell.
 /// `tests/repository/golden.rs` compares the reference mode with the published model digit by digit.
 #[test]
 fn figures_agree_with_published_ones() {
@@ -87,7 +87,7 @@ fn writes_equal_the_first_run() {
     assert_eq!(writes.iter().filter(|write| write.accepted).count(), 40);
 }
 
-/// The mean number of calls within 5 ms of another's, after the first two seconds.
+/// Mean number of calls within 5 ms of another call, after the first two seconds.
 fn crowding(strategy: Strategy) -> f64 {
     let late: Vec<f64> = writes(100, strategy, 3)
         .expect("a valid study")

@@ -1,4 +1,5 @@
-//! Cost of throttling in calls, and memory of a delivery: `cargo bench -p comeback-delivery --bench figures`
+//! Measures the cost of throttling in calls, and the memory of a delivery. Run by `cargo bench -p comeback-delivery
+//! --bench figures`.
 //!
 //! The services are simulated on tokio's paused clock, so calls and seconds are the same on any machine. Memory is the
 //! process's peak as Linux counts it (`VmHWM`), and each row is a separate process.
@@ -57,7 +58,8 @@ async fn figures() {
     }
 }
 
-/// Services that take a small part of a call. `least` is the time they need for what exceeds their burst.
+/// Measures deliveries through services that accept only part of each call. `least` is the shortest possible time for
+/// the entries beyond the service's burst.
 async fn partly_throttled() {
     println!(
         "\n{:<44}{:>10}{:>8}{:>8}{:>9}{:>9}{:>7}",
@@ -84,7 +86,7 @@ async fn partly_throttled() {
     }
 }
 
-/// Prints the peak of a delivery through a service that takes everything.
+/// Prints the peak memory of a delivery through a service that accepts every entry.
 async fn memory(how: &str, entries: usize) {
     let service = Metered::new(SQS_SEND, 0.0, f64::INFINITY);
     let sender = Sender::over(&service, tokio::time::sleep);

@@ -1,4 +1,4 @@
-//! Puts a hundred events onto an event bus, within ten seconds.
+//! Puts a hundred events onto an event bus, and gives up after ten seconds.
 //!
 //! `cargo run -p comeback-delivery --features eventbridge --example eventbridge -- BUS`
 

@@ -1,4 +1,4 @@
-//! The state of each entry. Every decision of a delivery is made here, and nothing here waits.
+//! State of each entry of a delivery. Every decision of a delivery is made here, and nothing here waits.
 
 mod answers;
 
@@ -15,64 +15,64 @@ use answers::Refusals;
 
 pub(crate) struct Board<E, R> {
     limits: Limits,
-    /// The open entries, by their index in the input.
+    /// Entries without an outcome, by their index in the input.
     tracks: BTreeMap<usize, Track<E>>,
-    /// Entries that may go out now, the lowest index first. Only the first open entry of a lane can be here.
+    /// Entries that may be sent now, the lowest index first. Of each lane, only the first open entry can be here.
     ready: BTreeSet<usize>,
-    /// Halves of calls that were refused whole. They go out unchanged.
+    /// Halves of calls that the service refused as a whole. Each is sent again unchanged.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
-    /// For lanes that send only their last entry: the entry that is under way, or waits for a retry.
+    /// For lanes that send only their last entry: the entry that is in a call, or waits for a retry.
     under_way: HashMap<Lane, usize>,
     refusals: Refusals,
-    /// Consecutive calls that failed whole with an error that may pass.
+    /// Consecutive calls that failed as a whole with a retriable error.
     failed_whole: u64,
-    /// Outcomes decided but not handed out.
+    /// Outcomes that were decided and not yet returned to the caller.
     settled: Vec<Settled<E, R>>,
     pub(crate) progress: Progress,
 }
 
-/// The outcome of an entry.
+/// Outcome of one entry: sent, or left with its cause.
 pub(crate) type Settled<E, R> = Result<Sent<R>, Left<E>>;
 
-/// One open entry.
+/// An entry without an outcome, and the calls it has been through.
 struct Track<E> {
-    /// Shared with the call that carries it.
+    /// The entry, shared with the call that carries it.
     entry: Arc<E>,
     size: usize,
     lane: Option<Lane>,
-    /// Calls that carried it, including those under way.
+    /// Calls that carried the entry, including those under way.
     calls: u64,
-    /// Calls that used up no retry: they were refused whole and halved, or the service throttled this entry and took
-    /// others.
+    /// Calls that used up no retry: either the call was refused as a whole and halved, or the service throttled this
+    /// entry and accepted others.
     free: u64,
     place: Place,
-    /// Its last error.
+    /// The last error returned for the entry.
     error: Option<ServiceError>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// May go out, or waits until the entries before it in its lane are settled.
+    /// The entry may be sent, or waits until the entries before it in its lane are settled.
     Here,
-    /// In a half of a call.
+    /// The entry is in half of a refused call, which is sent again unchanged.
     InHalf,
-    /// In a call.
+    /// The entry is in a call under way.
     Away,
-    /// Waiting for its next retry.
+    /// The entry waits for its next retry.
     Waiting,
-    /// A later entry of its lane is sent in its place.
+    /// A later entry of the same lane is sent in this one's place.
     Replaced,
 }
 
-/// A batch for one call.
+/// The entries of one call, and their indexes in the input.
 pub(crate) struct Batch<E> {
     indexes: Vec<usize>,
     is_half: bool,
     pub(crate) entries: Vec<Arc<E>>,
 }
 
-/// Entries that may go out again after a delay.
+/// Entries that may be sent again after a delay.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Delayed {
     pub(crate) delay: Duration,
@@ -131,7 +131,7 @@ impl<E, R: Clone> Board<E, R> {
         self.tracks.insert(index, Track { entry, size, lane, calls: 0, free: 0, place, error: None });
     }
 
-    /// The number of entries that are not settled.
+    /// Number of entries without an outcome.
     pub(crate) fn open(&self) -> usize {
         self.tracks.len()
     }
@@ -141,8 +141,8 @@ impl<E, R: Clone> Board<E, R> {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// Returns true if waiting for more entries cannot make the next batch, of at most `most` entries, any fuller. Adds
-    /// up fewer entries than a call takes.
+    /// Returns true if waiting for more entries cannot make the next batch, of at most `most` entries, any fuller. This
+    /// adds up the sizes of fewer entries than one call takes.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         let bytes =
             || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));
@@ -151,8 +151,9 @@ impl<E, R: Clone> Board<E, R> {
             || bytes() >= self.limits.bytes
     }
 
-    /// Takes the next batch, of at most `most` entries. Halves go unchanged, and last, because one bad entry must not
-    /// hold up other batches. If every entry may be refused, they go first, because they show whether it is.
+    /// Takes the next batch, of at most `most` entries. Halves of refused calls are sent unchanged and last, because
+    /// one bad entry must not hold up other batches. They go first if the service may be refusing every entry, because
+    /// they show whether it does.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };
@@ -170,7 +171,7 @@ impl<E, R: Clone> Board<E, R> {
         Batch { entries: entries.collect(), indexes, is_half }
     }
 
-    /// Makes ready the entries whose wait is over.
+    /// Marks entries as ready when their wait is over.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
         for index in entries {
             let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left meanwhile.
@@ -182,7 +183,7 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Outcomes decided since the last call.
+    /// Takes the outcomes decided since the call before.
     pub(crate) fn settled(&mut self) -> std::vec::Drain<'_, Settled<E, R>> {
         self.settled.drain(..)
     }
@@ -192,10 +193,10 @@ impl<E, R: Clone> Board<E, R> {
     }
 }
 
-/// Packing: what goes out next.
+/// Packing: chooses the entries of the next call.
 impl<E, R: Clone> Board<E, R> {
-    /// Packs a batch in the order of input, as far as lanes allow. It ends when it is full or the next entry does not
-    /// fit, so any two successive batches together exceed one of the limits.
+    /// Packs a batch in the order of the input, as far as lanes allow. A batch ends when it is full or the next entry
+    /// does not fit, so any two successive batches together exceed one of the limits.
     fn pack(&mut self, most: usize) -> Vec<usize> {
         // A few more may go if they are the last: a separate call for them would be wasted.
         let most = if self.ready.len() <= most.saturating_add(most / 8) {
@@ -227,14 +228,14 @@ impl<E, R: Clone> Board<E, R> {
         batch
     }
 
-    /// The entry that may go with this one because entries of their lane share calls.
+    /// Returns the next entry of the same lane, if it may share a call with this one; otherwise `None`.
     fn follower(&self, index: usize) -> Option<usize> {
         let lane = self.tracks[&index].lane.as_ref().filter(|lane| lane.together)?;
         let next = self.lanes.after(lane, index)?;
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
-    /// Replaces the earlier entries of a lane that sends only its last one.
+    /// Marks the earlier entries of a lane that sends only its last one as replaced by this entry.
     fn replace_earlier(&mut self, index: usize) {
         let Some(lane) = self.tracks[&index].lane.clone().filter(|lane| lane.only_last) else { return };
         for earlier in self.lanes.before(&lane, index) {
@@ -243,7 +244,7 @@ impl<E, R: Clone> Board<E, R> {
         self.under_way.insert(lane, index);
     }
 
-    /// Makes ready the next entry of a lane, after one has been settled or has waited.
+    /// Marks the next entry of a lane as ready, after one has been settled or has waited.
     fn release(&mut self, lane: &Lane) {
         if lane.only_last {
             let under_way = self.under_way.get(lane).and_then(|index| self.tracks.get(index));
@@ -264,7 +265,7 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Entries that failed while a later one of their lane, in the same call, was taken.
+    /// Returns the entries that failed in a call that delivered a later entry of their lane.
     fn overtaken(&self, answers: &[(usize, Answer<R>)]) -> HashSet<usize> {
         let (mut taken, mut overtaken) = (HashSet::new(), HashSet::new());
         for (index, answer) in answers.iter().rev() {
@@ -279,25 +280,25 @@ impl<E, R: Clone> Board<E, R> {
     }
 }
 
-/// Entries that are not delivered, and those left behind them.
+/// Giving up: entries that are not delivered, and the entries behind them in their lanes.
 impl<E, R: Clone> Board<E, R> {
-    /// Leaves every entry at the deadline: nothing goes out any more, and answers to calls under way are not awaited.
+    /// Gives up every entry at the deadline: nothing more is sent, and calls under way are not awaited.
     pub(crate) fn stop(&mut self) {
         self.leave_all(Self::is_away, |_| Cause::Unanswered);
         self.leave_all(|_, _| true, Cause::Stopped);
     }
 
-    /// Leaves every entry and ends the delivery.
+    /// Gives up every entry because the delivery was interrupted.
     pub(crate) fn interrupt(&mut self) {
         self.leave_all(|_, _| true, Cause::Interrupted);
     }
 
-    /// Leaves everything except what is under way, because another call would fail too.
+    /// Gives up every entry that is not in a call, because another call would fail with the same error.
     fn halt(&mut self, error: &ServiceError) {
         self.leave_all(|board, track| !board.is_away(track), |_| Cause::Halted(error.clone()));
     }
 
-    /// Returns true if the entry, or the one that replaces it, is in a call.
+    /// Returns true if a call carries the entry, or the one that replaces it.
     fn is_away(&self, track: &Track<E>) -> bool {
         let by = || self.under_way.get(track.lane.as_ref()?).and_then(|index| self.tracks.get(index));
         match track.place {
@@ -307,7 +308,7 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Leaves an entry, and the entries behind it in its lane, unless one of them can take its place.
+    /// Gives up an entry and those behind it in its lane, unless one of them can take its place.
     fn leave(&mut self, index: usize, cause: Cause) {
         if !self.tracks.contains_key(&index) {
             return; // Left behind another entry of its call.
@@ -339,7 +340,7 @@ impl<E, R: Clone> Board<E, R> {
         self.halves.retain(|half| half.iter().any(|index| self.tracks.contains_key(index)));
     }
 
-    /// Removes the entry, records why it was left, and returns its lane.
+    /// Removes an entry, records why it was left, and returns its lane; `None` if it has no lane.
     fn set_left(&mut self, index: usize, cause: Cause) -> Option<Lane> {
         let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
         self.ready.remove(&index);

@@ -1,6 +1,6 @@
-//! Shared by the adapters: the sleep function, and the mapping from AWS SDK errors to [`ServiceError`].
+//! Code shared by the adapters: the sleep function, and the mapping from AWS SDK errors to [`ServiceError`].
 //!
-//! An adapter sends through the caller's own client, and switches the SDK's retries off call by call: a new client
+//! An adapter sends through the caller's own client and switches off the SDK's retries for each call. A new client
 //! without retries would open connections of its own.
 
 use std::error::Error;
@@ -16,10 +16,10 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use crate::operation::Answer;
 use crate::operation::{ErrorKind, ServiceError};
 
-/// The sleep function of the adapters' senders.
+/// The sleep function that the adapters' senders use, `tokio::time::sleep`.
 pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;
 
-/// Sends a call once, through the caller's client: the client's own retries are off.
+/// Sends a call once, through the caller's client with its retries switched off.
 macro_rules! send_once {
     ($sdk:ident, $call:expr) => {{
         let once = $sdk::config::retry::RetryConfig::disabled();
@@ -29,14 +29,14 @@ macro_rules! send_once {
 }
 pub(crate) use send_once;
 
-/// Classifies an AWS SDK error.
+/// Classifies an AWS SDK error by its cause, so that a sender knows whether to retry.
 ///
 /// A known service code decides; otherwise the HTTP status does. Without an answer the request may have arrived, so the
-/// error is transient. A request that could not be built is refused. One that could not be signed, because there are no
-/// credentials, is denied. A 4xx with an unknown code is refused. A 4xx without a code comes from something between
-/// here and the service, and is unknown; but with a 413 the request is too large, whoever sent the answer.
+/// error is transient. A request that could not be built is refused. A request that could not be signed, because there
+/// are no credentials, is denied. A 4xx with an unknown code is refused. A 4xx without a code comes from something
+/// between the client and the service, and its kind is unknown. A 413 always means that the request is too large.
 ///
-/// The pause that the answer asks for (`Retry-After` in seconds, or AWS's `x-amz-retry-after` in milliseconds) goes
+/// If the response asks for a pause (`Retry-After` in seconds, or AWS's `x-amz-retry-after` in milliseconds), it goes
 /// into [`ServiceError::retry_after`].
 ///
 /// Sources: the codes that AWS SDKs retry (`aws-runtime`), and the services' API references ("Common
@@ -70,15 +70,16 @@ where
     said.with_retry_after(error.raw_response().and_then(retry_after))
 }
 
-/// The pause that the answer asks for. A date is ignored, because there is no clock to compare it with.
+/// The pause that a response asks for, `None` without one. A date is ignored, because there is no clock to compare it
+/// with.
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let number = |name| response.headers().get(name)?.trim().parse::<u32>().ok();
     let millis = number("x-amz-retry-after").map(|millis| Duration::from_millis(millis.into()));
     millis.or_else(|| number("retry-after").map(|seconds| Duration::from_secs(seconds.into())))
 }
 
-/// The answer for one entry, from its own result; the service's counts of failures are ignored. An error code is a
-/// failure (retried if unknown), an id is a success, and with neither there was no answer.
+/// Builds the answer for one entry from its own result; the service's counts of failures are ignored. An error code is
+/// a failure (retried if unknown), an id is a success, and a result with neither counts as no answer.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> Answer<R> {
     match (code, receipt) {
@@ -91,7 +92,7 @@ pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<
     }
 }
 
-/// The HTTP status, if any, and the chain of causes.
+/// Describes an SDK error: the HTTP status, if any, and the chain of causes.
 fn causes<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
     let status = error.raw_response().map(|response| format!("HTTP {}", response.status().as_u16()));
     status.into_iter().chain(chain(error).map(ToString::to_string)).collect::<Vec<_>>().join(": ")
@@ -108,7 +109,8 @@ fn kind_without_code<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> E
     }
 }
 
-/// Returns true if there are no credentials, or their configuration is wrong. A timeout of their provider is transient.
+/// Returns true if there are no credentials, or their configuration is wrong. A timeout of the credentials provider is
+/// transient.
 fn has_no_credentials<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> bool {
     chain(error).any(|error| match error.downcast_ref() {
         Some(CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_)) => true,
@@ -117,7 +119,7 @@ fn has_no_credentials<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> 
     })
 }
 
-/// The text of an SDK error that has no public type: a client has no credentials provider.
+/// Text of the SDK error for a client without a credentials provider. The error has no public type.
 const NO_AUTH_SCHEME: &str = "failed to select an auth scheme";
 
 fn chain<E: Error + 'static>(
@@ -136,7 +138,7 @@ fn kind_of_status<E>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
     }
 }
 
-/// The kind of a service's error code, if the code is known.
+/// Maps a service's error code to a kind; `None` if the code is unknown.
 pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
     // SQS's older codes come with or without this prefix.
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
@@ -186,7 +188,8 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
 
 #[cfg(all(test, feature = "eventbridge", feature = "sqs"))]
 mod tests {
-    //! Errors as an SDK client makes them from HTTP answers. `tests/faults` checks that each service's client does.
+    //! Builds the errors that an SDK client makes from HTTP responses. `tests/faults` checks that the clients of all
+    //! services do so.
 
     use aws_sdk_sqs::config::{BehaviorVersion, Builder, Credentials, Region};
     use aws_smithy_http_client::test_util::infallible_client_fn;
@@ -203,14 +206,14 @@ mod tests {
         Builder::new().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"))
     }
 
-    /// The error of a call sent with this configuration.
+    /// Sends a call with this configuration, and returns its error.
     async fn failed(config: Builder) -> ServiceError {
         let call = aws_sdk_sqs::Client::from_conf(config.build()).send_message().message_body("one");
         let call = call.queue_url("https://sqs.eu-west-1.amazonaws.com/123456789012/orders");
         classify(&call.send().await.expect_err("an error"))
     }
 
-    /// The error of a call answered like this.
+    /// Returns the error of a call that gets this HTTP response.
     async fn answered(status: u16, headers: &[(&'static str, &str)], body: &'static str) -> ServiceError {
         let answer = http::Response::builder().status(status);
         let answer = headers.iter().fold(answer, |answer, (name, value)| answer.header(*name, *value));
@@ -225,7 +228,7 @@ mod tests {
         answered(status, &[("x-amzn-errortype", code)], BODY).await
     }
 
-    /// Codes of SQS, DynamoDB, Kinesis, Firehose, EventBridge and Lambda.
+    /// Error codes of SQS, DynamoDB, Kinesis, Firehose, EventBridge and Lambda, by kind, with their HTTP status.
     const CODES: [(ErrorKind, &[(u16, &str)]); 6] = [
         (
             ErrorKind::Throttled,
@@ -387,7 +390,7 @@ mod tests {
         }
     }
 
-    /// No request is made: no credentials exist, they cannot be loaded, or they did not come in time.
+    /// In each case the client makes no request: no credentials exist, they cannot be loaded, or they come too late.
     #[tokio::test]
     async fn missing_credentials_are_denied_late_ones_retried() {
         use aws_credential_types::provider::{ProvideCredentials, future};

@@ -1,4 +1,4 @@
-//! The loop of a delivery: packs entries into calls, and calls until each entry has an outcome.
+//! Entry points of a delivery: they pack entries into calls, and repeat calls until each entry has an outcome.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -15,23 +15,24 @@ use crate::run::{Intake, run};
 use crate::sender::Sender;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Delivers every entry, or hands it back with the cause.
+    /// Delivers every entry, or hands it back with the cause of its failure.
     ///
-    /// Dropping this future drops the entries not delivered by then. If that may happen, use [`start`](Self::start).
+    /// Dropping this future loses the entries not delivered by then. If you may drop it, use [`start`](Self::start).
     ///
     /// # Errors
     ///
-    /// [`Undelivered`](crate::Undelivered), with every entry that was not delivered.
+    /// Fails with [`Undelivered`](crate::Undelivered), which holds every entry that was not delivered.
     pub async fn send(&self, entries: impl IntoIterator<Item = O::Entry>) -> Outcome<O> {
         self.send_until(entries, pending()).await
     }
 
-    /// Like [`send`](Self::send), but ends when `deadline` does, such as `tokio::time::sleep`, even with calls under
-    /// way: the entries of a call that hangs are handed back as [`Unanswered`](crate::Cause::Unanswered).
+    /// Like [`send`](Self::send), but ends when the future `deadline` completes, such as `tokio::time::sleep`, even
+    /// with calls under way. The entries of calls without an answer are handed back as
+    /// [`Unanswered`](crate::Cause::Unanswered).
     ///
     /// # Errors
     ///
-    /// Those of [`send`](Self::send).
+    /// Fails in the same cases as [`send`](Self::send).
     pub async fn send_until(
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
@@ -42,12 +43,12 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         delivery.finish()
     }
 
-    /// Like [`send`](Self::send), but starts a call only while `may_start` returns true. Calls under way may finish,
-    /// which takes as long as the client's own timeouts allow.
+    /// Like [`send`](Self::send), but starts a call only while `may_start` returns true. Calls under way may finish;
+    /// that can take as long as the client's own timeouts.
     ///
     /// # Errors
     ///
-    /// Those of [`send`](Self::send).
+    /// Fails in the same cases as [`send`](Self::send).
     pub async fn send_while(
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
@@ -58,14 +59,14 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         delivery.finish()
     }
 
-    /// Prepares a delivery that can be interrupted without losing an entry. Nothing is sent until it is
-    /// [run](Delivery::run).
+    /// Prepares a delivery that can be interrupted without losing an entry. It sends nothing until you
+    /// [run](Delivery::run) it.
     pub fn start(&self, entries: impl IntoIterator<Item = O::Entry>) -> Delivery<'_, O, S> {
         Delivery::new(self, entries)
     }
 }
 
-/// A delivery that can be interrupted, from [`Sender::start`].
+/// A delivery that can be interrupted without losing an entry; made by [`Sender::start`].
 ///
 /// The futures of [`run`](Self::run), [`run_until`](Self::run_until) and [`run_while`](Self::run_while) may be dropped
 /// at any moment. [`finish`](Self::finish) then hands back every entry that is not known to be delivered
@@ -117,7 +118,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
         self.run_until(pending()).await;
     }
 
-    /// Like [`run`](Self::run), but ends when `deadline` does, even with calls under way.
+    /// Like [`run`](Self::run), but ends when the future `deadline` completes, even with calls under way.
     pub async fn run_until(&mut self, deadline: impl Future<Output = ()>) {
         self.run_to(|| true, deadline).await;
     }
@@ -142,7 +143,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
     ///
     /// # Errors
     ///
-    /// [`Undelivered`], with every entry that was not delivered.
+    /// Fails with [`Undelivered`], which holds every entry that was not delivered.
     pub fn finish(mut self) -> Outcome<O> {
         self.board.interrupt();
         self.settled.extend(self.board.settled());
@@ -164,7 +165,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
     }
 }
 
-/// Progress only, without entries.
+/// Shows only the delivery's progress, never an entry.
 impl<O: Operation, S> fmt::Debug for Delivery<'_, O, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delivery").field("progress", &self.board.progress).finish_non_exhaustive()

@@ -1,7 +1,7 @@
 //! DynamoDB: `BatchWriteItem`, puts and deletes over several tables.
 //!
-//! DynamoDB refuses a call that names a key twice, so writes to one key go out one after another, in the order of
-//! input. The last one stands, even if an earlier one was refused. Repeating a write changes nothing, so a lost answer
+//! DynamoDB refuses a call that names a key twice, so writes to one key are sent one after another, in the order of the
+//! input. The last write wins, even if an earlier one was refused. Repeating a write changes nothing, so a lost answer
 //! does no harm, unless someone else writes to the same key in between.
 
 mod key;
@@ -20,7 +20,7 @@ use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
 pub use key::Table;
 pub use size::Attributes;
 
-/// Writes to tables.
+/// Sends puts and deletes to DynamoDB tables.
 ///
 /// ```no_run
 /// # async fn example(config: aws_config::SdkConfig) -> Result<(), Box<dyn std::error::Error>> {
@@ -40,13 +40,13 @@ pub use size::Attributes;
 pub type Sender = crate::Sender<BatchWriteItem, TokioSleep>;
 
 impl Sender {
-    /// A sender to these tables, which it needs for their keys. The client's own retries are switched off.
+    /// Makes a sender for these tables; it needs their key attributes. The client's own retries are switched off.
     pub fn new(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
         Self::to(client, tables, false)
     }
 
-    /// Like [`new`](Self::new), but of the waiting writes to one key, only the last is sent. Those before it count as
-    /// delivered with it. If it is refused, the write before it is sent.
+    /// Like [`new`](Self::new), but if several writes to one key are waiting, it sends only the last. The earlier ones
+    /// count as delivered with it. If the last write is refused, the one before it is sent.
     pub fn with_last_writes_only(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
         Self::to(client, tables, true)
     }
@@ -57,36 +57,36 @@ impl Sender {
     }
 }
 
-/// A put or a delete.
+/// A put or a delete in one of the sender's tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// The name of one of the sender's tables.
+    /// Name of the table; one of the tables given to the sender.
     pub table: String,
-    /// The change to make there.
+    /// The change to make in that table.
     pub action: Action,
 }
 
-/// The change that a [`Write`] makes.
+/// The change that a [`Write`] makes: a put or a delete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Puts this item, replacing any item with its key.
     Put(Attributes),
-    /// Deletes the item with this key. The attributes are those of the key and no others.
+    /// Deletes the item with this key. The attributes must be those of the key and no others.
     Delete(Attributes),
 }
 
 impl Write {
-    /// Puts this item into one of the sender's tables.
+    /// Makes a write that puts this item into one of the sender's tables.
     pub fn put(table: impl Into<String>, item: Attributes) -> Self {
         Self { table: table.into(), action: Action::Put(item) }
     }
 
-    /// Deletes the item with this key. The attributes must be those of the key and no others.
+    /// Makes a write that deletes the item with this key. The attributes must be those of the key and no others.
     pub fn delete(table: impl Into<String>, key: Attributes) -> Self {
         Self { table: table.into(), action: Action::Delete(key) }
     }
 
-    /// The item to put, or the key to delete.
+    /// The attributes of the item to put, or of the key to delete.
     pub fn attributes(&self) -> &Attributes {
         let (Action::Put(attributes) | Action::Delete(attributes)) = &self.action;
         attributes
@@ -106,12 +106,12 @@ impl Write {
     }
 }
 
-/// `BatchWriteItem` to some tables.
+/// The `BatchWriteItem` API, for the tables of one sender.
 #[derive(Debug)]
 pub struct BatchWriteItem {
     client: Client,
     tables: Vec<Table>,
-    /// Earlier waiting writes to the same key are left out.
+    /// True to send only the last of the waiting writes to one key.
     only_last: bool,
 }
 
@@ -123,12 +123,12 @@ impl Operation for BatchWriteItem {
         DYNAMODB
     }
 
-    /// Size of the stored item.
+    /// Size of the item as DynamoDB stores it, in bytes.
     fn size(&self, write: &Write) -> usize {
         size::stored(write.attributes())
     }
 
-    /// Size of the write in the JSON of a call.
+    /// Size of the write in the JSON of a call, in bytes.
     fn size_in_call(&self, write: &Write) -> usize {
         size::sent(&write.table, write.attributes())
     }
@@ -138,7 +138,7 @@ impl Operation for BatchWriteItem {
         Some(if self.only_last { key.only_last() } else { key.last_wins() })
     }
 
-    /// DynamoDB would refuse the whole call because of one write without a proper key.
+    /// Refuses a write without a proper key: because of it, DynamoDB would refuse the whole call.
     fn check(&self, write: &Write) -> Result<(), ServiceError> {
         self.key(write).map(drop)
     }
@@ -167,7 +167,8 @@ impl Operation for BatchWriteItem {
     }
 }
 
-/// DynamoDB gives no reason for an unprocessed write; most often the table's throughput is exceeded.
+/// Answers for one write. DynamoDB gives no reason for an unprocessed write, so it counts as throttled, the usual
+/// reason.
 fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> Answer {
     if unprocessed.contains(key) {
         return Err(ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed"));
@@ -176,7 +177,7 @@ fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> Answer {
 }
 
 impl BatchWriteItem {
-    /// Sends the requests and returns the unprocessed keys. An absent list counts as empty.
+    /// Sends the write requests and returns the keys that DynamoDB left unprocessed. An absent list counts as empty.
     async fn send(
         &self,
         requests: HashMap<String, Vec<WriteRequest>>,
@@ -217,7 +218,7 @@ impl BatchWriteItem {
 
 #[cfg(test)]
 mod tests {
-    //! The SDK's own client against canned HTTP answers; the rest is in `tests/faults`.
+    //! Tests of the SDK's own client against canned HTTP responses; further tests are in `tests/faults`.
 
     use std::sync::{Arc, Mutex};
 
@@ -232,7 +233,7 @@ mod tests {
 
     type Bodies = Arc<Mutex<Vec<String>>>;
 
-    /// A sender whose every call gets this answer, and the bodies of its calls.
+    /// An operation whose calls all get this HTTP response, and the recorded bodies of its requests.
     fn answering(status: u16, answer: &Value) -> (BatchWriteItem, Bodies) {
         let bodies = Bodies::default();
         let (seen, answer) = (bodies.clone(), answer.to_string());
@@ -369,7 +370,8 @@ mod tests {
     }
 
     proptest! {
-        /// Never less than the body, or a call would exceed its limit. Never much more, or calls would be half empty.
+        /// The computed size must be at least the body's, or a call would exceed its limit; and not much more, or calls
+        /// would be half empty.
         #[test]
         fn size_in_a_call_is_its_json(values in vec(value(), 1..12)) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -1,6 +1,6 @@
 //! EventBridge: `PutEvents`.
 //!
-//! An event is on the bus twice if it is sent again after its answer was lost.
+//! If an answer is lost, the event is sent again, and the bus may receive it twice.
 
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
@@ -9,7 +9,7 @@ use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{EVENTBRIDGE, Limits};
 use crate::operation::{Answer, Operation, ServiceError};
 
-/// Puts events onto event buses; each event names its bus.
+/// Sends events to event buses. Each event names its bus.
 ///
 /// ```no_run
 /// # async fn example(config: aws_config::SdkConfig) -> Result<(), Box<dyn std::error::Error>> {
@@ -30,26 +30,27 @@ use crate::operation::{Answer, Operation, ServiceError};
 pub type Sender = crate::Sender<PutEvents, TokioSleep>;
 
 impl Sender {
-    /// A sender to the buses that the events name, or to the default bus. The client's own retries are switched off.
+    /// Makes a sender. Each event goes to the bus it names, or else to the default bus. The client's own retries are
+    /// switched off.
     pub fn new(client: Client) -> Self {
         Self::over(PutEvents { client }, tokio::time::sleep)
     }
 }
 
-/// `PutEvents`.
+/// The `PutEvents` API.
 #[derive(Debug)]
 pub struct PutEvents {
     client: Client,
 }
 
-/// Bytes that EventBridge counts for a time, in any notation.
+/// Bytes that EventBridge counts for an event's time, whatever its notation.
 const TIME: usize = 14;
 
-/// EventBridge's answer for an accepted event.
+/// EventBridge's receipt for an accepted event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventBridgeReceipt {
-    /// EventBridge's id of the event.
+    /// The id that EventBridge gave the event.
     pub event_id: String,
 }
 
@@ -61,7 +62,7 @@ impl Operation for PutEvents {
         EVENTBRIDGE
     }
 
-    /// Source, detail type, detail, resources, and 14 for a time.
+    /// Size of an event: source, detail type, detail, resources, and 14 bytes for a time.
     /// Source: EventBridge user guide, "Calculating PutEvents event entry size".
     fn size(&self, event: &PutEventsRequestEntry) -> usize {
         let texts = [event.source(), event.detail_type(), event.detail()];

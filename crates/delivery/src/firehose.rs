@@ -1,7 +1,7 @@
 //! Data Firehose: `PutRecordBatch`.
 //!
-//! Firehose puts nothing between records: end each with a delimiter, such as a newline. A record arrives twice if it is
-//! sent again after its answer was lost.
+//! Firehose puts nothing between records: end each with a delimiter, such as a newline. If an answer is lost, the
+//! record is sent again and may arrive twice.
 
 use aws_sdk_firehose::Client;
 use aws_sdk_firehose::types::Record;
@@ -10,7 +10,7 @@ use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{FIREHOSE, Limits};
 use crate::operation::{Answer, Operation, ServiceError};
 
-/// Puts records into one Firehose stream.
+/// Sends records to one Firehose stream.
 ///
 /// ```no_run
 /// # async fn example(config: aws_config::SdkConfig) -> Result<(), Box<dyn std::error::Error>> {
@@ -25,24 +25,24 @@ use crate::operation::{Answer, Operation, ServiceError};
 pub type Sender = crate::Sender<PutRecordBatch, TokioSleep>;
 
 impl Sender {
-    /// A sender to the Firehose stream of this name. The client's own retries are switched off.
+    /// Makes a sender for the Firehose stream of this name. The client's own retries are switched off.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecordBatch { client, stream: stream.into() }, tokio::time::sleep)
     }
 }
 
-/// `PutRecordBatch` to one Firehose stream.
+/// The `PutRecordBatch` API, for one Firehose stream.
 #[derive(Debug)]
 pub struct PutRecordBatch {
     client: Client,
     stream: String,
 }
 
-/// Firehose's answer for an accepted record.
+/// Firehose's receipt for an accepted record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FirehoseReceipt {
-    /// Firehose's id of the record.
+    /// The id that Firehose gave the record.
     pub record_id: String,
 }
 
@@ -54,7 +54,7 @@ impl Operation for PutRecordBatch {
         FIREHOSE
     }
 
-    /// Data before base64.
+    /// Size of the record's data before base64 encoding.
     fn size(&self, record: &Record) -> usize {
         record.data().as_ref().len()
     }

@@ -1,15 +1,15 @@
-//! The pace of a sender's calls.
+//! Pace and concurrency of a sender's calls.
 //!
-//! Every call passes the [`Gate`]. It bounds how many are under way, and while the service throttles it spaces them by
-//! the [`Pace`], which is pure: it takes the answers and says how long to wait.
+//! Every call passes the [`Gate`]. The gate limits the number of concurrent calls. While the service throttles, it also
+//! spaces them by the [`Pace`], which has no side effects: it takes the service's answers and returns the time to wait.
 //!
-//! While the service takes part of a call, the next call is about as large as that part. The rate of entries falls much
-//! as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share if that is small, by all of it
-//! if that is large, and at most once for the calls that were under way together. It rises as TCP's does ([RFC 5681],
-//! section 3.1): doubled up to the rate at which the service last took a part, and by equal steps from there. So it
-//! swings by a few per cent around what the service takes, and is near it again soon after an outage.
+//! While the service accepts only part of a call, the next call is about as large as that part. The rate of entries
+//! falls much as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share if that is small,
+//! by all of it if that is large, and at most once for concurrent calls. It rises as TCP's does ([RFC 5681], section
+//! 3.1): doubled up to the rate at which the service last accepted a part, and in equal steps from there. So the rate
+//! swings by a few per cent around the service's own, and is near it again soon after an outage.
 //!
-//! Calls then grow again, and the gap between them grows with them, up to half a second: ten entries every second need
+//! Calls then grow again, and the gap between them grows with them, up to half a second: ten entries once a second need
 //! fewer calls than one entry ten times a second.
 //!
 //! [RFC 8257]: https://www.rfc-editor.org/rfc/rfc8257#section-3.3
@@ -22,13 +22,13 @@ use async_lock::{Semaphore, SemaphoreGuardArc};
 
 /// Gap after the first throttled call: 10 calls a second.
 const FIRST: f64 = 0.1;
-/// The longest gap. A service that takes less than one call in 5 s is down.
+/// The longest gap between calls. A service that accepts less than one call in 5 s is down.
 const LONGEST: f64 = 5.0;
-/// The longest step of a wait. A waiting delivery checks its deadline after each step.
+/// The longest step of a wait. After each step, a waiting delivery checks its deadline.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
-/// The shortest gap: timers are no finer.
+/// The shortest gap between calls: timers are no finer.
 const SHORTEST: f64 = 0.001;
-/// Each call raises the rate by this fraction of the known rate.
+/// Each successful call raises the rate by this fraction of the known rate.
 const STEP: f64 = 1.0 / 16.0;
 /// Calls grow by this factor while the gap is shorter than `COMFORTABLE`.
 const GROWTH: f64 = 1.5;
@@ -37,11 +37,11 @@ const COMFORTABLE: f64 = 0.5;
 /// for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The gate that every call of a sender passes, whichever delivery or clone makes it.
+/// Limits and spaces all calls of a sender, also those of its clones.
 #[derive(Debug)]
 pub(crate) struct Gate {
     calls: Arc<Semaphore>,
-    /// Held while the next call waits for its turn.
+    /// Lock held while the next call waits for its turn.
     turn: async_lock::Mutex<()>,
     pace: Mutex<Pace>,
 }
@@ -49,12 +49,12 @@ pub(crate) struct Gate {
 /// Permission to make one call.
 pub(crate) struct Pass {
     _permit: SemaphoreGuardArc,
-    /// The round of the pace in which the call began.
+    /// The round of the [`Pace`] in which the call began.
     pub(crate) round: u64,
 }
 
 impl Gate {
-    /// Opens a gate. `most` is the service's limit of entries per call.
+    /// Makes a gate for at most `concurrency` calls at a time. `most` is the service's limit of entries per call.
     pub(crate) fn new(concurrency: usize, most: usize) -> Self {
         Self {
             calls: Arc::new(Semaphore::new(concurrency)),
@@ -63,7 +63,7 @@ impl Gate {
         }
     }
 
-    /// Waits until a call may begin.
+    /// Waits until a call may begin, and returns the permission.
     pub(crate) async fn enter<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) -> Pass {
         // In this order: turns are granted to whoever waits longest, but permits to whoever asks first.
         let _turn = self.turn.lock().await;
@@ -86,28 +86,28 @@ impl Gate {
     }
 }
 
-/// The pace of one sender.
+/// Pace of one sender: the size of its next call, and the gap before it.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// The service's limit of entries in a call.
     most: usize,
-    /// Entries in the next call; grows in fractions.
+    /// Number of entries in the next call. A fraction, because it grows by a factor.
     size: f64,
-    /// Seconds between the beginnings of two calls; 0 if no throttling is known.
+    /// Seconds from the beginning of one call to the next; 0 if no throttling is known.
     gap: f64,
-    /// Seconds per entry when the service last took part of a call.
+    /// Seconds per entry when the service last accepted only part of a call; `None` if it never did.
     known: Option<f64>,
-    /// Seconds per entry of the last call that the service took whole, if nothing was throttled since.
+    /// Seconds per entry of the last call that the service accepted entirely, if nothing was throttled since.
     good: Option<f64>,
-    /// Consecutive calls whose entries were all throttled.
+    /// Consecutive calls in which every entry was throttled.
     nothing: u32,
-    /// The next call comes after half the gap.
+    /// True if the next call comes after only half the gap.
     is_hasty: bool,
-    /// Counts the times that the rate fell.
+    /// Number of times that the rate fell. Answers to calls of an earlier round change nothing.
     round: u64,
-    /// The rest of the pause that the service asked for.
+    /// Rest of the pause that the service asked for.
     pause: Duration,
-    /// The longest pause asked for since the last step began.
+    /// The longest pause that the service asked for since the last step of a wait began.
     asked: Duration,
 }
 
@@ -129,47 +129,47 @@ impl Pace {
         }
     }
 
-    /// The number of entries that the next call may carry.
+    /// Number of entries that the next call may carry.
     pub(crate) fn size(&self) -> usize {
         (self.size as usize).clamp(1, self.most)
     }
 
-    /// Begins a call and returns its round.
+    /// Notes that a call begins, and returns its round.
     fn begin(&mut self) -> u64 {
         self.is_hasty = false;
         self.round
     }
 
-    /// The time between the last call and the next.
+    /// Time from the beginning of the last call to the next.
     fn next_gap(&self) -> Duration {
         Duration::from_secs_f64(if self.is_hasty { self.gap / 2.0 } else { self.gap })
     }
 
-    /// The next step of a call's wait, after it has waited for `gone`; zero if it may begin.
+    /// Returns the next step of the wait before a call that has already waited for `gone`; zero if it may begin.
     fn step(&mut self, gone: Duration) -> Duration {
         self.pause = self.pause.max(std::mem::take(&mut self.asked));
         self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
     }
 
-    /// Takes a finished step off the pause.
+    /// Subtracts a finished step of a wait from the pause.
     fn waited(&mut self, step: Duration) {
         self.pause = self.pause.saturating_sub(step);
     }
 
-    /// The time between the beginnings of two calls.
+    /// Time from the beginning of one call to the next.
     pub(crate) fn gap(&self) -> Duration {
         Duration::from_secs_f64(self.gap)
     }
 
-    /// Takes a pause that the service asked for, and returns how much of it counts. `own` is the time that the entries
-    /// it did not take wait anyway.
+    /// Takes a pause that the service asked for, and returns the part that the sender will keep. `own` is the time that
+    /// the undelivered entries wait anyway.
     pub(crate) fn pause(&mut self, asked: Duration, own: Duration) -> Duration {
         let pause = asked.min(own.max(self.gap()).saturating_add(PATIENCE));
         self.asked = self.asked.max(pause);
         pause
     }
 
-    /// Takes in the answer to a call of `entries` that began in `round`: `taken` of them were not throttled.
+    /// Adjusts the pace to a call of `entries` entries that began in `round`: `taken` of them were not throttled.
     pub(crate) fn answered(&mut self, round: u64, entries: usize, taken: usize) {
         if round < self.round {
             // The call began before the rate fell, so its answer says nothing about the new rate.
@@ -223,7 +223,7 @@ impl Pace {
         }
     }
 
-    /// Spaces the calls for this many seconds per entry.
+    /// Sets the gap so that each entry takes this many seconds on average.
     fn space(&mut self, an_entry: f64) {
         self.gap = (an_entry * self.size() as f64).clamp(SHORTEST, LONGEST);
     }
@@ -238,7 +238,7 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// A full call; the service takes this part of it.
+        /// Simulates a full call of which the service accepts this share.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     proptest! {
-        /// A token bucket, with one token for an entry.
+        /// The simulated service is a token bucket, with one token per entry.
         #[test]
         fn it_settles_near_what_the_service_takes(per_second in 0.5..2_000.0f64, most in 1..500usize) {
             let burst = per_second.max(1.0);

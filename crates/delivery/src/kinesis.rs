@@ -1,8 +1,8 @@
 //! Kinesis Data Streams: `PutRecords`.
 //!
-//! Kinesis keeps no order among the records of a call, and a record that is sent again comes after those that went
-//! through. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. A record is in the stream twice if
-//! it is sent again after its answer was lost.
+//! Kinesis keeps no order among the records of a call, and a record that is sent again arrives after the others of its
+//! call. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. If an answer is lost, the record is
+//! sent again, and may be in the stream twice.
 
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::types::PutRecordsRequestEntry;
@@ -11,7 +11,7 @@ use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{KINESIS, Limits};
 use crate::operation::{Answer, Operation, ServiceError};
 
-/// Puts records into one stream.
+/// Sends records to one Kinesis stream.
 ///
 /// ```no_run
 /// # async fn example(config: aws_config::SdkConfig) -> Result<(), Box<dyn std::error::Error>> {
@@ -27,30 +27,30 @@ use crate::operation::{Answer, Operation, ServiceError};
 pub type Sender = crate::Sender<PutRecords, TokioSleep>;
 
 impl Sender {
-    /// A sender to the stream of this name or ARN. The client's own retries are switched off.
+    /// Makes a sender for the stream of this name or ARN. The client's own retries are switched off.
     ///
-    /// A record may have 10 MiB if the stream's maximum record size allows it. By default a stream takes 1 MiB and
-    /// refuses the whole call for a larger record; the other records then go in halves. To get such a record back
-    /// unsent, set [`limits`](Self::limits) with the stream's own `entry_bytes`.
+    /// A record may have 10 MiB if the stream's maximum record size allows it. By default a stream accepts 1 MiB and
+    /// refuses the whole call for a larger record; the other records are then sent again in halves. To get too large a
+    /// record back unsent, set [`limits`](Self::limits) with the stream's own `entry_bytes`.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)
     }
 }
 
-/// `PutRecords` to one stream.
+/// The `PutRecords` API, for one stream.
 #[derive(Debug)]
 pub struct PutRecords {
     client: Client,
     stream: String,
 }
 
-/// Kinesis's answer for an accepted record.
+/// Kinesis's receipt for an accepted record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KinesisReceipt {
-    /// Its place in its shard.
+    /// The record's place in its shard.
     pub sequence_number: String,
-    /// Its shard.
+    /// The shard that stores the record.
     pub shard_id: String,
 }
 
@@ -62,7 +62,7 @@ impl Operation for PutRecords {
         KINESIS
     }
 
-    /// Data before base64, and the partition key.
+    /// Size of the record: its data before base64 encoding, and its partition key.
     fn size(&self, record: &PutRecordsRequestEntry) -> usize {
         record.data().as_ref().len() + record.partition_key().map_or(0, str::len)
     }

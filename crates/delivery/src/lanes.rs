@@ -1,11 +1,11 @@
-//! Entries that must stay in order.
+//! Lanes: groups of entries that must be delivered in order.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// A lane of entries that stay in order, such as a FIFO queue's message group or the key of a DynamoDB item. They go
-/// out one at a time, in the order of input, never two in one call. When one is left, those behind it are left too
-/// ([`Cause::Behind`](crate::Cause::Behind)): going on would change their order.
+/// A group of entries that must stay in order, such as a FIFO queue's message group or the writes to one DynamoDB item.
+/// They are sent one at a time, in the order of the input, never two in one call. When one is given up, the entries
+/// behind it are given up too ([`Cause::Behind`](crate::Cause::Behind)): sending them would change the order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
     name: Arc<[u8]>,
@@ -15,7 +15,8 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// The lane with this name, in parts, such as a table and a key. Different lists of parts are different lanes.
+    /// Makes a lane with a name in several parts, such as a table and a key. Different lists of parts are different
+    /// lanes.
     pub fn new<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
         let mut name = Vec::new();
         for part in parts {
@@ -25,34 +26,35 @@ impl Lane {
         Self { name: name.into(), together: false, last_wins: false, only_last: false }
     }
 
-    /// Several entries of this lane may go in one call, because the service keeps their order; still, only one call at
-    /// a time carries any. If the service takes a later entry but not an earlier one, the earlier one is left
-    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), and those behind it.
+    /// Allows several entries of this lane in one call, for a service that keeps their order. Still, only one call at a
+    /// time carries any. If the service accepts a later entry but not an earlier one, the earlier one is given up
+    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), and so are the entries behind it.
     #[must_use]
     pub fn together(self) -> Self {
         Self { together: true, ..self }
     }
 
-    /// Only the last entry of the lane matters in the end, so an entry that is left leaves none behind it: the next one
-    /// goes in its place.
+    /// Declares that only the last entry of the lane matters in the end. When one is given up, the next one is sent in
+    /// its place, instead of being given up too.
     #[must_use]
     pub fn last_wins(self) -> Self {
         Self { last_wins: true, ..self }
     }
 
-    /// Like [`last_wins`](Self::last_wins), and of the entries that wait for their turn, only the last is sent. Those
-    /// before it are delivered with it, and have its receipt. If it is left, the one before it goes.
+    /// Like [`last_wins`](Self::last_wins), and of the entries that wait for their turn, only the last is sent. The
+    /// earlier ones count as delivered with it, and get its receipt. If the last one is given up, the one before it is
+    /// sent.
     #[must_use]
     pub fn only_last(self) -> Self {
         Self { only_last: true, ..self.last_wins() }
     }
 }
 
-/// The open entries of each lane, in order. By default, an entry that is left does not affect entries added later.
+/// Open entries of each lane, in order. By default, an entry that is given up does not affect entries added later.
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,
-    /// Lanes that lost an entry, if entries added later must be left too.
+    /// Lanes in which an entry was given up; `None` if that does not affect entries added later.
     broken: Option<HashSet<Lane>>,
 }
 
@@ -61,7 +63,7 @@ impl Lanes {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
     }
 
-    /// Adds an entry to its lane and returns the one before it.
+    /// Adds an entry to its lane, and returns the one before it; `None` if it is the first.
     pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> Option<usize> {
         let open = self.open.entry(lane.clone()).or_default();
         open.push_back(index);
@@ -80,21 +82,21 @@ impl Lanes {
         self.open.get(lane)?.back().copied()
     }
 
-    /// The entries of the lane before this one.
+    /// Entries of the lane before this one.
     pub(crate) fn before(&self, lane: &Lane, index: usize) -> Vec<usize> {
         let open = self.open.get(lane).into_iter().flatten().copied();
         open.take_while(|&other| other != index).collect()
     }
 
-    /// The entry of the lane after this one.
+    /// The entry of the lane after this one; `None` if it is the last.
     pub(crate) fn after(&self, lane: &Lane, index: usize) -> Option<usize> {
         let open = self.open.get(lane)?;
         let place = open.iter().position(|&other| other == index)?;
         open.get(place + 1).copied()
     }
 
-    /// Closes the lane at an entry that was left. Returns the entries behind it: they, and any added later, are left
-    /// too.
+    /// Closes the lane at an entry that was given up. Returns the entries behind it, which must be given up too, like
+    /// any added later.
     pub(crate) fn break_at(&mut self, lane: &Lane, index: usize) -> VecDeque<usize> {
         self.close(lane);
         let Some(open) = self.open.get_mut(lane) else { return VecDeque::new() };
@@ -104,14 +106,14 @@ impl Lanes {
         behind
     }
 
-    /// Leaves all later entries of the lane, unless the last one wins.
+    /// Closes the lane to entries added later, unless its last entry wins.
     pub(crate) fn close(&mut self, lane: &Lane) {
         if let Some(broken) = self.broken.as_mut().filter(|_| !lane.last_wins) {
             broken.insert(lane.clone());
         }
     }
 
-    /// Removes and returns this entry and those before it.
+    /// Removes this entry and those before it from the lane, and returns them.
     pub(crate) fn remove_through(&mut self, lane: &Lane, index: usize) -> Vec<usize> {
         let Some(open) = self.open.get_mut(lane) else { return Vec::new() };
         let place = open.iter().position(|&other| other == index).expect("BUG: an open entry is in its lane");

@@ -89,7 +89,7 @@ mod stream;
 #[cfg(feature = "sdk")]
 pub use classify::{TokioSleep, classify};
 pub use delivery::Delivery;
-/// For the `Stream` in the signature of [`Sender::send_stream`].
+/// Re-exported for the `Stream` in the signature of [`Sender::send_stream`].
 pub use futures_util;
 pub use lanes::Lane;
 pub use operation::{Answer, ErrorKind, Operation, ServiceError};

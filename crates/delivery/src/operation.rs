@@ -6,131 +6,134 @@ use std::time::Duration;
 use crate::lanes::Lane;
 use crate::limits::Limits;
 
-/// The service's answer for one entry: its receipt, or an error.
+/// A service's answer for one entry: its receipt, or an error.
 pub type Answer<R = ()> = Result<R, ServiceError>;
 
-/// A batch API: its entries, their sizes and limits, and one call. The sender packs, retries and counts.
+/// A batch API of a service. It defines the entries, their sizes and limits, and how to make one call; the sender packs
+/// and retries.
 pub trait Operation {
-    /// An entry to deliver.
+    /// One item of a batch, such as a message or a record.
     type Entry;
 
-    /// The service's answer for an accepted entry, such as a message's id; `()` for none.
+    /// The data that the service returns for an accepted entry, such as a message's id; `()` if it returns none.
     type Receipt: Clone;
 
-    /// The limits of one call; read when a sender is made.
+    /// Limits of one call. Read once, when a sender is made.
     fn limits(&self) -> Limits;
 
     /// Bytes of the entry, as the service counts them.
     fn size(&self, entry: &Self::Entry) -> usize;
 
-    /// Bytes that the entry takes in a call, where the service counts them differently there.
+    /// Bytes that the entry takes in a call, if the service counts them differently there; by default
+    /// [`size`](Self::size).
     fn size_in_call(&self, entry: &Self::Entry) -> usize {
         self.size(entry)
     }
 
-    /// Checks for entries that the service would surely refuse, alone or with their whole call. Such an entry is
-    /// [refused](crate::Cause::Refused) unsent.
+    /// Checks an entry before it is sent. An entry that the service would surely refuse, alone or with its whole call,
+    /// is handed back unsent as [refused](crate::Cause::Refused).
     ///
     /// # Errors
     ///
-    /// Fails with the service's error for an entry that it would refuse.
+    /// Fails if the service would refuse the entry, with the reason.
     fn check(&self, _entry: &Self::Entry) -> Result<(), ServiceError> {
         Ok(())
     }
 
-    /// The entry's [`Lane`], if it must keep an order.
+    /// The [`Lane`] of an entry that must keep an order; `None` for an entry that need not.
     fn lane(&self, _entry: &Self::Entry) -> Option<Lane> {
         None
     }
 
-    /// Makes one API call with these entries: at least one, within the limits, no two of one lane (unless the lane is
-    /// [`together`](Lane::together)).
+    /// Makes one API call with these entries: at least one, within the limits, and no two of one lane (unless the lane
+    /// is [`together`](Lane::together)).
     ///
-    /// Returns an answer for each entry, in order. Entries missing from the end of the list count as not answered; for
-    /// one in the middle, return [`ServiceError::no_answer`].
+    /// Returns an answer for each entry, in order. If the list is too short, the entries at the end count as not
+    /// answered; for an unanswered entry in the middle, return [`ServiceError::no_answer`].
     ///
     /// # Errors
     ///
-    /// The call failed whole. [`Denied`](crate::ErrorKind::Denied) and [`Missing`](crate::ErrorKind::Missing) then end
-    /// the delivery, because every other call would fail too.
+    /// Fails if the whole call failed. [`Denied`](crate::ErrorKind::Denied) and [`Missing`](crate::ErrorKind::Missing)
+    /// then end the delivery, because every other call would fail too.
     fn call(
         &self,
         entries: &[&Self::Entry],
     ) -> impl Future<Output = Result<Vec<Answer<Self::Receipt>>, ServiceError>> + Send;
 }
 
-/// A service's error for an entry or a whole call.
+/// An error that a service returned for an entry or for a whole call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceError {
-    /// Decides whether it is retried.
+    /// Kind of the error, which decides whether the entry is retried.
     pub kind: ErrorKind,
-    /// The service's code, such as `AccessDeniedException`; empty if there was none.
+    /// The service's error code, such as `AccessDeniedException`; empty if there is none.
     pub code: String,
-    /// The service's message, or the chain of causes if it never answered. **It may quote what was sent**: log it only
-    /// if you know that this service does not.
+    /// The service's message, or the chain of causes if there was no response. **It may quote what was sent**: log it
+    /// only if you know that this service does not.
     pub message: String,
-    /// The pause that the service asked for. No call of the sender begins before its end, unless it is more than 5 s
-    /// longer than the sender would have waited anyway.
+    /// The pause that the service asked for; `None` if it asked for none. The sender begins no call before its end,
+    /// unless it is more than 5 s longer than the sender would have waited anyway.
     pub retry_after: Option<Duration>,
-    /// A call was certainly refused for some of its entries, but not for all.
+    /// True if the service refused the call because of some of its entries, and certainly not because of all.
     pub(crate) is_of_some: bool,
 }
 
-/// The kind of a [`ServiceError`], which decides whether it is retried.
+/// Kinds of a [`ServiceError`]. The kind decides whether the entry is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The service asked for fewer calls: retried, and the whole sender slows down.
+    /// The service asked for fewer calls. The entry is retried, and the whole sender slows down.
     Throttled,
-    /// A 5xx, a timeout, a lost connection, or an entry without an answer: retried. The entry may have arrived all the
-    /// same.
+    /// A 5xx, a timeout, a lost connection, or an entry without an answer. The entry is retried; it may have arrived
+    /// all the same.
     Transient,
-    /// An unknown error: retried.
+    /// An error that Comeback does not know. The entry is retried.
     Unknown,
-    /// The request or the entry is wrong, and will stay so. A call of several entries is sent again in halves.
+    /// The request or the entry is wrong, and a retry cannot succeed. A call of several entries is sent again in
+    /// halves.
     Refused,
-    /// Permissions, credentials or keys are missing, or wrong until someone corrects them. For a whole call, it ends
-    /// the delivery.
+    /// Permissions, credentials or keys are missing or wrong until someone corrects them. If a whole call is denied,
+    /// the delivery ends.
     Denied,
-    /// The queue, table, stream, bus or function does not exist. For a whole call, it ends the delivery.
+    /// The queue, table, stream, bus or function does not exist. If a whole call fails for this, the delivery ends.
     Missing,
-    /// A limit of the service was exceeded. A call of several entries is sent again in halves.
+    /// The request is over a size limit of the service. A call of several entries is sent again in halves.
     TooLarge,
-    /// The operation panicked: a bug. The entry may have arrived.
+    /// The operation panicked, which is a bug. The entry may have arrived.
     Panicked,
 }
 
 impl ErrorKind {
-    /// Returns true if another call may succeed.
+    /// Returns true if a retry may succeed.
     pub const fn is_retriable(self) -> bool {
         matches!(self, Self::Throttled | Self::Transient | Self::Unknown)
     }
 
-    /// Returns true if a call that failed whole with this kind may succeed without one of its entries.
+    /// Returns true if a call that failed as a whole with this kind may succeed without one of its entries.
     pub(crate) const fn may_be_of_one_entry(self) -> bool {
         matches!(self, Self::Refused | Self::TooLarge)
     }
 
-    /// Returns true if every other call would fail too, after a call that failed whole with this kind.
+    /// Returns true if, after a whole call failed with this kind, every other call would fail too.
     pub(crate) const fn is_of_every_call(self) -> bool {
         matches!(self, Self::Denied | Self::Missing)
     }
 }
 
 impl ServiceError {
-    /// An error of this kind, with the service's code and message.
+    /// Makes an error of this kind, with the service's code and message.
     pub fn new(kind: ErrorKind, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, code: code.into(), message: message.into(), retry_after: None, is_of_some: false }
     }
 
-    /// The same error, with the pause that the service asked for.
+    /// Sets the pause that the service asked for.
     #[must_use]
     pub fn with_retry_after(self, pause: Option<Duration>) -> Self {
         Self { retry_after: pause, ..self }
     }
 
-    /// The error of an entry that is missing from the service's answer.
+    /// Makes the error for an entry that is missing from the service's response.
     pub fn no_answer() -> Self {
         Self::new(ErrorKind::Transient, "", "the service gave no answer for this entry")
     }
@@ -140,7 +143,7 @@ impl ServiceError {
     }
 }
 
-/// `Code: message`, or whichever there is.
+/// Formats as `Code: message`, or as the one that is not empty.
 impl fmt::Display for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code.as_str(), self.message.as_str()) {

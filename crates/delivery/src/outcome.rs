@@ -1,108 +1,113 @@
-//! The outcome of a delivery: each entry is delivered, or left with its cause.
+//! Outcome of a delivery: each entry is delivered, or handed back with the cause of its failure.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::operation::{Operation, ServiceError};
 
-/// Every entry was delivered.
+/// Result of a delivery in which every entry was delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delivered<R = ()> {
     /// The service's receipt for each entry, in the order of the input.
     pub receipts: Vec<R>,
-    /// API calls made.
+    /// Number of API calls made.
     pub calls: u64,
-    /// Calls that carried an entry sent before.
+    /// Number of calls that carried at least one entry again.
     pub retries: u64,
 }
 
-/// Some entries were not delivered. Each is here, with its cause, in the order of input.
+/// Error of a delivery in which some entries were not delivered. It holds each of them with its cause, in the order of
+/// the input.
 ///
 /// Its `Display` and `Debug` texts contain no entry, so it can be logged.
 #[derive(PartialEq, Eq)]
 pub struct Undelivered<E, R = ()> {
-    /// The entries that were left, by rising [`index`](Left::index); never empty.
+    /// Entries that were not delivered, in ascending order of [`index`](Left::index); never empty.
     pub entries: Vec<Left<E>>,
-    /// The entries that were delivered, by rising [`index`](Sent::index).
+    /// Entries that were delivered, in ascending order of [`index`](Sent::index).
     pub delivered: Vec<Sent<R>>,
-    /// API calls made.
+    /// Number of API calls made.
     pub calls: u64,
-    /// Calls that carried an entry sent before.
+    /// Number of calls that carried at least one entry again.
     pub retries: u64,
 }
 
-/// The outcome of a delivery.
+/// Result of a delivery through the operation `O`.
 pub type Outcome<O> = Result<
     Delivered<<O as Operation>::Receipt>,
     Undelivered<<O as Operation>::Entry, <O as Operation>::Receipt>,
 >;
 
-/// An entry that was delivered.
+/// An entry that was delivered: its index and its receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent<R = ()> {
-    /// Its index in the input, from 0.
+    /// Index of the entry in the input, from 0.
     pub index: usize,
-    /// The service's receipt.
+    /// The service's receipt for the entry.
     pub receipt: R,
 }
 
-/// An entry that was not delivered.
+/// An entry that was not delivered, handed back with its cause.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Left<E> {
-    /// Its index in the input, from 0.
+    /// Index of the entry in the input, from 0.
     pub index: usize,
-    /// The entry, as it was given.
+    /// The entry itself, as the caller passed it in.
     pub entry: E,
-    /// The reason.
+    /// The reason why it was not delivered.
     pub cause: Cause,
-    /// Calls that carried it. After more than one call it may have arrived all the same. The same holds after one call
-    /// without a definite refusal: a retriable error, a panic, [`Cause::Halted`] or [`Cause::Behind`].
+    /// Number of calls that carried the entry. After more than one call, it may have arrived all the same. The same
+    /// holds after one call that was not definitely refused: a retriable error, a panic, [`Cause::Halted`] or
+    /// [`Cause::Behind`].
     pub calls: u64,
 }
 
-/// The reason why an entry was left.
+/// Reasons why an entry was not delivered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// It is over the limit, and was not sent.
+    /// The entry is over the service's size limit, and was not sent.
     #[error("too large: {size} bytes, the limit is {limit}")]
     TooLarge {
-        /// Bytes, as the service counts them.
+        /// Size of the entry in bytes, as the service counts them.
         size: usize,
-        /// The service's limit.
+        /// The service's limit in bytes.
         limit: usize,
     },
-    /// The service refused it. Or it refused the whole call for a reason that is not the entries' fault, such as a
+    /// The service refused the entry, or refused its whole call for a reason that is not the entries' fault, such as a
     /// missing permission.
     #[error("refused: {0}")]
     Refused(ServiceError),
-    /// No retries are left; this is the last error.
+    /// The entry failed and has no retries left. Contains its last error.
     #[error("no retries left: {0}")]
     Exhausted(ServiceError),
-    /// The deadline came before it was sent (again). Contains its last error, if it was sent before.
+    /// The deadline came before the entry was sent, or before it was sent again. Contains its last error, or `None` if
+    /// it was never sent.
     #[error("not sent before the deadline{}", since(.0))]
     Stopped(Option<ServiceError>),
-    /// The delivery was ended early. Contains its last error, if any. A call that was under way may have delivered it.
+    /// The delivery was interrupted. Contains the entry's last error, if any. A call that was under way may have
+    /// delivered it.
     #[error("interrupted{}", since(.0))]
     Interrupted(Option<ServiceError>),
-    /// The hard deadline came while a call carried it, so it may have arrived.
+    /// The hard deadline came while a call carried the entry, so it may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,
-    /// Another call ended the delivery with this error, so it was not sent (again): permissions, credentials or the
-    /// queue itself are missing, or every call failed until retries ran out.
+    /// A call with other entries failed with this error and ended the delivery before this entry was sent, or sent
+    /// again. Permissions, credentials or the queue itself are missing, or every call failed until retries ran out.
     #[error("not sent, because its call would fail as others did: {0}")]
     Halted(ServiceError),
-    /// An earlier entry of its [`Lane`](crate::Lane) was left, so it was not sent (again).
+    /// An earlier entry of the same [`Lane`](crate::Lane) was not delivered, so this one was not sent, or not sent
+    /// again.
     #[error("not sent, because an earlier entry of the same group or key was not delivered")]
     Behind,
-    /// It failed, and the service took a later entry of its [`Lane`](crate::Lane) in the same call. Sent again, it
-    /// would arrive after that one.
+    /// The entry failed, and the service accepted a later entry of the same [`Lane`](crate::Lane) in the same call.
+    /// Sent again, this one would arrive out of order.
     #[error("failed, although a later entry of its group was delivered: {0}")]
     Overtaken(ServiceError),
 }
 
 impl Cause {
-    /// The entry's last error, or the one that ended the delivery.
+    /// The entry's last error, or the error that ended the delivery; `None` if there is neither.
     pub fn error(&self) -> Option<&ServiceError> {
         match self {
             Self::Refused(error) | Self::Exhausted(error) | Self::Overtaken(error) | Self::Halted(error) => {
@@ -119,14 +124,14 @@ fn since(error: &Option<ServiceError>) -> String {
 }
 
 impl<R> Delivered<R> {
-    /// The number of delivered entries.
+    /// Number of delivered entries.
     pub fn count(&self) -> usize {
         self.receipts.len()
     }
 }
 
 impl<E, R> Undelivered<E, R> {
-    /// The outcome of every entry, in the order of the input.
+    /// Lists the outcome of every entry, in the order of the input.
     pub fn by_entry(self) -> Vec<Result<R, Cause>> {
         let left = self.entries.into_iter().map(|left| (left.index, Err(left.cause)));
         let sent = self.delivered.into_iter().map(|sent| (sent.index, Ok(sent.receipt)));
@@ -134,7 +139,7 @@ impl<E, R> Undelivered<E, R> {
     }
 }
 
-/// The outcome of every entry, in the order of the input, however the delivery ended.
+/// Lists the outcome of every entry, in the order of the input, whether or not all were delivered.
 pub fn by_entry<E, R>(outcome: Result<Delivered<R>, Undelivered<E, R>>) -> Vec<Result<R, Cause>> {
     match outcome {
         Ok(delivered) => delivered.receipts.into_iter().map(Ok).collect(),
@@ -179,7 +184,7 @@ impl<E> fmt::Debug for Left<E> {
 
 impl<E, R> std::error::Error for Undelivered<E, R> {}
 
-/// Its place and its cause.
+/// Formats the entry's index and its cause, never the entry.
 impl<E> fmt::Display for Left<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "number {} was not delivered: {}", self.index, self.cause)
@@ -188,17 +193,17 @@ impl<E> fmt::Display for Left<E> {
 
 impl<E> std::error::Error for Left<E> {}
 
-/// The progress of a delivery, after a call.
+/// Progress of a delivery, reported after each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Entries in all; for a stream, those taken from it so far.
+    /// Number of entries in all; for a stream, number of entries taken from it so far.
     pub entries: usize,
-    /// Entries that were delivered.
+    /// Number of entries delivered so far.
     pub delivered: usize,
-    /// Entries that were given up; the rest are still to go.
+    /// Number of entries given up so far; the others are still under way.
     pub left: usize,
-    /// API calls made.
+    /// Number of API calls made so far.
     pub calls: u64,
-    /// Calls that carried an entry sent before.
+    /// Number of calls so far that carried at least one entry again.
     pub retries: u64,
 }

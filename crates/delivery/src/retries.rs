@@ -1,4 +1,4 @@
-//! The number of an entry's retries, and the waits before them.
+//! Number of retries per entry, and the waits before them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use comeback_backoff::{Backoff, BackoffError, Jitter};
 
-/// The waits before an entry's retries. The nth wait comes before the nth retry, and the retries end where the waits
-/// do. Two cases use up no retry: the halves of a call that was refused whole, and a throttled entry if the service
-/// took others of its call. The throttled entry goes again after the wait of its next call, or after the last wait.
+/// Waits before an entry's retries. The nth wait comes before the nth retry; after the last one, there are no more
+/// retries. Two cases use up no retry: an entry in half of a call that was refused as a whole, and a throttled entry if
+/// the service accepted others of the same call. A throttled entry that has been in n calls is sent again after the nth
+/// wait, or after the last one.
 #[derive(Clone)]
 pub struct Retries {
-    /// The wait before this retry. If there is none and the flag is set, the last wait.
+    /// Returns the wait before this retry. Past the last one, it returns `None`, or the last wait if the flag is set.
     wait: Arc<dyn Fn(usize, bool) -> Option<Duration> + Send + Sync>,
 }
 
@@ -40,24 +41,24 @@ impl Retries {
         Self::each(move || backoff.seeded(next.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// 5 retries, 100 ms · n, so 0.1, 0.2, 0.3, 0.4 and 0.5 s, without jitter.
+    /// 5 retries, after waits of 100 ms · n (0.1, 0.2, 0.3, 0.4 and 0.5 s), without jitter.
     pub fn linear() -> Self {
         Self::exact(Backoff::linear(STEP, STEP * 5))
     }
 
-    /// 5 retries, 100 ms · n²: 0.1, 0.4, 0.9, 1.6 and 2.5 s, without jitter.
+    /// 5 retries, after waits of 100 ms · n² (0.1, 0.4, 0.9, 1.6 and 2.5 s), without jitter.
     pub fn squared() -> Self {
         Self::exact(Backoff::squared(STEP, STEP * 25))
     }
 
-    /// No retries: every entry is sent once, even if it is throttled. Only calls that are refused whole are sent again,
-    /// in halves.
+    /// No retries: every entry is sent once, even if it is throttled. Only calls that are refused as a whole are sent
+    /// again, in halves.
     pub fn none() -> Self {
         Self::of([])
     }
 
-    /// These waits, the same for every entry: an array, a ladder's `ceilings()`, an iterator. If they are endless, an
-    /// entry that keeps failing is retried until the deadline.
+    /// Uses these waits for every entry. Takes an array, the `ceilings()` of a ladder of comeback-backoff, or any
+    /// other iterator. If it is endless, an entry that keeps failing is retried until the deadline.
     pub fn of<D>(waits: D) -> Self
     where
         D: IntoIterator<Item = Duration>,
@@ -67,7 +68,7 @@ impl Retries {
         Self::each(move || waits.clone())
     }
 
-    /// Waits made anew by `make` for each failed batch, so that they can have jitter: `Retries::each(move ||
+    /// Calls `make` for new waits for each failed batch, so that the waits can have jitter: `Retries::each(move ||
     /// backoff.delays())`, with comeback-backoff's `Backoff`.
     pub fn each<D: IntoIterator<Item = Duration>>(make: impl Fn() -> D + Send + Sync + 'static) -> Self {
         let wait = move |retry: usize, or_last: bool| {
@@ -82,7 +83,7 @@ impl Retries {
         (self.wait)(usize::try_from(n).ok()?, false)
     }
 
-    /// The wait before retry `n`, or else the last one; `None` if nothing is ever retried.
+    /// The wait before retry `n`, or the last wait if there are fewer; `None` if there are no retries at all.
     pub(crate) fn wait_or_last(&self, n: u64) -> Option<Duration> {
         (self.wait)(usize::try_from(n).ok()?, true)
     }

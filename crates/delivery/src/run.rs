@@ -1,4 +1,4 @@
-//! The loop of calls and waits. The board decides; the loop awaits.
+//! The loop that makes calls and waits. The board decides; this file only awaits.
 
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -16,20 +16,20 @@ use crate::gate::Pass;
 use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
 use crate::sender::Sender;
 
-/// The source of the entries, and the conditions that end a delivery early.
+/// Source of the entries, and conditions that end a delivery early.
 pub(crate) struct Intake<I, H, M, D> {
     pub(crate) source: I,
     /// The maximum number of open entries.
     pub(crate) window: usize,
-    /// Returns true while the caller wants outcomes; called whenever the loop is polled.
+    /// Returns true while the caller still wants outcomes. Called whenever the loop is polled.
     pub(crate) is_wanted: H,
     /// Called before each call; no call starts after it returns false.
     pub(crate) may_start: M,
-    /// Ends the delivery, even with calls under way.
+    /// Future that ends the delivery when it completes, even with calls under way.
     pub(crate) deadline: D,
 }
 
-/// Sends the entries on the board and those of the source. `settle` takes each outcome as it comes.
+/// Sends the entries on the board and those of the source. Calls `settle` with each outcome as it is decided.
 pub(crate) async fn run<O, S, F>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
@@ -101,19 +101,19 @@ pub(crate) async fn run<O, S, F>(
 
 enum Next<E, R> {
     Entry(E),
-    /// A call may begin.
+    /// The gate lets the next call begin.
     Pass(Pass),
     Answered(Answered<E, R>),
-    /// These entries have finished their wait.
+    /// The wait of these entries is over.
     Waited(Vec<usize>),
-    /// Nothing is under way, or the deadline has come.
+    /// No call or wait is under way, or the deadline has come.
     End,
 }
 
-/// A batch, its pass, and the service's answer.
+/// A finished call: its batch, its permission, and the service's answer.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<Answer<R>>, ServiceError>);
 
-/// Everything the loop awaits: the source, calls, waits, and the turn of the next batch.
+/// Everything the loop awaits: the source of entries, calls, waits, and the turn of the next batch.
 struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     source: Pin<&'f mut stream::Fuse<I>>,
     window: usize,
@@ -122,7 +122,7 @@ struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     /// The wait for a turn at the sender's gate.
     entering: Pin<&'f mut Fuse<E>>,
     enter: N,
-    /// The wait of a batch that is not full.
+    /// The wait for more entries before a batch is sent that is not full.
     lingering: Pin<&'f mut Fuse<L>>,
     linger: Option<G>,
 }
@@ -174,12 +174,12 @@ where
         if is_over { Poll::Ready(Next::End) } else { Poll::Pending }
     }
 
-    /// Lets other deliveries of the sender have the turn.
+    /// Gives up this delivery's place at the gate, so that others of the same sender can have it.
     fn give_up_turn(&mut self) {
         self.entering.set(Fuse::terminated());
     }
 
-    /// Returns true once a batch that is not full has waited long enough. The wait begins with the first query.
+    /// Returns true once a batch that is not full has waited long enough. The first query starts the wait.
     fn has_lingered(&mut self, context: &mut Context<'_>) -> bool {
         let Some(linger) = &self.linger else { return true };
         if self.lingering.is_terminated() {
@@ -189,8 +189,8 @@ where
     }
 }
 
-/// Begins the call now, right after the deadline was checked, instead of when it is first awaited. Returns the future
-/// if it is not ready at once.
+/// Polls the call once, right after the deadline was checked, so that it begins now. Returns its output, or the future
+/// if it is still pending.
 async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     let mut call = Box::pin(call);
     match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
@@ -199,7 +199,7 @@ async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     }
 }
 
-/// Makes one call. A panic in it affects only its own entries.
+/// Makes one call. If it panics, only the entries in this call are affected.
 async fn call<O: Operation>(
     operation: std::sync::Arc<O>,
     batch: Batch<O::Entry>,
@@ -221,7 +221,7 @@ async fn call<O: Operation>(
     (batch, pass, result)
 }
 
-/// Takes in an answer, and returns the waits of the entries to send again.
+/// Applies the answer of a call to the board and the gate, and returns the waits of the entries to send again.
 fn take_in<O: Operation, S>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
@@ -242,11 +242,12 @@ fn take_in<O: Operation, S>(
     again.into_iter()
 }
 
-/// A call's effect on the pace of the whole sender.
+/// Effect of one call on the pace of the whole sender.
 struct Throttle {
-    /// The number of throttled entries; `None` if the call failed whole for another reason, which shows nothing.
+    /// Number of throttled entries; `None` if the call failed as a whole for another reason, which says nothing about
+    /// the pace.
     entries: Option<usize>,
-    /// The longest pause that the service asked for, with its error.
+    /// The longest pause that the service asked for, with its error; `None` if it asked for none.
     asked: Option<(Duration, ServiceError)>,
 }
 

@@ -11,9 +11,9 @@ use crate::operation::{Operation, ServiceError};
 use crate::outcome::Progress;
 use crate::retries::Retries;
 
-/// Delivers entries through a batch API. Build one per queue, table, stream or bus, and use it for any
-/// number of deliveries, also at the same time: they and the sender's clones share one
-/// [limit](Self::concurrency) of calls, and slow down together when the service throttles.
+/// Delivers entries through a batch API. Build one per queue, table, stream or bus, and use it for any number of
+/// deliveries, also concurrent ones. Deliveries and clones of the sender share one [limit](Self::concurrency) of
+/// concurrent calls, and slow down together when the service throttles.
 pub struct Sender<O, S> {
     pub(crate) operation: Arc<O>,
     pub(crate) sleep: Arc<S>,
@@ -28,12 +28,12 @@ pub struct Sender<O, S> {
 
 type OnPause = dyn Fn(Duration, &ServiceError) + Send + Sync;
 
-/// Concurrent calls of one sender, by default.
+/// Default number of concurrent calls of one sender.
 pub const CONCURRENCY: usize = 4;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// A sender over an operation. It waits with `sleep`, such as `tokio::time::sleep`. The adapters' `new` calls this
-    /// with their operation.
+    /// Makes a sender for an operation. It waits with `sleep`, such as `tokio::time::sleep`. The `new` function of each
+    /// adapter, such as SQS's, calls this.
     pub fn over(operation: O, sleep: S) -> Self {
         Self {
             limits: operation.limits(),
@@ -48,24 +48,24 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         }
     }
 
-    /// Replaces the function that waits. For tests that must not wait: `|_| tokio::time::sleep(Duration::ZERO)`.
+    /// Replaces the function that waits. Tests that must not wait can use `|_| tokio::time::sleep(Duration::ZERO)`.
     #[must_use]
     pub fn sleep(self, sleep: S) -> Self {
         Self { sleep: Arc::new(sleep), ..self }
     }
 
-    /// Sets the number of retries and the waits before them; by default [`Retries::exponential`].
+    /// Sets the number of retries and the waits before them. The default is [`Retries::exponential`].
     #[must_use]
     pub fn retries(self, retries: Retries) -> Self {
         Self { retries, ..self }
     }
 
     /// Sets the maximum number of concurrent calls, over all deliveries of this sender and of clones made from it
-    /// afterwards; by default [`CONCURRENCY`].
+    /// afterwards. The default is [`CONCURRENCY`].
     ///
     /// # Panics
     ///
-    /// If it is 0.
+    /// Panics if `calls` is 0.
     #[must_use]
     pub fn concurrency(self, calls: usize) -> Self {
         assert!(calls > 0, "concurrency is 0; it must be at least 1");
@@ -76,7 +76,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     ///
     /// # Panics
     ///
-    /// If a limit is 0, or over the service's.
+    /// Panics if a limit is 0, or over the service's.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         let most = self.operation.limits();
@@ -90,8 +90,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { limits, gate: Arc::new(Gate::new(self.concurrency, limits.entries)), ..self }
     }
 
-    /// Sets the time that a batch of [`send_stream`](Self::send_stream) or [`batcher`](Self::batcher) waits for more
-    /// entries if it is not full. The default is zero: the batch goes as soon as no entry is at hand.
+    /// Sets the time that [`send_stream`](Self::send_stream) or [`batcher`](Self::batcher) waits for more entries
+    /// before it sends a batch that is not full. The default is zero: the batch is sent as soon as no further entry is
+    /// available.
     #[must_use]
     pub fn linger(self, linger: Duration) -> Self {
         Self { linger, ..self }
@@ -104,7 +105,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { on_progress: Some(Arc::new(tell)), ..self }
     }
 
-    /// Calls `tell` when the service asks for a pause (`Retry-After`), with the error and the length of the sender's
+    /// Calls `tell` when the service asks for a pause (`Retry-After`). It gets the error and the length of the sender's
     /// pause: as long as the service asked, but at most 5 s longer than the sender would have waited anyway. A panic in
     /// `tell` is caught.
     #[must_use]
@@ -128,7 +129,7 @@ impl<O, S> Sender<O, S> {
     }
 }
 
-/// A clone shares the calls' limit and pace with this sender.
+/// A clone shares this sender's limit of concurrent calls and its pace.
 impl<O, S> Clone for Sender<O, S> {
     fn clone(&self) -> Self {
         Self {

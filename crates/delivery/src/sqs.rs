@@ -1,9 +1,9 @@
 //! SQS: `SendMessageBatch`, `ChangeMessageVisibilityBatch`, `DeleteMessageBatch`.
 //!
-//! On a FIFO queue (its name ends in `.fifo`) the messages of one group go out one at a time, in the order of input.
-//! When one is left, those behind it are left too. A message without a group is refused unsent. A message with a
-//! deduplication id arrives once, even if it is sent again because its answer was lost. On a standard queue there is no
-//! order, and a message that is sent again may arrive twice.
+//! On a FIFO queue (its name ends in `.fifo`) the messages of one group are sent one at a time, in the order of the
+//! input. When one is given up, those behind it are given up too. A message without a group is refused unsent. A
+//! message with a deduplication id arrives once, even if it is sent again because its answer was lost. On a standard
+//! queue there is no order, and a message that is sent again may arrive twice.
 
 use std::time::Duration;
 
@@ -23,17 +23,18 @@ use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
 pub type Sender = crate::Sender<SendMessages, TokioSleep>;
 
 impl Sender {
-    /// A sender to the queue of this URL. The client's own retries are switched off.
+    /// Makes a sender for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::to(QueueClient { client, url: queue_url.into() }, false)
     }
 
-    /// Like [`new`](Self::new), but on a FIFO queue one call carries several messages of a group, up to ten. SQS keeps
-    /// their order.
+    /// Like [`new`](Self::new), but on a FIFO queue one call carries up to ten messages of a group. SQS keeps their
+    /// order.
     ///
-    /// If SQS takes only some of them, an earlier one that failed is handed back
-    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), and so are all behind those that were taken: sent again, it
-    /// would come after them. With [`new`](Self::new), it is sent again, and the others wait for it.
+    /// If SQS accepts only some of them, an earlier one that failed is handed back
+    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), and so are all messages behind the accepted ones: sent again,
+    /// the failed message would arrive after them. A sender from [`new`](Self::new) would send it again while the
+    /// others wait.
     pub fn with_groups_together(client: Client, queue_url: impl Into<String>) -> Self {
         Self::to(QueueClient { client, url: queue_url.into() }, true)
     }
@@ -44,22 +45,22 @@ impl Sender {
     }
 }
 
-/// `SendMessageBatch` to one queue.
+/// The `SendMessageBatch` API, for one queue.
 #[derive(Debug)]
 pub struct SendMessages {
     queue: QueueClient,
     fifo: bool,
-    /// Messages of one group may share a call.
+    /// True if messages of one group may share a call.
     together: bool,
 }
 
-/// SQS's answer for an accepted message.
+/// SQS's receipt for an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SqsReceipt {
-    /// SQS's id of the message.
+    /// The id that SQS gave the message.
     pub message_id: String,
-    /// On a FIFO queue: a number that rises with each message of its group.
+    /// On a FIFO queue, a number that rises with each message of the group; otherwise `None`.
     pub sequence_number: Option<String>,
 }
 
@@ -70,21 +71,21 @@ pub struct Message {
     pub body: String,
     /// Attributes by name, at most ten. They count towards the message's size.
     pub attributes: Vec<(String, MessageAttributeValue)>,
-    /// Required on a FIFO queue: messages of one group keep their order. On a standard queue it names the tenant (fair
-    /// queues).
+    /// Group of the message. Required on a FIFO queue, where messages of one group keep their order. On a standard
+    /// queue it names the tenant (fair queues).
     pub group_id: Option<String>,
-    /// For a FIFO queue; not needed if the queue deduplicates by content.
+    /// Deduplication id, for a FIFO queue. Not needed if the queue deduplicates by content.
     pub deduplication_id: Option<String>,
-    /// The time until the message can be received; until then it is not in flight. At most 15 minutes, and not on a
-    /// FIFO queue: SQS refuses both. `None` for the queue's own delay.
+    /// Time until the message can be received; until then it is not in flight. At most 15 minutes, and not allowed on a
+    /// FIFO queue: SQS refuses both. `None` uses the queue's own delay.
     pub delay: Option<Duration>,
-    /// `AWSTraceHeader`, SQS's one system attribute: it joins the message to an X-Ray trace. It does not count towards
-    /// the message's size.
+    /// `AWSTraceHeader`, the only system attribute that a sender can set: it joins the message to an X-Ray trace. It
+    /// does not count towards the message's size.
     pub trace_header: Option<String>,
 }
 
 impl Message {
-    /// A message with only a body.
+    /// Makes a message with only a body.
     pub fn new(body: impl Into<String>) -> Self {
         Self {
             body: body.into(),
@@ -96,13 +97,13 @@ impl Message {
         }
     }
 
-    /// The same message, delayed by this time.
+    /// Sets the delay of the message.
     #[must_use]
     pub fn delayed(self, delay: Duration) -> Self {
         Self { delay: Some(delay), ..self }
     }
 
-    /// The same message, with a FIFO queue's group and deduplication id.
+    /// Sets the message's group and deduplication id, for a FIFO queue.
     #[must_use]
     pub fn fifo(self, group_id: impl Into<String>, deduplication_id: impl Into<String>) -> Self {
         Self { group_id: Some(group_id.into()), deduplication_id: Some(deduplication_id.into()), ..self }
@@ -135,7 +136,7 @@ impl Operation for SendMessages {
         SQS_SEND
     }
 
-    /// Counts the body, and each attribute's name, type and value.
+    /// Size of a message: its body, and each attribute's name, type and value.
     fn size(&self, message: &Message) -> usize {
         let attributes = message.attributes.iter().map(|(name, attribute)| {
             let text = attribute.string_value().map_or(0, str::len);
@@ -145,7 +146,7 @@ impl Operation for SendMessages {
         message.body.len() + attributes.sum::<usize>()
     }
 
-    /// SQS refuses the whole call because of one message without a group.
+    /// Refuses a message without a group on a FIFO queue: because of it, SQS would refuse the whole call.
     fn check(&self, message: &Message) -> Result<(), ServiceError> {
         if self.fifo && message.group_id.as_ref().is_none_or(String::is_empty) {
             let why = "a message to a FIFO queue needs a group: see `Message::fifo`";
@@ -187,23 +188,23 @@ impl Operation for SendMessages {
 pub type VisibilityChanger = crate::Sender<ChangeVisibility, TokioSleep>;
 
 impl VisibilityChanger {
-    /// A changer for the queue of this URL. The client's own retries are switched off.
+    /// Makes a sender of visibility changes for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::over(ChangeVisibility(QueueClient { client, url: queue_url.into() }), tokio::time::sleep)
     }
 }
 
-/// `ChangeMessageVisibilityBatch` on one queue.
+/// The `ChangeMessageVisibilityBatch` API, for one queue.
 #[derive(Debug)]
 pub struct ChangeVisibility(QueueClient);
 
-/// A new visibility timeout for a received message, from now.
+/// A new visibility timeout for a received message, counted from now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visibility {
-    /// From the latest receive.
+    /// Receipt handle from the latest receive of the message.
     pub receipt_handle: String,
-    /// At most 12 hours from the receive: SQS refuses more. Rounded up to a whole second, so that no message is visible
-    /// early.
+    /// At most 12 hours from the receive: SQS refuses more. The timeout is rounded up to a whole second, so that no
+    /// message is visible too early.
     pub timeout: Duration,
 }
 
@@ -215,7 +216,7 @@ impl Operation for ChangeVisibility {
         SQS_RECEIPTS
     }
 
-    /// Irrelevant: calls have no byte limit.
+    /// Size is irrelevant: these calls have no byte limit.
     fn size(&self, entry: &Visibility) -> usize {
         entry.receipt_handle.len()
     }
@@ -247,13 +248,13 @@ impl Operation for ChangeVisibility {
 pub type Deleter = crate::Sender<DeleteMessages, TokioSleep>;
 
 impl Deleter {
-    /// A deleter for the queue of this URL. The client's own retries are switched off.
+    /// Makes a sender of deletions for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::over(DeleteMessages(QueueClient { client, url: queue_url.into() }), tokio::time::sleep)
     }
 }
 
-/// `DeleteMessageBatch` on one queue.
+/// The `DeleteMessageBatch` API, for one queue.
 #[derive(Debug)]
 pub struct DeleteMessages(QueueClient);
 
@@ -265,7 +266,7 @@ impl Operation for DeleteMessages {
         SQS_RECEIPTS
     }
 
-    /// Irrelevant: calls have no byte limit.
+    /// Size is irrelevant: these calls have no byte limit.
     fn size(&self, receipt_handle: &String) -> usize {
         receipt_handle.len()
     }
@@ -282,20 +283,21 @@ impl Operation for DeleteMessages {
     }
 }
 
-/// One queue, and the caller's client.
+/// The URL of one queue, and the caller's client.
 #[derive(Clone, Debug)]
 struct QueueClient {
     client: Client,
     url: String,
 }
 
-/// Seconds as SQS takes them, rounded up so that nothing comes early. SQS itself refuses values that are too large.
+/// Converts a duration to the whole seconds that SQS takes, rounded up so that nothing comes early. SQS itself refuses
+/// values that are too large.
 fn whole_seconds(time: Duration) -> i32 {
     let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     i32::try_from(seconds).unwrap_or(i32::MAX)
 }
 
-/// The answer for each entry. An entry's id in the request is its position in it.
+/// Collects the answer for each entry. The id of an entry in the request is its position in the request.
 fn by_entry<'a, R>(
     entries: usize,
     done: impl Iterator<Item = (&'a str, R)>,
@@ -311,7 +313,7 @@ fn by_entry<'a, R>(
     answers
 }
 
-/// SQS's own statement decides whether the sender is at fault, except that a throttle is always retried.
+/// Converts SQS's error for one entry. SQS says whether the sender is at fault; a throttle is retried in any case.
 fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
     let kind = match (kind_of_code(entry.code()), entry.sender_fault()) {
         (Some(ErrorKind::Throttled), _) => ErrorKind::Throttled,
@@ -324,7 +326,7 @@ fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
 
 #[cfg(test)]
 mod tests {
-    //! The SDK's own client against canned HTTP answers: the requests, and how answers are read.
+    //! Tests of the SDK's own client against canned HTTP responses: the requests it sends, and how responses are read.
 
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -347,7 +349,7 @@ mod tests {
 
     type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
-    /// A client whose requests get these answers in turn, then the last one again and again. Its own retries are on.
+    /// A client whose requests get these responses in turn, and the last one from then on. Its own retries are on.
     fn answering(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Requests) {
         let requests = Requests::default();
         let seen = requests.clone();

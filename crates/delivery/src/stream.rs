@@ -1,4 +1,4 @@
-//! Entries that keep coming: from a stream, or from many tasks.
+//! Deliveries of entries that keep coming: from a stream, or from many tasks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -18,13 +18,13 @@ use crate::outcome::{Cause, Left, Sent};
 use crate::run::{Intake, run};
 use crate::sender::Sender;
 
-/// Takes single entries from any number of tasks and delivers them in batches: see [`Sender::batcher`]. Clones feed the
-/// same batches.
+/// Accepts individual entries from any number of tasks and delivers them in batches; see [`Sender::batcher`]. All
+/// clones feed the same batches.
 pub struct Batcher<O: Operation> {
     requests: async_channel::Sender<Request<O>>,
 }
 
-/// An entry, and the channel for its outcome.
+/// An entry, and the channel that returns its outcome.
 struct Request<O: Operation> {
     entry: O::Entry,
     reply: Reply<O>,
@@ -39,7 +39,8 @@ impl<O: Operation> Batcher<O> {
     ///
     /// # Errors
     ///
-    /// [`Left`] if it was not delivered, or if the batcher's own future has ended ([`Cause::Interrupted`]).
+    /// Fails with [`Left`] if the entry was not delivered, or if the future from [`Sender::batcher`] has ended
+    /// ([`Cause::Interrupted`]).
     pub async fn send(&self, entry: O::Entry) -> Result<O::Receipt, Left<O::Entry>> {
         let (reply, outcome) = bounded(1);
         if let Err(refused) = self.requests.send(Request { entry, reply }).await {
@@ -63,22 +64,22 @@ impl<O: Operation> fmt::Debug for Batcher<O> {
 }
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Delivers the entries of a stream, and yields each outcome as it comes: delivered, or handed back with the cause.
-    /// For an iterator, use [`stream::iter`](futures_util::stream::iter).
+    /// Delivers the entries of a stream, and yields each outcome as it is decided: delivered, or handed back with the
+    /// cause. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
     ///
-    /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) are open at once. Beyond
-    /// that, or while the outcomes are not taken, the stream is not polled. A batch goes when it is full, or when the
-    /// stream has nothing at hand, at once or after [`linger`](Self::linger).
+    /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open at once.
+    /// Beyond that, or while the caller does not take outcomes, the stream is not polled. A batch is sent when it is
+    /// full, or when the stream has no further entry ready, at once or after [`linger`](Self::linger).
     ///
     /// An error that ends a delivery, such as a missing permission, hands back the entries that are open then
-    /// ([`Cause::Halted`](crate::Cause::Halted)). Entries that the stream yields afterwards are tried anew: stop taking
-    /// outcomes, or end the stream, if that is pointless. Once an entry of a [`Lane`](crate::Lane) is left, the rest of
-    /// the lane is left too; the stream remembers such lanes.
+    /// ([`Cause::Halted`](crate::Cause::Halted)). Entries that the stream yields afterwards are tried again: stop
+    /// taking outcomes, or end the stream, if that is pointless. Once an entry of a [`Lane`](crate::Lane) is given up,
+    /// the rest of the lane is given up too, including entries that the stream yields later.
     ///
-    /// Between two outcomes its calls stand still but count towards the sender's limit: do not await another delivery
-    /// of the same sender there; spawn it.
+    /// Calls make no progress while the caller does not poll for outcomes, but still count towards the sender's limit.
+    /// Do not await another delivery of the same sender between two outcomes; spawn it instead.
     ///
-    /// Dropping the outcomes drops the open entries. To keep the rest of the stream, pass `&mut` of it.
+    /// Dropping the returned outcomes drops the open entries. To keep the rest of the stream, pass `&mut` of it.
     pub fn send_stream<I: Stream<Item = O::Entry>>(
         &self,
         entries: I,
@@ -111,13 +112,13 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         })
     }
 
-    /// Batches the single entries of many tasks. Spawn the future: it makes the calls. It ends once the batcher and all
-    /// its clones are dropped and every entry is delivered or handed back.
+    /// Batches the individual entries of many tasks. Spawn the returned future, which makes the calls. It ends once the
+    /// batcher and all its clones are dropped and every entry is delivered or handed back.
     ///
-    /// A batch goes when it is full, or after [`linger`](Self::linger). The number of open entries is limited as for
-    /// a [stream](Self::send_stream), and up to 64 more are at hand; beyond that, [`Batcher::send`] waits. If the future
-    /// is dropped, each entry is handed back. If an entry of a [`Lane`](crate::Lane) is left, the open entries behind
-    /// it are left too, but none that comes later.
+    /// A batch is sent when it is full, or after [`linger`](Self::linger). As many entries are open as for a
+    /// [stream](Self::send_stream), and up to 64 more can wait; beyond that, [`Batcher::send`] waits. If the future is
+    /// dropped, each entry is handed back. If an entry of a [`Lane`](crate::Lane) is given up, the open entries behind
+    /// it are given up too, but none that comes later.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
         // A channel allocates all its capacity at once.
         let (requests, received) = bounded(self.window().min(64));
@@ -143,13 +144,13 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         (Batcher { requests }, running)
     }
 
-    /// The maximum number of open entries of a stream.
+    /// Maximum number of open entries of a stream.
     pub(crate) fn window(&self) -> usize {
         self.limits.entries.saturating_mul(self.concurrency).saturating_mul(2)
     }
 }
 
-/// State of the batcher's future. Dropped with entries on it, it hands each back.
+/// State of the batcher's future. If it is dropped with entries left, it hands each back.
 struct Desk<O: Operation> {
     board: Board<O::Entry, O::Receipt>,
     replies: Replies<O>,
@@ -167,7 +168,7 @@ impl<O: Operation> Drop for Desk<O> {
     }
 }
 
-/// Replies to the tasks: the next entry's index, and the reply of each open entry by index.
+/// The next entry's index, and the reply channel of each open entry by its index.
 type Replies<O> = Arc<Mutex<(usize, BTreeMap<usize, Reply<O>>)>>;
 
 fn expect<O: Operation>(replies: &Replies<O>, reply: Reply<O>) {

@@ -1,4 +1,4 @@
-//! Answers on the board: an entry is delivered, goes again after a wait, or is left.
+//! Answers on the board: each decides whether an entry is delivered, sent again after a wait, or given up.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,14 +8,14 @@ use crate::operation::{Answer, ErrorKind, ServiceError};
 use crate::outcome::{Cause, Sent};
 use crate::retries::Retries;
 
-/// Consecutive calls that must fail whole before the service counts as down.
+/// Consecutive calls that must fail as a whole before the service counts as down.
 const DOWN: u64 = 6;
 
-/// Entries that failed, each with its error and `true` if that uses up a retry.
+/// Entries that failed, each with its error, and `true` if the failure uses up a retry.
 type Failed = Vec<(usize, ServiceError, bool)>;
 
 impl<E, R: Clone> Board<E, R> {
-    /// Takes in the answer to a batch. Entries that failed may go again after the returned waits.
+    /// Applies the answer to a batch. Returns the entries to send again, with the wait before each.
     pub(crate) fn answered(
         &mut self,
         batch: Batch<E>,
@@ -87,7 +87,8 @@ impl<E, R: Clone> Board<E, R> {
         self.retry(again, retries)
     }
 
-    /// Takes back the entries of dropped calls and waits. Those that were under way count as failed without an answer.
+    /// Takes back the entries of dropped calls and waits, and schedules their retries. Entries in a dropped call count
+    /// as failed without an answer.
     pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Delayed> {
         let dropped =
             self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
@@ -100,7 +101,7 @@ impl<E, R: Clone> Board<E, R> {
         self.retry(dropped, retries)
     }
 
-    /// Takes in a refusal of a whole call, because of one of its entries or of all.
+    /// Handles the refusal of a whole call, which may be due to one of its entries or to all.
     fn refused_whole(&mut self, indexes: &[usize], is_half: bool, error: ServiceError) {
         if self.refusals.refused(&error, is_half, self.open()) {
             self.refuse(indexes, &error);
@@ -112,12 +113,13 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// From the back: an entry that was sent gets this error, instead of being left behind another.
+    /// Gives up these entries as refused, the last one first: otherwise an entry of the call would count as left behind
+    /// another.
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
     }
 
-    /// Splits a call that was refused whole, perhaps because of one entry: the half without it may go through.
+    /// Splits a call that was refused as a whole, perhaps because of one entry: the half without it may go through.
     fn halve(&mut self, batch: &[usize], error: &ServiceError) {
         for &index in batch {
             let track = self.track(index);
@@ -135,8 +137,8 @@ impl<E, R: Clone> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Schedules the retries. Entries of one batch may have been sent a different number of times, and each number has
-    /// its own wait. Those of one lane wait together, as long as the one that was sent most often.
+    /// Schedules retries. Entries of one batch may have been sent a different number of times, and each number has its
+    /// own wait. Entries of one lane wait together, as long as the one that was sent most often.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
@@ -173,7 +175,8 @@ impl<E, R: Clone> Board<E, R> {
         by_calls.into_values().flatten().collect()
     }
 
-    /// Delivers an entry. In a lane that sends only its last entry, those before it count as delivered with it.
+    /// Marks an entry as delivered. In a lane that sends only its last entry, the earlier ones count as delivered with
+    /// it.
     fn deliver(&mut self, index: usize, receipt: &R) {
         let lane = self.tracks[&index].lane.clone();
         let delivered = match &lane {
@@ -192,33 +195,34 @@ impl<E, R: Clone> Board<E, R> {
     }
 }
 
-/// The error of a call in which the service throttled every entry.
+/// Returns the first error if the service throttled every entry of a call; otherwise `None`.
 fn throttled_whole<R>(answers: &[Answer<R>]) -> Option<ServiceError> {
     let is_throttle = |answer: &Answer<R>| matches!(answer, Err(error) if error.kind == ErrorKind::Throttled);
     answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }
 
-/// Calls that must be refused whole for one code, two of them halves, before all are assumed to be.
+/// Calls that must be refused as a whole with one code, two of them halves, before the sender assumes that every call
+/// would be.
 const CALLS: u32 = 6;
 const HALVES: u32 = 2;
-/// With this many open entries or fewer, each is tried: that takes at most twice as many calls, and the good ones go
-/// through.
+/// With this many open entries or fewer, each one is tried: that takes at most twice as many calls, and the good ones
+/// are delivered.
 const FEW: usize = 50;
 
-/// Calls of a delivery that were refused whole, until the service takes an entry.
+/// Counts the calls of a delivery that were refused as a whole, until the service accepts an entry.
 #[derive(Default)]
 pub(super) struct Refusals {
     code: Option<String>,
     calls: u32,
     halves: u32,
-    /// The service took an entry, or refused calls for different reasons.
+    /// True if the service accepted an entry, or refused calls for different reasons.
     differ: bool,
     is_certain: bool,
 }
 
 impl Refusals {
-    /// Takes in a call that was refused whole. Returns true if every other would be. A call that is too large says
-    /// nothing about smaller ones.
+    /// Counts a call that was refused as a whole. Returns true if every other call would be, too. A call that is too
+    /// large says nothing about smaller ones.
     pub(super) fn refused(&mut self, error: &ServiceError, is_half: bool, open: usize) -> bool {
         let code = self.code.get_or_insert_with(|| error.code.clone());
         self.differ |= *code != error.code || error.kind != ErrorKind::Refused || error.is_of_some;
@@ -232,7 +236,7 @@ impl Refusals {
         self.differ = true;
     }
 
-    /// Returns true if halves should go first, because they show whether every entry is refused.
+    /// Returns true if halves of refused calls should be sent first, because they show whether every entry is refused.
     pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
         self.calls > 1 && !self.differ && open > FEW
     }

@@ -1,4 +1,4 @@
-//! A DynamoDB item's primary key. It keeps writes to one item in order.
+//! Primary key of a DynamoDB item, used to keep the writes to one item in order.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -6,7 +6,7 @@ use super::size::Attributes;
 use crate::lanes::Lane;
 use crate::operation::{ErrorKind, ServiceError};
 
-/// A table, and the attributes of its primary key.
+/// A table, and the attributes that form its primary key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     pub(super) name: String,
@@ -15,18 +15,18 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table with this name (or ARN, if the writes use it too) and this partition key.
+    /// Makes a table with this partition key. `name` may be an ARN, if the writes use the ARN too.
     pub fn new(name: impl Into<String>, partition_key: impl Into<String>) -> Self {
         Self { name: name.into(), partition: partition_key.into(), sort: None }
     }
 
-    /// Adds a sort key.
+    /// Adds a sort key to the table's primary key.
     #[must_use]
     pub fn sort(self, sort_key: impl Into<String>) -> Self {
         Self { sort: Some(sort_key.into()), ..self }
     }
 
-    /// The lane shared by all writes to one item.
+    /// Returns the lane shared by all writes to the item with this key.
     pub(super) fn key(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let mut parts = vec![self.name.clone().into_bytes()];
         for name in self.names() {
@@ -39,7 +39,7 @@ impl Table {
         Ok(Lane::new(parts))
     }
 
-    /// Like [`key`](Self::key), for attributes that must be the key and nothing else.
+    /// Like [`key`](Self::key), but fails unless the attributes are exactly those of the key.
     pub(super) fn key_alone(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let key = self.key(attributes)?;
         match attributes.keys().find(|&name| self.names().all(|key| key != name)) {
@@ -61,7 +61,7 @@ impl Table {
     }
 }
 
-/// The type and the value, in a form that is the same for equal values.
+/// Returns an attribute's type and value in a form that is the same for equal values; `None` if it cannot be a key.
 fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
     match value {
         AttributeValue::S(text) => Some(["S".into(), text.clone().into_bytes()]),
@@ -71,8 +71,8 @@ fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
     }
 }
 
-/// The number in a normal form: `1`, `1.0`, `+01` and `10e-1` name one item. A text that is not a number stays as it
-/// is, for DynamoDB to refuse.
+/// Normalizes a number: `1`, `1.0`, `+01` and `10e-1` name one item. Text that is not a number is unchanged, and
+/// DynamoDB will refuse it.
 fn canonical_number(text: &str) -> String {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(unsigned) => (true, unsigned),

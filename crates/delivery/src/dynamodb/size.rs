@@ -1,10 +1,10 @@
-//! The two sizes of an item: up to 400 KB stored, and its share of a call's 16 MB of JSON.
+//! The two sizes of an item: as stored (up to 400 KB), and as JSON in a call (up to 16 MB together).
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// Attributes by name: an item, or its key.
+/// An item's attributes, or a key's, by name.
 pub type Attributes = HashMap<String, AttributeValue>;
 
 /// Size of an item as DynamoDB counts it: attribute names and values.
@@ -13,7 +13,7 @@ pub(super) fn stored(item: &Attributes) -> usize {
     item.iter().map(|(name, value)| name.len() + stored_value(value)).sum()
 }
 
-/// Bytes of a list or a map itself; each member adds `MEMBER`.
+/// Bytes of a list or a map itself. Each member adds `MEMBER`.
 const CONTAINER: usize = 3;
 const MEMBER: usize = 1;
 
@@ -35,27 +35,27 @@ fn stored_value(value: &AttributeValue) -> usize {
     }
 }
 
-/// About 1 byte for two significant digits, plus 1; leading and trailing zeros do not count. This is the minimum, so
-/// that an item is refused only if DynamoDB would refuse it.
+/// Stored size of a number: about 1 byte for two significant digits, plus 1; leading and trailing zeros do not count.
+/// This is the minimum, so that an item that DynamoDB would accept is never refused.
 fn stored_number(number: &str) -> usize {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     digits.trim_matches('0').len().div_ceil(2) + 1
 }
 
-/// Size of a write in the JSON of a call, with the JSON around it, or slightly more.
+/// Size of a write in the JSON of a call, including the JSON around it, or slightly more.
 pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
     // `"table":[…],` and `{"DeleteRequest":{"Item":…}},`, as if each write named its table.
     const AROUND: usize = r#""":[],{"DeleteRequest":{"Item":}},"#.len();
     AROUND + table.len() + sent_attributes(attributes)
 }
 
-/// `{"name":value,…}`
+/// Size of `{"name":value,…}`.
 fn sent_attributes(attributes: &Attributes) -> usize {
     2 + attributes.iter().map(|(name, value)| quoted(name) + 2 + sent_value(value)).sum::<usize>()
 }
 
-/// `{"S":…}`, with the longest name of a type.
+/// Size of `{"S":…}`, assuming the longest name of a type.
 fn sent_value(value: &AttributeValue) -> usize {
     const AROUND: usize = r#"{"NULL":}"#.len();
     const LITERAL: usize = "false".len();
@@ -73,12 +73,12 @@ fn sent_value(value: &AttributeValue) -> usize {
         }
 }
 
-/// `[…,…]`
+/// Size of `[…,…]`.
 fn sent_list<T>(members: &[T], size: impl Fn(&T) -> usize) -> usize {
     2 + members.iter().map(|member| size(member) + 1).sum::<usize>()
 }
 
-/// `"…"` with its escapes.
+/// Size of `"…"` with its escapes.
 fn quoted(text: &str) -> usize {
     let escaped = |byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
@@ -88,7 +88,7 @@ fn quoted(text: &str) -> usize {
     2 + text.bytes().map(escaped).sum::<usize>()
 }
 
-/// `"…"` in base64.
+/// Size of `"…"` in base64.
 fn base64(bytes: &[u8]) -> usize {
     2 + bytes.len().div_ceil(3) * 4
 }

@@ -1,4 +1,4 @@
-//! The seven APIs behind one trait, and what must hold after each delivery.
+//! The seven APIs behind one trait, and the checks that hold after each delivery.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use comeback_delivery::{
 
 use crate::service::Service;
 
-/// The outcome of a delivery.
+/// Outcome of a delivery through the API `A`.
 pub(crate) type Outcome<A> = comeback_delivery::Outcome<<A as Api>::Operation>;
 
 pub(crate) type Entry<A> = <<A as Api>::Operation as Operation>::Entry;
@@ -25,15 +25,15 @@ pub(crate) trait Api: Sized {
 
     const LIMITS: Limits;
 
-    /// An entry's error code that is retried, one that is not (if the API has one), and whether an absent list counts
-    /// as no answer.
+    /// Retriable error code of one entry. The next two constants: a code that is not retried, if the API has one; and
+    /// true if a response without a list of results counts as no answer.
     const PASSING: &'static str;
     const FINAL: Option<&'static str> = None;
-    /// With this code the service refuses a whole call for one entry.
+    /// Error code with which the service refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;
     const ABSENT_IS_NO_ANSWER: bool = true;
 
-    /// The SDK's client.
+    /// The AWS SDK's client of this service.
     type Client: Clone;
 
     fn client(config: &SdkConfig) -> Self::Client;
@@ -42,19 +42,19 @@ pub(crate) trait Api: Sized {
 
     fn entry(text: String) -> Entry<Self>;
 
-    /// The text of an entry.
+    /// Returns the text that the test gave an entry.
     fn text(entry: &Entry<Self>) -> String;
 
-    /// Bytes of an entry besides its text.
+    /// Size of an entry without its text, in bytes.
     const BESIDE: usize = 0;
 
-    /// A sender that never waits and retries at most five times.
+    /// Makes a sender that never waits and retries at most five times.
     fn sender(service: &Service) -> Sender<Self::Operation, TokioSleep> {
         let sender = Self::over(Self::client(&config(service))).sleep(|_| tokio::time::sleep(Duration::ZERO));
         sender.retries(Retries::of([Duration::ZERO; 5]))
     }
 
-    /// Entries with the texts `0`, `1`, …
+    /// Makes entries with the texts `0`, `1`, …
     fn entries(count: usize) -> Vec<Entry<Self>> {
         (0..count).map(|index| Self::entry(index.to_string())).collect()
     }
@@ -76,10 +76,10 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
         .build()
 }
 
-/// Checks what holds whatever the service did: every entry is either delivered or left with its own text; an entry is
-/// done twice only if its caller may believe that it was not done; and no call was over a limit.
+/// Checks what must hold whatever the service did. Every entry is either delivered or handed back with its own text. An
+/// entry is executed twice only if its caller may believe that it was not executed. No call was over a limit.
 ///
-/// Returns the causes, by text.
+/// Returns the causes of the entries that were not delivered, by the entries' texts.
 pub(crate) fn accounted<A: Api>(
     service: &Service,
     texts: &[String],

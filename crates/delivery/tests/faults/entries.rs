@@ -24,7 +24,7 @@ async fn full_calls_by_count<A: Api>() {
     }
 }
 
-/// A text for an entry of this size, as the service counts it.
+/// Makes a text for which the entry has this size, as the service counts it.
 fn text<A: Api>(index: usize, bytes: usize) -> String {
     let text = index.to_string();
     let rest = bytes - A::BESIDE - text.len();
@@ -83,7 +83,7 @@ async fn items_that_grow_in_json_fit() {
     accounted::<BatchWriteItem>(&service, &texts(25), outcome);
 }
 
-/// DynamoDB refuses a whole call if one of its tables is missing or forbidden, and does not name the table.
+/// DynamoDB refuses a whole call if one of its tables is missing or access is denied, and does not name the table.
 #[tokio::test]
 async fn bad_table_does_not_affect_others() {
     for (code, kind) in

@@ -1,4 +1,5 @@
-//! Failures of entries, calls and connections. The caller's client: its connections are used, its retries are not.
+//! Failures of entries, calls and connections. Also checks that a sender uses the connections of the caller's client,
+//! but not its retries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -92,7 +93,7 @@ async fn one_bad_entry_harms_no_other<A: Api>() {
     }
 }
 
-/// A wrong key schema, a wrong key of KMS, an API that is switched off.
+/// Possible causes: a wrong key schema, a wrong KMS key, an API that is switched off.
 async fn a_mistake_that_refuses_every_entry_costs_few_calls<A: Api>() {
     for (code, most) in [
         (A::REFUSING_WHOLE, 12),
@@ -136,7 +137,7 @@ async fn absent_lists<A: Api>() {
     assert!(causes.values().all(|cause| cause.to_string() == unanswered), "{causes:?}");
 }
 
-/// The results of single records decide, whatever the counts of failures say.
+/// The results of individual records decide, even if the service's counts of failures contradict them.
 #[tokio::test]
 async fn entry_results_outweigh_counts() {
     use crate::apis::{PutEvents, PutRecordBatch, PutRecords};
@@ -197,7 +198,7 @@ async fn call_is_one_request_despite_client_retries<A: Api>() {
     }
 }
 
-/// With the SDK's default HTTP client: a client that the user sets is shared even by new SDK clients.
+/// Uses the SDK's default HTTP client, because an HTTP client set by the user is shared even by new SDK clients.
 async fn senders_share_the_connections_of_their_client<A: Api>() {
     let service = Service::obliging().await;
     let mut config = config(&service).into_builder();

@@ -1,5 +1,5 @@
-//! Every API against a service on a real socket that fails in every known way. No test sleeps, and every draw has a
-//! seed.
+//! Tests of every API against a service on a real socket that fails in every known way. No test sleeps, and all
+//! randomness is seeded.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 

@@ -1,4 +1,4 @@
-//! A service on a real socket that fails as a test asks.
+//! A test service on a real socket that fails as a test asks.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,41 +18,42 @@ use tokio::task::JoinHandle;
 /// The service's reaction to one call.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// Does every entry without an error code here, in the order of the call, and answers accordingly.
+    /// Executes every entry without an error code in this list, which is in the order of the call, and responds
+    /// accordingly.
     Entries(Vec<Option<&'static str>>),
-    /// Does nothing, and answers with this status and error code.
+    /// Executes nothing, and responds with this status and error code.
     Error(u16, &'static str),
-    /// Does everything, and closes the connection instead of answering.
+    /// Executes every entry, and closes the connection instead of responding.
     Lost,
-    /// Does nothing and closes the connection.
+    /// Executes nothing, and closes the connection.
     Closed,
-    /// Does everything, and answers with this text and status 200.
+    /// Executes every entry, and responds with this text and status 200.
     Text(String),
 }
 
 impl Answer {
-    /// Every entry is done.
+    /// Executes every entry of the call, and reports success.
     pub(crate) fn done(call: &Call) -> Self {
         Self::Entries(vec![None; call.entries.len()])
     }
 }
 
-/// A record of the calls, by the texts of the entries.
+/// Record of all calls. Entries are identified by their texts.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     /// Number of connections opened.
     pub(crate) connections: usize,
     /// The entries of each call.
     pub(crate) calls: Vec<Vec<String>>,
-    /// The entries done, in that order.
+    /// The executed entries, in the order of execution.
     pub(crate) done: Vec<String>,
-    /// Entries that a caller may believe not done: refused in an answer, or not answered.
+    /// Entries that a caller may believe not executed: they were refused in a response, or got none.
     pub(crate) doubtful: Vec<String>,
-    /// Calls that the real service would have refused.
+    /// Descriptions of the calls that the real service would have refused.
     pub(crate) violations: Vec<String>,
 }
 
-/// The service. It ends when dropped.
+/// The running test service. It stops when dropped.
 pub(crate) struct Service {
     address: std::net::SocketAddr,
     log: Arc<Mutex<Log>>,
@@ -74,7 +75,7 @@ impl Service {
         Self { address, log, accepting }
     }
 
-    /// Answers every entry of every call with success.
+    /// Starts a service that reports success for every entry of every call.
     pub(crate) async fn obliging() -> Self {
         Self::start(Answer::done).await
     }
@@ -152,7 +153,7 @@ fn response(status: u16, error: &str, body: String) -> Response<Full<Bytes>> {
     builder.body(Full::new(Bytes::from(body))).expect("a status and valid headers")
 }
 
-/// A pseudo-random number in `0..bound`, fixed by seed and position.
+/// Pseudo-random number in `0..bound` that depends only on seed and position.
 pub(crate) fn draw(seed: u64, position: u64, bound: u64) -> u64 {
     // SplitMix64.
     let mut z = seed.wrapping_add(position.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -161,7 +162,7 @@ pub(crate) fn draw(seed: u64, position: u64, bound: u64) -> u64 {
     (z ^ (z >> 31)) % bound
 }
 
-/// The members of a JSON array; empty if it is absent.
+/// Members of a JSON array; empty if the array is absent.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -170,7 +171,7 @@ pub(crate) fn list(value: &Value) -> &[Value] {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) operation: String,
-    /// The entries in the order of the body; those of `BatchWriteItem` with their `Table`.
+    /// The entries in the order of the body; those of `BatchWriteItem` include their `Table`.
     pub(crate) entries: Vec<Value>,
     bytes: usize,
 }
@@ -186,7 +187,7 @@ impl Call {
         Self { operation, entries, bytes: bytes.len() }
     }
 
-    /// The texts that the test gave the entries.
+    /// Returns the texts that the test gave the entries.
     pub(crate) fn texts(&self) -> Vec<String> {
         self.entries.iter().map(|entry| self.text(entry)).collect()
     }
@@ -208,7 +209,7 @@ impl Call {
         }
     }
 
-    /// The service's answer if entries failed with these codes.
+    /// Builds the service's response if the entries failed with these codes; `None` stands for success.
     pub(crate) fn answer(&self, codes: &[Option<&str>]) -> Value {
         let failed = codes.iter().filter(|code| code.is_some()).count();
         let results = |done: Value| -> Vec<Value> {
@@ -257,7 +258,7 @@ impl Call {
         Value::Object(tables)
     }
 
-    /// The reason why the real service would refuse the call.
+    /// Returns the reason why the real service would refuse the call; `None` if it would not.
     pub(crate) fn violation(&self) -> Option<String> {
         let (count, bytes) = match self.operation.as_str() {
             "BatchWriteItem" => (25, 16 * 1024 * 1024),
@@ -284,7 +285,7 @@ impl Call {
         (!distinct(names)).then(|| format!("{} names an entry twice", self.operation))
     }
 
-    /// Bytes as the service counts them against the limit of a call.
+    /// Total bytes as the service counts them against the limit of a call.
     fn total(&self) -> usize {
         let length = |value: &Value| value.as_str().map_or(0, str::len);
         let decoded = |value: &Value| base64::decode(string(value)).expect("base64").len();

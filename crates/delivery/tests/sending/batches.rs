@@ -1,4 +1,4 @@
-//! Packing: few batches, full ones, and the order of lanes.
+//! Packing: batches are few and full, and lanes keep their order.
 
 use std::time::Duration;
 
@@ -236,7 +236,8 @@ fn waiting_write_is_replaced_by_newer() {
     assert_eq!(sent(1, &[Fate::Ok, refused, Fate::Ok]), (vec![vec![1], vec![3], vec![4]], vec![3]));
 }
 
-/// If a call is under way when the delivery ends, the entries replaced by its entry are not handed back.
+/// If a call is under way when the delivery ends, the entries that were replaced by an entry in this call are not
+/// handed back.
 #[test]
 fn replaced_entry_shares_outcome_under_way() {
     let one = Limits { entries: 1, ..ROOMY };
@@ -251,7 +252,7 @@ fn replaced_entry_shares_outcome_under_way() {
 }
 
 proptest! {
-    /// Whatever fails: the entries of a lane that arrive do so once each, in their order.
+    /// Whatever fails: those entries of a lane that arrive do so once each, in their order.
     #[test]
     fn lanes_that_go_together_keep_their_order(
         lanes in prop::collection::vec(prop::option::of(0..3u8), 0..40),

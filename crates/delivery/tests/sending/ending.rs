@@ -1,4 +1,4 @@
-//! Early ends of a delivery: a service that denies or is down, a deadline, an interruption.
+//! Early ends of a delivery: the service denies access or is down, the deadline comes, or the caller interrupts.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ fn limits_cannot_be_raised() {
     let _ = service.sender().limits(Limits { entries: 11, ..ROOMY });
 }
 
-/// Returns true once the service's clock has reached the moment.
+/// Makes a condition that is true once the service's clock has reached this moment.
 fn until(service: &Service, moment: u32) -> impl Fn() -> bool {
     move || service.clock.get() >= moment
 }

@@ -1,4 +1,4 @@
-//! The core, over a scripted service; and its traces.
+//! Tests of the sender over a scripted service, and of its traces.
 
 mod batches;
 mod ending;
@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::service::{Fate, Service, complete, entries};
 
-/// The trace of this work.
+/// Runs this work and returns the trace that it writes.
 fn traced(work: impl FnOnce()) -> String {
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);

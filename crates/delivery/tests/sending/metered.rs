@@ -1,4 +1,4 @@
-//! Services that take a number of entries a second, on tokio's paused clock. Also used by `benches/figures.rs`.
+//! Services that accept a number of entries a second, on tokio's paused clock. `benches/figures.rs` uses them too.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,15 +8,15 @@ use comeback_delivery::limits::{KINESIS, Limits};
 use comeback_delivery::{Answer, ErrorKind, Operation, ServiceError};
 use tokio::time::Instant;
 
-/// A service with one token bucket for entries and one for bytes. It throttles what exceeds either.
+/// A service with one token bucket for entries and one for bytes. It throttles entries beyond either.
 pub(crate) struct Metered {
     limits: Limits,
     entry_bytes: usize,
-    /// Answers for each entry even if it takes none, like Kinesis; DynamoDB and SQS fail the call.
+    /// True for an answer per entry even if no entry is accepted, like Kinesis. DynamoDB and SQS fail the whole call.
     answers_each: bool,
     buckets: Mutex<[Bucket; 2]>,
     calls: AtomicUsize,
-    /// Calls under way, and their maximum so far.
+    /// Number of concurrent calls now, and the maximum so far.
     under_way: Mutex<(usize, usize)>,
 }
 
@@ -51,14 +51,14 @@ impl Metered {
         }
     }
 
-    /// A Kinesis shard, with records of this many bytes.
+    /// Simulates a Kinesis shard that receives records of this many bytes.
     pub(crate) fn shard(entry_bytes: usize) -> Self {
         let of_bytes = Bucket::full(SHARD_BYTES, SHARD_BYTES);
         let buckets = Mutex::new([Bucket::full(SHARD_RECORDS, SHARD_RECORDS), of_bytes]);
         Self { entry_bytes, answers_each: true, buckets, ..Self::new(KINESIS, 0.0, 0.0) }
     }
 
-    /// The maximum number of calls under way at once.
+    /// Maximum number of concurrent calls so far.
     pub(crate) fn most_under_way(&self) -> usize {
         self.under_way.lock().expect("no panic").1
     }
@@ -78,11 +78,11 @@ impl Metered {
     }
 }
 
-/// A shard's limit per second, and its burst.
+/// Limit of a shard per second, which is also its burst.
 const SHARD_RECORDS: f64 = 1_000.0;
 const SHARD_BYTES: f64 = 1_048_576.0;
 
-/// The number of records of this size that a shard takes in a second.
+/// Number of records of this size that a shard accepts in a second.
 pub(crate) fn shard_takes(entry_bytes: usize) -> f64 {
     SHARD_RECORDS.min(SHARD_BYTES / entry_bytes as f64)
 }

@@ -56,7 +56,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
 type Outcome = Result<Delivered, Undelivered<Entry>>;
 
 impl Case {
-    /// Runs the case, interrupting it after each of these numbers of polls.
+    /// Runs the case, and interrupts it after each of these numbers of polls.
     pub(crate) fn run(&self, interruptions: &[usize]) -> (Outcome, Vec<Call>) {
         let mut service = Service::new(self.script.clone());
         (service.limits, service.polls) = (self.limits, self.polls);
@@ -73,7 +73,7 @@ impl Case {
         (outcome, calls)
     }
 
-    /// Checks what holds however a delivery ended.
+    /// Checks the rules that hold however a delivery ended.
     pub(crate) fn check(&self, outcome: Outcome, calls: &[Call]) -> Result<(), TestCaseError> {
         let mut known: HashMap<usize, Vec<Option<ErrorKind>>> = HashMap::new();
         // Calls that used up no retry.
@@ -143,7 +143,7 @@ impl Case {
         Ok(())
     }
 
-    /// Checks that entries of a lane go one at a time, in order, and none behind an undelivered one.
+    /// Checks that entries of a lane are sent one at a time, in order, and none behind an undelivered entry.
     fn check_lanes(&self, calls: &[Call]) -> Result<(), TestCaseError> {
         for lane in 0..4 {
             let mut last: Option<(usize, &Call)> = None;

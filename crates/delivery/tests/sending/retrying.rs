@@ -1,4 +1,5 @@
-//! Waits, their number, and what is sent again: failed entries, and the halves of a call refused whole.
+//! Retries: their number, the waits before them, and what is sent again (failed entries, and halves of a call that was
+//! refused as a whole).
 
 use std::time::Duration;
 

@@ -23,24 +23,24 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
     (0..N).map(|id| Entry { id, size: 1, lane: lanes[id] }).collect()
 }
 
-/// The answers for each entry in turn; the last one repeats.
+/// A scripted answer to one entry. Entries of all calls take the script's answers in turn; the last one repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Ok,
     Error(ErrorKind),
-    /// No answer for this entry or those behind it.
+    /// No answer for this entry or those behind it in the call.
     Cut,
-    /// For the first entry of a call: the call fails whole.
+    /// If this is the first entry of a call, the whole call fails with this error.
     Whole(ErrorKind),
-    /// For the first entry of a call: the call panics.
+    /// If this is the first entry of a call, the call panics.
     Panic,
 }
 
-/// A call as the service saw it.
+/// A call as the service received it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) ids: Vec<usize>,
-    /// `None` while it is under way, and if it was dropped.
+    /// The answers per entry; `None` while the call is under way, or if it was dropped.
     pub(crate) answers: Option<Vec<Option<Fate>>>,
     pub(crate) began: u32,
     pub(crate) ended: u32,
@@ -50,17 +50,17 @@ pub(crate) struct Service {
     pub(crate) limits: Limits,
     pub(crate) script: Vec<Fate>,
     pub(crate) place: Cell<usize>,
-    /// Number of polls until a call or a wait is done.
+    /// Number of polls before a call or a wait completes.
     pub(crate) polls: usize,
-    /// Bytes that an entry takes in a call in addition to its size.
+    /// Bytes that an entry takes in a call beyond its own size.
     pub(crate) overhead: usize,
-    /// A call with one of these entries fails whole with this kind, whatever the script says.
+    /// A call with one of these entries fails as a whole with this kind, whatever the script says.
     pub(crate) bad: (ErrorKind, Vec<usize>),
-    /// Configures the lanes.
+    /// Configures the lane of an entry.
     pub(crate) lanes: fn(Lane) -> Lane,
     pub(crate) calls: RefCell<Vec<Call>>,
     pub(crate) waits: RefCell<Vec<Duration>>,
-    /// Ticks at every beginning and end of a call.
+    /// Counter that advances at every beginning and end of a call.
     pub(crate) clock: Cell<u32>,
 }
 
@@ -86,7 +86,7 @@ impl Service {
         self.calls.borrow().iter().map(|call| call.ids.clone()).collect()
     }
 
-    /// A sender to it that waits by its clock.
+    /// Makes a sender for this service that waits by the service's clock.
     pub(crate) fn sender<'s>(&'s self) -> Sender<&'s Self, impl Fn(Duration) -> LocalBoxFuture<'s, ()>> {
         Sender::over(self, |wait| self.sleep(wait).boxed_local())
     }
@@ -175,7 +175,7 @@ impl Service {
 }
 
 impl Call {
-    /// Returns true if it was refused whole and its entries go again in halves.
+    /// Returns true if the call was refused as a whole, so that its entries are sent again in halves.
     pub(crate) fn was_halved(&self) -> bool {
         let first = self.answers.as_ref().and_then(|answers| answers[0]);
         self.ids.len() > 1 && matches!(first, Some(Fate::Whole(ErrorKind::Refused | ErrorKind::TooLarge)))
@@ -237,7 +237,7 @@ pub(crate) fn poll_up_to<F: Future>(polls: usize, future: F) -> Option<F::Output
     })
 }
 
-/// Polls a future until the condition holds, then drops it.
+/// Polls a future until the condition `so` holds, then drops it.
 pub(crate) fn poll_until<F: Future>(so: impl Fn() -> bool, future: F) {
     let mut future = pin!(future);
     let context = &mut Context::from_waker(Waker::noop());

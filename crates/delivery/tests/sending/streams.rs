@@ -7,7 +7,7 @@ use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::{Limits, SQS_SEND};
 use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError};
 
-/// A service that answers with this function of a call's entries.
+/// A service that answers a call by applying this function to its entries.
 struct By<F>(F);
 
 type Answers = Result<Vec<Answer<String>>, ServiceError>;
@@ -31,7 +31,7 @@ impl<F: Fn(Vec<usize>) -> A, A: Future<Output = Answers> + Send> Operation for B
 
 type Calls = Mutex<Vec<Vec<usize>>>;
 
-/// Refuses multiples of 7, and records its calls.
+/// A service that refuses multiples of 7 and records its calls.
 fn choosy(calls: &Calls) -> By<impl Fn(Vec<usize>) -> Ready<Answers>> {
     let answer = |entry: &usize| match entry % 7 {
         0 => Err(ServiceError::new(ErrorKind::Refused, "Seven", "")),
@@ -44,7 +44,7 @@ fn choosy(calls: &Calls) -> By<impl Fn(Vec<usize>) -> Ready<Answers>> {
     })
 }
 
-/// Never answers.
+/// A service that never answers.
 fn hanging() -> By<impl Fn(Vec<usize>) -> Pending<Answers>> {
     By(|_| pending())
 }

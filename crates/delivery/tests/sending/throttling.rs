@@ -1,4 +1,4 @@
-//! The pace of a sender, on tokio's paused clock.
+//! The pace of a sender under throttling, on tokio's paused clock.
 
 use std::future::{Future, ready};
 use std::sync::Mutex;
@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
-/// Sends this many entries. All must arrive within 1.5 times the service's minimum for what exceeds its burst.
+/// Sends this many entries, and checks that all arrive within 1.5 times the shortest possible time for those beyond the
+/// service's burst.
 async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, burst: f64, what: &str) {
     let sender = Sender::over(service, tokio::time::sleep).retries(Retries::seeded(7));
     let start = Instant::now();
@@ -89,7 +90,7 @@ async fn tasks_share_one_limit_and_pace() {
     assert!(start.elapsed() >= Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
-/// Asks for a pause once.
+/// A service that asks for a pause once.
 struct Asking(Duration, Mutex<Vec<Instant>>);
 
 impl Operation for &Asking {
