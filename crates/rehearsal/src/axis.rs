@@ -1,4 +1,4 @@
-//! Axes of a plot with round ticks: counts, and time.
+//! Plot axes with ticks at round values, for counts and for time.
 
 use comeback_operate::numbers::grouped;
 use std::ops::Range;
@@ -9,25 +9,25 @@ use plotters::coord::types::RangedCoordf64;
 
 use comeback_operate::durations;
 
-/// An axis from 0, or a logarithmic one with ticks at 1, 2 and 5.
+/// A plot axis for counts, linear or logarithmic.
 pub enum CountAxis {
-    /// From 0 or below.
+    /// Linear, starting at 0 or below.
     Linear(RangedCoordf64),
-    /// With room below 0 and ticks at whole numbers, for attempts.
+    /// Linear, with room below 0 and ticks at whole numbers. Used for attempts.
     Whole(RangedCoordf64),
-    /// Equal ratios have equal lengths.
+    /// Logarithmic, with ticks at 1, 2 and 5 times powers of ten.
     Log(Range<f64>),
 }
 
 impl CountAxis {
-    /// Holds every value, with some margin.
+    /// Makes an axis that includes every value, with some margin. `log` makes it logarithmic.
     pub fn over(values: impl Iterator<Item = f64> + Clone, log: bool) -> Self {
         let (low, high) = range(values);
         if log { Self::Log(low / 1.25..high * 1.25) } else { Self::Linear((0.0..high * 1.05).into()) }
     }
 }
 
-/// The least and the greatest value.
+/// Returns the smallest and the largest value.
 pub fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
 }
@@ -78,22 +78,22 @@ impl ValueFormatter<f64> for CountAxis {
     }
 }
 
-/// Label of a tick: a short number, even if arithmetic has left a tiny error (0.30000000000000004).
+/// Formats a tick's label: a short number, even if arithmetic has left a tiny error (0.30000000000000004).
 pub fn count_label(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6 + 0.0;
     if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64).to_string() }
 }
 
-/// Moments that ticks may mark, in seconds, the most useful first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`, `6h`,
-/// `3d` and so on.
+/// Moments that ticks may mark, in seconds, the preferred ones first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`,
+/// `6h`, `3d` and so on.
 const MOMENTS: [u32; 19] = [
     1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,
     172_800, 604_800,
 ];
-/// The maximum number of steps of a linear axis.
+/// Maximum number of steps between the ticks of a linear axis.
 const STEPS: f64 = 8.0;
 
-/// Time from left to right, linear or logarithmic.
+/// A time axis from left to right, linear or logarithmic.
 pub struct TimeAxis {
     pub(crate) logarithmic: bool,
     start: f64,
@@ -101,22 +101,22 @@ pub struct TimeAxis {
 }
 
 impl TimeAxis {
-    /// From 0, in even steps.
+    /// Makes a linear axis from 0 to `end`, in seconds.
     pub fn linear(end: f64) -> Self {
         Self { logarithmic: false, start: 0.0, end: end.max(1.0) }
     }
 
-    /// Equal ratios have equal lengths.
+    /// Makes a logarithmic axis from `start` to `end`, in seconds: equal ratios have equal lengths.
     pub fn logarithmic(start: f64, end: f64) -> Self {
         Self { logarithmic: true, start, end: end.max(start * 2.0) }
     }
 
-    /// Returns true if a moment is on the axis.
+    /// Returns true if a moment, in seconds, lies on the axis.
     pub fn shows(&self, seconds: f64) -> bool {
         (self.start..=self.end).contains(&seconds)
     }
 
-    /// Share of the axis to the left of a moment, 0 to 1.
+    /// Returns the position of a moment, in seconds, as a share of the axis from the left, 0 to 1.
     pub fn share(&self, seconds: f64) -> f64 {
         let share = if self.logarithmic {
             (seconds.max(self.start) / self.start).ln() / (self.end / self.start).ln()
@@ -126,7 +126,8 @@ impl TimeAxis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Round moments at least this share of the axis apart, from left to right: seconds and label.
+    /// Returns ticks from left to right as seconds and label. They are round moments, at least this share of the axis
+    /// apart.
     pub fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<f64> = Vec::new();
         for seconds in self.moments() {
@@ -173,11 +174,11 @@ impl ValueFormatter<f64> for TimeAxis {
     }
 }
 
-/// Time before now, from left to right, the oldest first.
+/// A time axis that ends now, on the right; its labels are times ago.
 pub struct AgoAxis(TimeAxis);
 
 impl AgoAxis {
-    /// From the longest ago, in seconds, to now.
+    /// Makes an axis from the longest time ago, in seconds, to now.
     pub fn new(longest: f64) -> Self {
         Self(TimeAxis::linear(longest))
     }

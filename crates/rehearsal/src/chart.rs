@@ -1,5 +1,5 @@
-//! Pictures as self-contained SVG (no script, no network), and all their colours: for a light page, and for the
-//! report's dark one too.
+//! Draws pictures as self-contained SVG (no script, no network), and defines their colours for light pages and for the
+//! dark mode of the simulation report.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -9,35 +9,35 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::axis::CountAxis;
 
 const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
-/// Headings and titles.
+/// Colour of headings and titles.
 pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-/// Labels and notes.
+/// Colour of labels and notes.
 pub const MUTED: RGBColor = RGBColor(0x66, 0x66, 0x66);
-/// Lines behind a drawing.
+/// Colour of the lines behind a drawing.
 pub const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
 
 // Distinct with red-green colour blindness too.
-/// Blue.
+/// Blue of a chart's lines and bars.
 pub const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
-/// Orange.
+/// Orange of a chart's lines and bars.
 pub const ORANGE: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
-/// Green.
+/// Green of a chart's lines and bars.
 pub const GREEN: RGBColor = RGBColor(0x00, 0x8f, 0x6b);
-/// Purple.
+/// Purple of a chart's lines and bars.
 pub const PURPLE: RGBColor = RGBColor(0xaa, 0x44, 0x99);
-/// Grey.
+/// Grey of a chart's lines and bars.
 pub const GREY: RGBColor = RGBColor(0x55, 0x55, 0x55);
 
-/// Colour of a chart, as a CSS variable of the report's page.
+/// A chart colour and its CSS variable in the style sheet of the simulation report.
 pub struct Colour {
-    /// The variable, without its dashes.
+    /// Name of the CSS variable, without its dashes.
     pub name: &'static str,
     light: RGBColor,
-    /// The same hue, light enough for text on the dark page.
+    /// The same hue in dark mode, light enough for text.
     pub dark: &'static str,
 }
 
-/// Every colour that a chart on the page may use.
+/// Every colour that a chart of the simulation report may use.
 pub const PALETTE: [Colour; 9] = [
     Colour { name: "paper", light: PAPER, dark: "#17181B" },
     Colour { name: "ink", light: INK, dark: "#EAEAEA" },
@@ -51,27 +51,29 @@ pub const PALETTE: [Colour; 9] = [
 ];
 
 impl Colour {
-    /// The colour on a light page, as `plotters` writes it, so that the style sheet can find it in a chart.
+    /// Formats the colour for a light page, exactly as `plotters` writes it, so that the style sheet can find it in a
+    /// chart.
     pub fn light(&self) -> String {
         let RGBColor(red, green, blue) = self.light;
         format!("#{red:02X}{green:02X}{blue:02X}")
     }
 }
 
-/// Name of a chart's colour in the page's style sheet.
+/// Returns the name of a chart's colour in the style sheet of the simulation report.
 pub fn name_of(colour: RGBColor) -> &'static str {
     PALETTE.iter().find(|named| named.light == colour).expect("BUG: a colour outside the palette").name
 }
 
-/// The font of every text.
+/// Font of all text in pictures.
 pub const FONT: &str = "sans-serif";
 
-/// The surface that a picture is drawn on.
+/// The surface on which a picture is drawn.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// The result of drawing, which fails only because of a bug.
+/// Result of drawing, which fails only because of a bug in Comeback.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws to text. Nothing is written to a file, so only a bug can make it fail.
+/// Draws a picture of this size in pixels, and returns it as SVG text. It writes no file, so only a bug can make it
+/// fail.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let mut text = String::new();
     {
@@ -85,7 +87,7 @@ pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String 
     text
 }
 
-/// Size and colour of a text, and the side and edge of it that are at its point.
+/// Style of a text: its size and colour, and which side and edge of the text lie at the point where it is written.
 #[derive(Clone, Copy)]
 pub struct Style {
     size: i32,
@@ -94,19 +96,19 @@ pub struct Style {
     edge: VPos,
 }
 
-/// A style of this size and colour, with this side and edge at the point.
+/// Makes a [`Style`] with this size and colour, and with this side and edge of the text at its point.
 pub const fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> Style {
     Style { size, colour, side, edge }
 }
 
-/// Writes a text at a point.
+/// Writes a text at a point, in pixels.
 pub fn write(root: &Area<'_>, text: &str, style: Style, at: (i32, i32)) -> Drawing {
     let Style { size, colour, side, edge } = style;
     let style = (FONT, size).into_text_style(root).color(&colour).pos(Pos::new(side, edge));
     Ok(root.draw_text(text, &style, at)?)
 }
 
-/// Draws a title, and lines of notes below it.
+/// Draws a picture's title, and lines of notes below it.
 pub fn header<'a>(
     root: &Area<'_>,
     title: &str,
@@ -120,10 +122,10 @@ pub fn header<'a>(
         .try_for_each(|(y, note)| write(root, note, style(14, MUTED, HPos::Left, VPos::Top), (24, y)))
 }
 
-/// Area between axes.
+/// The part of a picture between its axes.
 pub type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
-/// Draws axes and grid below a header of height `top`, with room for `right` pixels beside them.
+/// Draws axes and grid below a header that is `top` pixels high, and leaves `right` pixels free to the right of them.
 pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     root: &'a Area<'b>,
     (x, x_title, x_labels): (X, &str, usize),

@@ -1,4 +1,5 @@
-//! Settings in the form that deployments use: parameters of the stack, and properties of the CDK construct.
+//! Policy settings as a deployment takes them: parameters of the CloudFormation stack, and properties of the CDK
+//! construct.
 
 use comeback_engine::{Kind, Setting};
 use serde::Serialize;
@@ -6,7 +7,7 @@ use serde::Serialize;
 use comeback_operate::durations;
 use comeback_operate::handler_setting::parameter_of;
 
-/// A setting under both names, with the text of its value for each.
+/// A setting as a stack parameter and as a construct property, with its value as text for each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeployedSetting {
     parameter: String,
@@ -16,7 +17,7 @@ pub struct DeployedSetting {
 }
 
 impl DeployedSetting {
-    /// A variable of the policy, with a value that the handler accepts.
+    /// Makes the deployment's setting from a handler variable and a value that the handler accepts.
     pub fn of(variable: &str, value: &str) -> Self {
         let seconds = |text: &str| {
             durations::read(text).map_or_else(|_| text.to_owned(), |it| it.as_secs().to_string())
@@ -41,14 +42,14 @@ impl DeployedSetting {
     }
 }
 
-/// The construct's property for a variable: `maxAge` for `MAX_AGE`.
+/// Returns the construct's property for a handler variable: `maxAge` for `MAX_AGE`.
 fn property(variable: &str) -> String {
     let name = parameter_of(variable);
     name[..1].to_lowercase() + &name[1..]
 }
 
-/// The settings, a line each: `BaseBackoff=1 …` for SAM and CloudFormation, and `baseBackoff: Duration.seconds(1),` for
-/// the construct.
+/// Formats the settings twice: as parameters for SAM and CloudFormation (`BaseBackoff=1 …`, in one line), and as
+/// properties of the construct (`baseBackoff: Duration.seconds(1),`, a line each).
 pub fn lines(settings: &[DeployedSetting]) -> (String, String) {
     let parameters: Vec<String> =
         settings.iter().map(|setting| format!("{}={}", setting.parameter, setting.value)).collect();

@@ -1,40 +1,40 @@
-//! The reasons why a rehearsal has no result.
+//! Reasons why a rehearsal has no result.
 
 use comeback_engine::SettingError;
 use comeback_timelapse::{RunError, ScenarioError, Violation};
 
-/// The reason why a rehearsal has no result.
+/// The reason why a rehearsal (a simulation, a schedule or a plan) has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Arguments were refused, with the reason for each.
+    /// Some arguments were refused. Contains the reason for each.
     #[error("{}", .0.join("\n       "))]
     Refused(Vec<String>),
-    /// An invariant broke: a bug in Comeback.
+    /// The run broke an invariant, which is a bug in Comeback.
     #[error("an invariant was {violation}\nrepeat with: {repeat}\nreport this text as a bug")]
     Violated {
-        /// The invariant, and the events that broke it.
+        /// The broken invariant, and the events that led to it.
         violation: Box<Violation>,
-        /// The command that breaks it again.
+        /// The command that repeats the run, to break the invariant again.
         repeat: String,
     },
 }
 
 impl Failure {
-    /// Lists everything refused in a policy and a scenario.
+    /// Makes a failure that lists everything refused in a policy and in a scenario.
     pub fn refused(policy: Vec<SettingError>, scenario: Vec<ScenarioError>) -> Self {
         let policy = policy.iter().map(ToString::to_string);
         let scenario = scenario.iter().map(|error| format!("--{error}"));
         Self::Refused(policy.chain(scenario).collect())
     }
 
-    /// The reason why clap refuses a command line, without the usage.
+    /// Makes a failure from clap's error about a command line, without the usage text.
     pub fn of_command_line(error: &clap::Error) -> Self {
         let error = error.to_string();
         let why = error.split("\n\n").next().unwrap_or_default();
         Self::Refused(vec![why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()])
     }
 
-    /// Returns both values, or a refusal with all the reasons from either.
+    /// Returns both values, or a failure with the reasons of both errors.
     pub fn unless_both<P, S>(
         policy: Result<P, Vec<SettingError>>,
         scenario: Result<S, Vec<ScenarioError>>,
@@ -47,7 +47,7 @@ impl Failure {
         }
     }
 
-    /// The reason why a run of a checked scenario has no summary.
+    /// Converts the error of a run whose scenario has been checked. `repeat` is the command that repeats the run.
     pub fn of_run(error: RunError, repeat: String) -> Self {
         match error {
             RunError::Refused(scenario) => Self::refused(Vec::new(), scenario),

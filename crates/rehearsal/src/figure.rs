@@ -1,4 +1,5 @@
-//! A picture or a table on a page. The template escapes all text and adds the frame; only a chart's drawing is markup.
+//! Pictures and tables on an HTML page. The template escapes all text and adds the frame; only a chart's drawing is
+//! markup.
 
 use askama::Template;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -7,49 +8,49 @@ use plotters::prelude::*;
 use crate::axis::{CountAxis, count_label};
 use crate::chart::{Area, Drawing, FONT, Frame, GRID, MUTED, name_of, svg};
 
-/// The style sheet of a page with figures. The colours of [`PALETTE`](crate::chart::PALETTE) are its variables.
+/// Style sheet for a page with figures. The colours of [`PALETTE`](crate::chart::PALETTE) are CSS variables in it.
 pub const STYLE: &str = include_str!("../templates/report.css");
 
-/// Size of a chart: small, so that its text stays readable on a phone.
+/// Size of a chart in pixels: small, so that its text stays readable on a phone.
 pub const SIZE: (u32, u32) = (420, 265);
-/// A size of 15 makes text 12 units high, which is 9 pixels on a phone.
+/// Size of text in a chart. It makes text 12 units high, which is 9 pixels on a phone.
 pub const TEXT: i32 = 15;
 
-/// A table, displayed as HTML. Columns after the first hold figures.
+/// A table that is displayed as HTML. All columns but the first hold figures.
 #[derive(Template)]
 #[template(path = "table.html")]
 pub struct Table {
-    /// The line above it.
+    /// The caption, displayed above the table.
     pub caption: String,
-    /// Column heads, each with the cells below it.
+    /// Columns of the table: each has a head and the cells below it.
     pub columns: Vec<(String, Vec<String>)>,
 }
 
-/// A picture, and the figures behind it, displayed as HTML.
+/// A chart that is displayed as HTML, with its figures in a table below.
 #[derive(Template)]
 #[template(path = "chart.html")]
 pub struct Chart {
-    /// Its anchor on the page.
+    /// The chart's anchor on the page.
     pub id: &'static str,
-    /// The line above it.
+    /// The heading, displayed above the chart.
     pub heading: String,
-    /// The picture in words, for readers who cannot see it.
+    /// Describes the chart in words, for readers who cannot see it.
     pub description: String,
-    /// Meanings of its marks.
+    /// The legend: the meaning of each mark in the chart.
     pub keys: Vec<Key>,
-    /// The drawing without its outermost element, which the template writes with title and description.
+    /// The drawing, without the outermost SVG element. The template writes that element, with title and description.
     pub svg: String,
-    /// Its figures, folded under it.
+    /// The chart's figures as a table, folded below the chart; `None` for a chart without one.
     pub table: Option<Table>,
 }
 
-/// The meaning of a mark in a chart.
+/// An entry of a chart's legend.
 pub struct Key {
-    /// The mark.
+    /// The mark as a character, such as `━━`.
     pub symbol: &'static str,
-    /// Its colour.
+    /// Colour of the mark.
     pub colour: RGBColor,
-    /// Its meaning.
+    /// Meaning of the mark.
     pub label: String,
 }
 
@@ -72,14 +73,14 @@ impl Key {
     }
 }
 
-/// The content of the picture's outermost element.
+/// Draws a chart and returns the content of its outermost SVG element.
 pub fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let text = svg(SIZE, draw);
     let inner = text.split_once('>').and_then(|(_, rest)| rest.rsplit_once("</svg>"));
     inner.expect("BUG: a drawing is an svg element").0.to_owned()
 }
 
-/// Axes and grid. `unit` ends the labels on the left.
+/// Draws a chart's axes and grid. `unit` ends the labels on the left.
 pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     root: &'a Area<'b>,
     (x, y): (X, CountAxis),

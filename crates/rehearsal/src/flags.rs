@@ -13,12 +13,12 @@ use comeback_timelapse::SimulatedTarget;
 
 use crate::failure::Failure;
 
-/// The retry handler's policy variables as flags. The handler's own reader parses them, so they have the same meaning
-/// and the same errors.
+/// The handler's policy variables as command-line flags. The handler's own code parses their values, so meanings and
+/// errors are the same.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFlags(Vec<(&'static str, String)>);
 
-/// The flags, without their dashes, and their settings.
+/// Every policy flag, without its dashes, and the setting it stands for.
 static FLAGS: LazyLock<Vec<(String, &Setting)>> = LazyLock::new(|| {
     let of_the_policy = SETTINGS.iter().filter(|setting| setting.scope != Scope::Deployment);
     of_the_policy.map(|setting| (setting.name.to_lowercase().replace('_', "-"), setting)).collect()
@@ -64,7 +64,7 @@ fn arg(flag: &'static str, setting: &Setting) -> Arg {
         .help(help(setting))
 }
 
-/// The help of a setting: `MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]`.
+/// Formats the help of a flag: `MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]`.
 pub fn help(setting: &Setting) -> String {
     let Setting { name, meaning, kind, default, .. } = setting;
     let range = match kind {
@@ -80,23 +80,23 @@ pub fn help(setting: &Setting) -> String {
     format!("{name}: {meaning}{range}{default}")
 }
 
-/// A duration in its largest whole unit: `14d`, `24h`, `43170s`.
+/// Formats a duration in its largest whole unit: `14d`, `24h`, `43170s`.
 fn unit(seconds: u64) -> String {
     let is_hours = seconds.is_multiple_of(3_600);
     if is_hours { durations::flag(Duration::from_secs(seconds)) } else { format!("{seconds}s") }
 }
 
-/// The words that run our command again: from a checkout if cargo runs it, or by its name.
+/// Words that run the `comeback` command again: with cargo in a checkout, or by its name.
 pub(crate) fn own_command() -> &'static [&'static str] {
     let by_cargo = std::env::var_os("CARGO").is_some();
     if by_cargo { &["cargo", "run", "--release", "-p", "comeback", "--"] } else { &["comeback"] }
 }
 
-/// Parses a subcommand's arguments from the words after `comeback` and its name.
+/// Parses the arguments of a subcommand. `words` starts with `comeback` and the subcommand's name.
 ///
 /// # Errors
 ///
-/// Everything that the command would refuse, in its words.
+/// Fails if the command would refuse the arguments, with the command's own error.
 pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
     let command = A::augment_args(Command::new("comeback").no_binary_name(true));
     let matches = command.try_get_matches_from(words.iter().skip(2));
@@ -105,7 +105,7 @@ pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
         .map_err(|error| Failure::of_command_line(&error))
 }
 
-/// Adds the simulated target's errors to the help of `--non-retryable-errors`.
+/// Returns a function that adds the simulated target's errors to the help of `--non-retryable-errors`.
 pub fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
     move |arg| {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -114,11 +114,11 @@ pub fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
 }
 
 impl PolicyFlags {
-    /// The policies, with these target functions.
+    /// Parses the flags into policies that allow these target functions.
     ///
     /// # Errors
     ///
-    /// Every value that was refused, in the handler's words.
+    /// Fails if the handler would refuse a value, with the handler's errors.
     pub fn policies(&self, target_functions: &str) -> Result<Policies, Vec<SettingError>> {
         Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(target_functions.to_owned()),
@@ -126,12 +126,12 @@ impl PolicyFlags {
         })
     }
 
-    /// The flags that were given, without their dashes, and their values.
+    /// Returns the flags that were given, without their dashes, with their values.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.iter().map(|(flag, value)| (*flag, value.as_str()))
     }
 
-    /// The same with other values for some of the flags.
+    /// Returns the same flags with other values for some of them.
     pub fn with<'a>(&'a self, changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut values: HashMap<&str, &str> = self.given().collect();
         for (name, value) in changes {
@@ -142,13 +142,13 @@ impl PolicyFlags {
         Self(Self::names().filter_map(given).collect())
     }
 
-    /// Every flag, without its dashes.
+    /// Returns the name of every policy flag, without its dashes.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FLAGS.iter().map(|(flag, _)| flag.as_str())
     }
 }
 
-/// The entry of `--policies` for the function that `--target` names.
+/// Returns the entry of `--policies` for the function that `--target` names; fails if no entry matches.
 pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, Failure> {
     policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
         Failure::Refused(vec![format!(
@@ -158,24 +158,24 @@ pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEn
     })
 }
 
-/// A function's ARN as in invocation records: with a qualifier.
+/// Returns a function's ARN as invocation records have it: with a qualifier.
 pub fn recorded_arn(function: &str) -> String {
     let arn = SimulatedTarget { name: function.into(), ..SimulatedTarget::default() }.arn();
     if function.contains(':') { arn } else { format!("{arn}:$LATEST") }
 }
 
-/// The handler's variable for a flag: `MAX_AGE` for `max-age`.
+/// Returns the handler's variable for a flag: `MAX_AGE` for `max-age`.
 pub fn variable(flag: &str) -> String {
     flag.to_uppercase().replace('-', "_")
 }
 
-/// The changes of `--vs` to a policy: flags with their other values.
+/// The value of `--vs`: flags of a policy to change, with their new values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyChanges(Vec<(&'static str, String)>);
 
 impl PolicyChanges {
-    /// Reads `jitter=none,max-backoff=1h`. A part without `=` continues the value before it, because
-    /// a value can be a list. So does any part of `policies` that does not begin with a flag.
+    /// Parses a list such as `jitter=none,max-backoff=1h`. A part without `=` continues the value before it, because a
+    /// value can be a list. After `policies=`, so does any part that does not begin with a flag.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut changes: Vec<(&'static str, String)> = Vec::new();
         for part in text.split(',') {
@@ -199,13 +199,13 @@ impl PolicyChanges {
         Ok(Self(changes))
     }
 
-    /// A policy's flags with these changes.
+    /// Returns a policy's flags with these changes.
     pub fn applied_to(&self, flags: &PolicyFlags) -> PolicyFlags {
         flags.with(self.0.iter().map(|(flag, value)| (*flag, value.as_str())))
     }
 }
 
-/// As in `jitter=none,max-backoff=1h`.
+/// Formats the changes as on the command line: `jitter=none,max-backoff=1h`.
 impl fmt::Display for PolicyChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let changes: Vec<String> = self.0.iter().map(|(flag, value)| format!("{flag}={value}")).collect();
@@ -220,13 +220,13 @@ fn flag(name: &str) -> Result<&'static str, String> {
     })
 }
 
-/// A file for a page.
+/// Parses the path of an HTML file to write.
 pub fn html(text: &str) -> Result<PathBuf, String> {
     let is_html = [None, Some("html"), Some("htm")].contains(&suffix(Path::new(text)).as_deref());
     is_html.then(|| text.into()).ok_or_else(|| "the page is HTML: the name must end in .html".into())
 }
 
-/// A file for a picture, or the folder to write it to.
+/// Parses the path of an SVG file to write, or of the folder to write it to.
 pub fn svg_or_folder(text: &str) -> Result<PathBuf, String> {
     let accepted = suffix(Path::new(text)).as_deref() == Some("svg") || is_folder(text);
     accepted.then(|| text.into()).ok_or_else(|| {
@@ -234,14 +234,14 @@ pub fn svg_or_folder(text: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// A folder for pictures.
+/// Parses the path of a folder to write pictures to.
 pub fn folder(text: &str) -> Result<PathBuf, String> {
     is_folder(text).then(|| text.into()).ok_or_else(|| {
         format!("several pictures need a folder, and {text} looks like a file; end a folder's name in /")
     })
 }
 
-/// Returns true for an existing folder, or a path that cannot be a file's.
+/// Returns true if the path is an existing folder, or cannot be a file.
 fn is_folder(text: &str) -> bool {
     let path = Path::new(text);
     path.is_dir() || text.ends_with('/') || suffix(path).is_none()

@@ -1,4 +1,4 @@
-//! Room for waiting events, in words.
+//! Describes in words how many events wait at once, and whether they fit in the queue's in-flight limit.
 
 use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use comeback_timelapse::{InFlight, Moves, Scenario};
@@ -6,20 +6,21 @@ use comeback_timelapse::{InFlight, Moves, Scenario};
 use comeback_operate::durations::{self, short};
 use comeback_operate::numbers::{grouped, rate_text, rounded};
 
-/// Consequences of reaching the in-flight limit.
+/// Explains what happens once the queue reaches its in-flight limit.
 pub const ONCE_FULL: &str = "\
 From then on, SQS delivers a message only when another leaves: retries come late, without an error, and events
 reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. Lower HIDE_UP_TO: the other
 messages are then sent again with a delay, without a limit.";
 
-/// The number of events that wait at a rate of failing events, where they wait, and the moves and pollers they take. If
-/// messages are always hidden, also when the limit is reached, its consequences, and the highest rate below it.
+/// Describes the events that wait at a steady rate of failures: their number, where they wait, and the moves and
+/// pollers they take. If messages are always hidden, it also says when the in-flight limit is reached, with what
+/// consequences, and the highest rate that stays below it.
 pub fn in_words(in_flight: &InFlight) -> String {
     let full = in_flight.full_after_seconds.map_or(String::new(), |_| format!("{ONCE_FULL}\n"));
     format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight.pollers))
 }
 
-/// The same without the consequences of the limit, and without the pollers.
+/// Like [`in_words`], without the consequences of reaching the in-flight limit, and without the pollers.
 pub fn figures_in_words(in_flight: &InFlight) -> String {
     let figures = match in_flight.highest_events_per_second {
         Some(highest) => compared_with_limit(in_flight, highest),
@@ -81,7 +82,7 @@ fn without_limit(in_flight: &InFlight) -> String {
     )
 }
 
-/// Number of pollers needed.
+/// Describes the number of pollers needed.
 pub fn pollers_in_words(needed: u64) -> String {
     let run_time = durations::text(Scenario::default().handler_run_time);
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();

@@ -1,4 +1,4 @@
-//! One event's life as a picture: its waits as bars and its attempts as marks, one row per attempt.
+//! Draws one event's life: one row per attempt, with its waits as bars and its attempts as marks.
 
 use std::time::Duration;
 
@@ -9,38 +9,38 @@ use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, style, write};
 use crate::figure::{Key, TEXT, drawn, frame};
 
-/// Something that happened to the event.
+/// Something that happened to the event, to be drawn as a mark or a bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
     /// Time since the first failure.
     pub since: Duration,
-    /// The attempt made, or the next one if the event waits or is dead-lettered.
+    /// The attempt that was made. If the event waits or is dead-lettered, the attempt that would come next.
     pub attempt: u64,
-    /// Its mark.
+    /// The mark to draw.
     pub mark: Mark,
 }
 
-/// Marks in the picture.
+/// Kinds of marks in the picture of an event's life.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mark {
-    /// The target failed.
+    /// An attempt failed.
     Failed,
-    /// The target succeeded.
+    /// An attempt succeeded.
     Succeeded,
-    /// The event waits: a bar until the next moment.
+    /// The event waits from here on, drawn as a bar until the next moment.
     Hid,
-    /// It was dead-lettered.
+    /// The event was dead-lettered.
     DeadLettered,
-    /// No mark: a re-invocation, or a step that failed and left the message in the queue.
+    /// Draws no mark. For a re-invocation, or for a step that failed and left the message in the queue.
     Other,
 }
 
-/// Start of the logarithmic axis, in seconds: before the end of the shortest backoff.
+/// Start of the logarithmic time axis, in seconds; less than the shortest backoff.
 const START: f64 = 0.5;
-/// Maximum number of attempts with a row of their own.
+/// Maximum number of attempts that have a row of their own.
 const ATTEMPTS: f64 = 120.0;
 
-/// Meanings of the marks.
+/// Returns the legend: the meaning of each mark.
 pub fn keys() -> Vec<Key> {
     let key = |symbol, colour, label: &str| Key { symbol, colour, label: label.into() };
     vec![
@@ -51,7 +51,7 @@ pub fn keys() -> Vec<Key> {
     ]
 }
 
-/// Draws the picture on a logarithmic axis, and a labelled line at one moment, if given.
+/// Draws an event's life on a logarithmic time axis. `line` adds a labelled line at one moment.
 pub fn draw(moments: &[Moment], line: Option<(Duration, &str)>) -> String {
     let since = |since: Duration| since.as_secs_f64().max(START);
     let end = moments.last().map_or(START, |moment| since(moment.since));

@@ -1,4 +1,4 @@
-//! A plan: from a goal to a policy.
+//! Plans: from a goal, such as a recovery time, to a policy that meets it.
 
 mod plot;
 mod words;
@@ -67,7 +67,7 @@ fn setting_help(variable: &str) -> String {
 }
 
 impl PlanArguments {
-    /// The goal, unchecked.
+    /// Builds the goal from the arguments, unchecked.
     pub fn goal(&self) -> Goal {
         let default = Goal::default();
         Goal {
@@ -80,11 +80,11 @@ impl PlanArguments {
         }
     }
 
-    /// The policies, read by the handler's own reader.
+    /// Parses the policies with the handler's own code.
     ///
     /// # Errors
     ///
-    /// Every value that was refused, in the handler's words.
+    /// Fails if the handler would refuse a value, with the handler's errors.
     fn policies(&self) -> Result<Policies, Vec<SettingError>> {
         let given =
             [("max-age", &self.max_age), ("max-retries", &self.max_retries), ("policies", &self.policies)];
@@ -93,7 +93,7 @@ impl PlanArguments {
     }
 }
 
-/// The settings that a plan does not vary.
+/// Returns the settings that a plan keeps as they are in the given policy.
 fn other_settings(policy: &Policy) -> Settings {
     Settings {
         max_age: policy.max_age().as_secs(),
@@ -103,26 +103,27 @@ fn other_settings(policy: &Policy) -> Settings {
     }
 }
 
-/// A plan with its settings and reasons. `comeback plan --json` prints its JSON.
+/// A plan, with settings ready for a deployment and the reasons for failure. `comeback plan --json` prints it as JSON.
 #[derive(Serialize)]
 pub struct Recommended {
-    /// The plan.
+    /// The policies compared, and the recommended one.
     #[serde(flatten)]
     pub plan: Plan,
     #[serde(flatten)]
     pasted: Pasted,
-    /// The reasons why no policy meets the goal; empty if one does.
+    /// Sentences that say why no policy meets the goal; empty if one does.
     pub limited_by: Vec<String>,
-    /// The entry of `POLICIES` that the plan is for.
+    /// The entry of `POLICIES` that the plan is for; `None` for a plan for the whole stack.
     #[serde(skip)]
     pub entry: Option<PolicyEntry>,
 }
 
-/// Makes a plan. `progress` receives the number of policies rehearsed so far, and the total.
+/// Makes a plan from the command's arguments. `progress` receives the number of policies rehearsed so far, and the
+/// total.
 ///
 /// # Errors
 ///
-/// Everything that was refused, or the run that broke an invariant.
+/// Fails if arguments were refused, or if a run broke an invariant.
 pub fn recommended(
     arguments: &PlanArguments,
     progress: &(impl Fn(usize, usize) + Sync),
@@ -142,7 +143,7 @@ pub fn recommended(
 }
 
 impl Recommended {
-    /// The plan in words, for a page.
+    /// Describes the plan in words, a line each, for an HTML page.
     pub fn lines(&self) -> Vec<String> {
         let (headline, notes) = (headline(&self.plan), legend(&self.plan));
         let limits = self.limited_by.iter().map(String::as_str);
@@ -150,17 +151,18 @@ impl Recommended {
         lines.map(ToOwned::to_owned).chain(slower_alone(&self.plan)).collect()
     }
 
-    /// The unbeaten policies and the defaults, for a page.
+    /// Returns a table of the unbeaten policies and the defaults, for an HTML page. No policy beats an unbeaten one in
+    /// every figure.
     pub fn policies(&self) -> Table {
         words::figures(&self.plan)
     }
 
-    /// Settings for a deployment: parameters and properties.
+    /// Returns the settings as stack parameters and as construct properties; `None` if no policy meets the goal.
     pub fn deployed(&self) -> Option<(String, String)> {
         self.pasted.settings.as_ref().map(|settings| deployed::lines(settings))
     }
 
-    /// Settings for a deployment, for a terminal; empty if no policy meets the goal.
+    /// Formats the settings for pasting from a terminal into a deployment; empty if no policy meets the goal.
     pub fn paste(&self) -> String {
         let entry =
             self.pasted.entry.as_ref().map(|entry| format!("\n\nAs an entry of POLICIES:\n  {entry}"));
@@ -184,12 +186,12 @@ fn planned(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> R
     })
 }
 
-/// Settings for a deployment.
+/// A plan's settings, ready to paste into a deployment.
 #[derive(Serialize)]
 struct Pasted {
     /// Settings of the stack; `None` if no policy meets the goal.
     settings: Option<Vec<DeployedSetting>>,
-    /// The entry of `POLICIES`, if the plan is for a function that has one.
+    /// The changed entry of `POLICIES`; `None` if the plan is for the whole stack, or no policy meets the goal.
     entry: Option<String>,
 }
 
@@ -206,7 +208,7 @@ impl Pasted {
     }
 }
 
-/// The command that makes a plan again.
+/// Returns the command that makes the same plan again.
 fn repeat(goal: &Goal, settings: &Settings) -> String {
     let Goal { seed, outage, events_per_second, recover_within, never_succeed, capacity } = goal;
     let flags = [
@@ -223,8 +225,9 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
     command_line(own_command().iter().copied().chain(["plan"]).chain(flags))
 }
 
-/// The command that plans for an outage and a rate of events a second, and draws the policies. Readers replace the goal
-/// with their own. `own_policy` is the value of `--policies`, and the function to plan for.
+/// Returns a `comeback plan` command for an outage and a rate of events a second, which also draws the policies.
+/// Readers are to replace its goal with their own. `own_policy` is the value of `--policies`, and the function to plan
+/// for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];
@@ -233,7 +236,7 @@ pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<
     command_line(["comeback", "plan"].into_iter().chain(goal).chain(own_policy).chain(["--plot", "."]))
 }
 
-/// Reads `1%`, `0.5 %` or `0.01`. The plan checks the range.
+/// Parses a share: `1%`, `0.5 %` or `0.01`. Its range is checked later, with the whole goal.
 fn share(text: &str) -> Result<f64, String> {
     let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
     let share = number.trim().parse::<f64>().ok().filter(|number| number.is_finite());

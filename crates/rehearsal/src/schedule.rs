@@ -1,4 +1,4 @@
-//! A policy's schedule: when each retry comes, in words and pictures.
+//! Schedule of a policy: when each retry of an event comes, in words and pictures.
 
 mod figure;
 mod plot;
@@ -15,21 +15,21 @@ use crate::figure::Chart;
 
 pub use plot::draw;
 
-/// Up to this many retries, each has a row.
+/// Up to this many retries, the table has a row for each.
 const ROWS: usize = 32;
-/// With more retries, only the first ones have a row, ...
+/// With more retries, only this many of the first ones have a row, ...
 const FIRST_ROWS: usize = 12;
-/// ... and about as many round numbers as this.
+/// ... followed by about this many retries with round numbers.
 const ROUND_ROWS: usize = 12;
 
-/// The schedule of a policy on a page, from a tenth of the usual number of events.
+/// Draws a policy's schedule for an HTML page. It follows a tenth of the usual number of events.
 pub fn chart(policy: &Policy) -> Chart {
     const SEED: u64 = 1;
     let events = Schedule::default_events(policy, SEED) / 10;
     figure::chart(policy, &Schedule::of(policy, SEED, events, &|| {}))
 }
 
-/// The policy, and the number of events followed.
+/// Describes in one headline the policy, and the number of events followed.
 pub fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let backoff = policy.backoff();
     let ceilings: Vec<String> = policy
@@ -54,7 +54,7 @@ pub fn headline(policy: &Policy, schedule: &Schedule) -> String {
     )
 }
 
-/// The number of retries per event, and the reasons that end them.
+/// Describes the number of retries per event, and the reasons for which they end.
 pub fn outcome(schedule: &Schedule) -> String {
     let made = schedule.retries_made;
     let range = if made.min == made.max {
@@ -73,7 +73,7 @@ pub fn outcome(schedule: &Schedule) -> String {
     format!("{range}; dead-lettered as {}", reasons.join(" and "))
 }
 
-/// The retries that get a row.
+/// Returns the retries that get a row in the table.
 pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry> {
     let all = retries.len();
     let step = round_step(|step| all / step as usize <= ROUND_ROWS) as usize;
@@ -81,7 +81,7 @@ pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry
     retries.iter().filter(move |retry| has_row(retry.retry as usize))
 }
 
-/// A share as text: `100 %`, `97.3 %`. Only all is shown as 100 %, and only none as 0 %.
+/// Formats a share: `100 %`, `97.3 %`. Only exactly all is shown as 100 %, and only exactly none as 0 %.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         100.0 => "100 %".into(),
@@ -90,8 +90,8 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// The axis from the first retry to `MAX_AGE`, or to the last retry if `MAX_RETRIES` ends them long before. Logarithmic
-/// if the gaps between retries grow, linear if they are even.
+/// Returns the time axis of a schedule, from the first retry to `MAX_AGE`, or to the last retry if `MAX_RETRIES` ends
+/// retries long before. It is logarithmic if the gaps between retries grow, linear if they are even.
 pub fn axis_of(schedule: &Schedule, max_age: Duration) -> TimeAxis {
     let times = || schedule.retries.iter().map(|retry| retry.since_first_failure_seconds);
     let first = times().next().map_or(1, |time| time.p5);

@@ -1,4 +1,4 @@
-//! A simulated day: its arguments, its figures, and the page about it.
+//! A simulated day of retries: its arguments, its figures, and the HTML report about it.
 
 mod arguments;
 pub mod figures;

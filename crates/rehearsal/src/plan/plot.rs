@@ -1,4 +1,4 @@
-//! The plot of `comeback plan`: recovery time against retries.
+//! The picture that `comeback plan` draws: recovery time against retries.
 
 use comeback_timelapse::{Candidate, Plan};
 use plotters::prelude::*;
@@ -11,10 +11,11 @@ use crate::chart::{
 use crate::plan::words::{headline, time};
 
 const SIZE: (u32, u32) = (900, 560);
-/// Each jitter's colour.
+/// Colour of each jitter.
 const JITTERS: [(&str, RGBColor); 3] = [("full", BLUE), ("equal", GREEN), ("decorrelated", PURPLE)];
 
-/// Draws a point for each policy that loses nothing: time until 99 % are delivered, and retries per event.
+/// Draws a point for each policy that loses no event: the time until 99 % of events are delivered, and the retries per
+/// event.
 pub fn draw(plan: &Plan) -> String {
     let points: Vec<(&Candidate, (f64, f64))> =
         plan.grid.iter().filter(|policy| policy.loses_nothing()).filter_map(point).collect();

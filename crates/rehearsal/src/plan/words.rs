@@ -1,5 +1,5 @@
-//! A plan in words: its policies in a table, settings to paste into a deployment, and the reasons why no policy meets a
-//! goal.
+//! A plan in words: its policies as a table, settings to paste into a deployment, and the reasons why no policy meets
+//! the goal.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, R
 use crate::deployed::DeployedSetting;
 use crate::figure::Table;
 
-/// Marks the cheapest policy that meets the goal.
+/// Marks the cheapest policy that meets the goal in a plan's table.
 const CHEAPEST: &str = "▸ ";
-/// Marks the defaults.
+/// Marks the default policy in a plan's table.
 const DEFAULTS: &str = "○ ";
 
-/// The goal, and the number of policies compared.
+/// Describes in one headline the goal, and the number of policies compared.
 pub fn headline(plan: &Plan) -> String {
     let Goal { outage, events_per_second, recover_within, never_succeed, capacity, seed } = &plan.goal;
     let never = if *never_succeed > 0.0 {
@@ -36,10 +36,10 @@ pub fn headline(plan: &Plan) -> String {
     )
 }
 
-/// The columns of [`rows`].
+/// Heads of the columns of [`rows`].
 pub const HEAD: [&str; 8] = ["cap", "jitter", "base", "p50", "p99", "retries", "peak", "USD"];
 
-/// The unbeaten policies and the defaults, the fastest first.
+/// Returns a table of the unbeaten policies and the defaults, the fastest first.
 pub(super) fn figures(plan: &Plan) -> Table {
     let rows = rows(plan);
     let column = |index: usize| rows.iter().map(|(_, cells)| cells[index].clone()).collect();
@@ -49,7 +49,7 @@ pub(super) fn figures(plan: &Plan) -> Table {
     }
 }
 
-/// The unbeaten policies and the defaults, the fastest first, with their cells.
+/// Returns the unbeaten policies and the defaults, the fastest first, each with its cells as text.
 pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();
     if !plan.unbeaten.contains(&plan.defaults) {
@@ -76,7 +76,7 @@ pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     rows.into_iter().map(|policy| (policy, cells(policy))).collect()
 }
 
-/// Meanings of the marks and the columns.
+/// Explains the marks and the columns of a plan's table.
 pub fn legend(plan: &Plan) -> String {
     let within = durations::text(plan.goal.recover_within);
     let cheapest = |_| format!("{CHEAPEST}the cheapest that recovers within {within}; ");
@@ -96,7 +96,8 @@ pub fn legend(plan: &Plan) -> String {
     )
 }
 
-/// The cost of a longer base for events that fail outside an outage, if the cheapest policy has one.
+/// Describes how the cheapest policy delays events that fail outside an outage; `None` if its base is not longer than
+/// the default.
 pub fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
     let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);
@@ -106,7 +107,7 @@ pub fn slower_alone(plan: &Plan) -> Option<String> {
     ))
 }
 
-/// A time as text. The longest cap, 30 s less than 12 hours, is `12h`.
+/// Formats a time. The longest cap, 30 s less than 12 hours, is shown as `12h`.
 pub(super) fn time(seconds: u64) -> String {
     if seconds < 3_600 {
         durations::text(Duration::from_secs(seconds))
@@ -115,7 +116,7 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
-/// The settings chosen by the plan, and others that must not keep their default.
+/// Returns the settings that the plan chose, and others that must not keep their default.
 pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSetting> {
     let default = Settings::default();
     let [base, cap] = [policy.base_backoff, policy.max_backoff].map(|seconds| seconds.to_string());
@@ -127,7 +128,7 @@ pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSett
     backoff.chain(age).chain(retries).chain(queue_settings(policy)).collect()
 }
 
-/// The queue setting that must not keep its default.
+/// Returns the queue setting that must not keep its default; `None` if the default is fine.
 pub(super) fn queue_settings(policy: &Candidate) -> Option<DeployedSetting> {
     let pollers = policy.maximum_concurrency;
     let is_needed = pollers > Settings::default().maximum_concurrency;
@@ -138,7 +139,7 @@ fn number(variable: &str, number: u64) -> DeployedSetting {
     DeployedSetting::of(variable, &number.to_string())
 }
 
-/// An entry of `POLICIES` with the plan's choices. Its other settings stay.
+/// Formats an entry of `POLICIES` with the plan's choices. The entry's other settings stay.
 pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
     const CHOSEN: [&str; 4] = ["BASE_BACKOFF", "MAX_BACKOFF", "BACKOFFS", "JITTER"];
     let other = entry.settings().filter(|(name, _)| !CHOSEN.contains(name));
@@ -148,7 +149,7 @@ pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
     format!("{pattern}{other} BASE_BACKOFF={base_backoff} MAX_BACKOFF={max_backoff} JITTER={jitter}")
 }
 
-/// A reason why no policy meets the goal.
+/// Explains one reason why no policy meets the goal.
 pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &Settings) -> String {
     let [cap, base] = [policy.max_backoff, policy.base_backoff].map(time);
     let named = format!("MAX_BACKOFF {cap}, JITTER {}, BASE_BACKOFF {base}", policy.jitter);
@@ -189,7 +190,7 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
     }
 }
 
-/// A share of the events: `2.1 % of the events`.
+/// Formats the share of events dead-lettered for this reason: `2.1 % of the events`.
 fn share(policy: &Candidate, reason: &str) -> String {
     let dead_lettered = policy.dead_lettered.get(reason).copied().unwrap_or_default();
     format!("{:.1} % of the events", dead_lettered as f64 / REHEARSED as f64 * 100.0)

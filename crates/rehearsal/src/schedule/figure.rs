@@ -1,4 +1,4 @@
-//! The schedule on a page: the time of each retry.
+//! Chart of a policy's schedule on an HTML page: the time of each retry.
 
 use comeback_engine::Policy;
 use comeback_operate::durations;
@@ -10,7 +10,7 @@ use crate::chart::BLUE;
 use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::schedule::{axis_of, outcome, percent, shown};
 
-/// A band of nine events in ten, and a point for the mean, for each retry.
+/// Draws each retry as a band that covers nine events in ten, with a point at the mean.
 pub(super) fn chart(policy: &Policy, schedule: &Schedule) -> Chart {
     let svg = drawn(|root| {
         let last = schedule.retries.len().max(1) as f64;

@@ -1,4 +1,4 @@
-//! The plot of `comeback schedule`: the time of each retry.
+//! The picture that `comeback schedule` draws: the time of each retry.
 
 use comeback_engine::Policy;
 use comeback_operate::numbers::round_step;
@@ -13,21 +13,21 @@ use crate::schedule::{axis_of, headline, outcome, percent};
 const WIDTH: i32 = 960;
 const TOP: i32 = 170;
 const BOTTOM: i32 = 62;
-/// Left and right edge of the times.
+/// Left and right edge of the column of times, in pixels.
 const TIMES: (i32, i32) = (76, 660);
-/// Left and right edge of the shares of events.
+/// Left and right edge of the column with the shares of events, in pixels.
 const SHARES: (i32, i32) = (712, 888);
-/// Maximum height of a row.
+/// Maximum height of a row, in pixels.
 const ROW_HEIGHT: f64 = 20.0;
-/// Maximum height of all rows. With many, each becomes lower.
+/// Maximum height of all rows together, in pixels. If there are many, each becomes lower.
 const ROWS_HEIGHT: f64 = 600.0;
-/// A lower row has no text of its own.
+/// A row lower than this, in pixels, has no text of its own.
 const TEXT_HEIGHT: f64 = 14.0;
 
-/// Opacity of the band of nine events in ten.
+/// Opacity of the band that covers nine events in ten.
 const BAND: f64 = 0.3;
 
-/// Draws a row for each retry: its time, and the share of events that have it.
+/// Draws a row for each retry: its time, and the share of events that reach it.
 pub fn draw(policy: &Policy, schedule: &Schedule) -> String {
     let picture = Picture {
         axis: axis_of(schedule, policy.max_age()),
@@ -70,7 +70,7 @@ impl Picture<'_> {
         retry.events as f64 / self.schedule.events as f64
     }
 
-    /// The upper edge of a retry's row.
+    /// Returns the upper edge of a retry's row, in pixels.
     fn top_of(&self, retry: u64) -> i32 {
         TOP + ((retry - 1) as f64 * self.row).round() as i32
     }
@@ -107,7 +107,7 @@ impl Picture<'_> {
         write(root, "retry", style(13, MUTED, HPos::Right, VPos::Bottom), (TIMES.0 - 14, TOP - 8))
     }
 
-    /// Numbers each row, or about one row per 30 pixels if rows are low.
+    /// Writes the number of each row, or about one number per 30 pixels if rows are low.
     fn draw_numbers(&self, root: &Area<'_>) -> Drawing {
         let room = if self.row >= TEXT_HEIGHT { self.row } else { 30.0 };
         let step = round_step(|step| step as f64 * self.row >= room);
@@ -163,12 +163,12 @@ fn between((left, right): (i32, i32), share: f64) -> i32 {
     left + (share * f64::from(right - left)).round() as i32
 }
 
-/// Opacity of a retry: pale if few events reach it, but visible.
+/// Returns the opacity of a retry: pale if few events reach it, but always visible.
 fn strength(share: f64) -> f64 {
     0.3 + 0.7 * share
 }
 
-/// Blue on white, without transparency, so that overlaps are not darker.
+/// Mixes blue with white instead of making it transparent, so that overlaps are not darker.
 fn tint(strength: f64) -> RGBColor {
     let on_white = |channel: u8| (255.0 - (255.0 - f64::from(channel)) * strength).round() as u8;
     RGBColor(on_white(BLUE.0), on_white(BLUE.1), on_white(BLUE.2))

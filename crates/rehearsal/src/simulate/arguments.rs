@@ -22,22 +22,23 @@ pub struct SimulateArguments {
     /// Print JSON; the same arguments give the same bytes
     #[arg(long)]
     pub json: bool,
-    /// Faults besides the target's.
+    /// Faults to inject, besides the target's failures.
     #[command(flatten)]
     pub faults: FaultFlags,
     /// The scenario, and where its results go.
     #[command(flatten)]
     pub simulation: SimulationFlags,
-    /// The policy.
+    /// The retry policy to simulate.
     #[command(flatten)]
     pub policy: PolicyFlags,
 }
 
-/// The scenario, the policies, and the policies compared with them.
+/// A checked scenario, its policies, and the flags and policies of `--vs` to compare with.
 type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 impl SimulateArguments {
-    /// Refuses everything wrong at once, and each error of both policies only once.
+    /// Checks all arguments. Fails with everything that is wrong at once, and with each error of the two policies only
+    /// once.
     pub fn checked(&self) -> Result<Checked, Failure> {
         let scenario = self.with_faults(self.simulation.scenario().seed);
         let other_flags = self.simulation.vs.as_ref().map(|changes| changes.applied_to(&self.policy));
@@ -58,12 +59,12 @@ impl SimulateArguments {
         Ok((scenario, policies, other))
     }
 
-    /// The scenario under another seed, with its faults.
+    /// Builds the scenario with another seed, including its faults.
     pub fn with_faults(&self, seed: u64) -> Scenario {
         self.faults.scenario(&self.simulation.scenario(), seed)
     }
 
-    /// The command that repeats the run of one seed, and its page.
+    /// Returns the command that repeats the run of one seed, and writes its report.
     pub fn repeat(&self, seed: u64) -> String {
         let Self { policy, simulation, faults, json } = self;
         let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];
@@ -150,7 +151,7 @@ pub struct SimulationFlags {
 }
 
 impl SimulationFlags {
-    /// The scenario they describe, without faults; unchecked.
+    /// Builds the scenario from the flags, without faults and unchecked.
     pub fn scenario(&self) -> Scenario {
         let default = Scenario::default();
         let outage = self.outage.unwrap_or(default.outage);
@@ -181,8 +182,8 @@ impl SimulationFlags {
         }
     }
 
-    /// The flags given, as words of a command, except the seed and the CSV file. A page does not depend on its path, so
-    /// its command always writes to the current folder.
+    /// Returns the given flags as words of a command, without the seed and the CSV file. A report does not depend on
+    /// its path, so its command always writes to the current folder.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);
@@ -238,7 +239,7 @@ enum Chaos {
 }
 
 impl FaultFlags {
-    /// The scenario under another seed, with its faults.
+    /// Builds the scenario with another seed and with these faults.
     fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
         let mix = match self.chaos {
             Some(Chaos::Mixed) => Faults::chaos(seed, scenario.duration),
@@ -255,7 +256,7 @@ impl FaultFlags {
         scenario
     }
 
-    /// The flags given, as words of a command, except the number of seeds.
+    /// Returns the given flags as words of a command, without the number of seeds.
     fn words(&self) -> Vec<String> {
         let Self { chaos, faults, seeds: _ } = self;
         let chaos = chaos.map(|mix| match mix {
@@ -267,7 +268,7 @@ impl FaultFlags {
     }
 }
 
-/// Reads `NAME`, `NAME:SHARE` or `NAME:SHARE,outage=TIME`.
+/// Parses `NAME`, `NAME:SHARE` or `NAME:SHARE,outage=TIME`.
 fn read_target(text: &str) -> Result<SimulatedTarget, String> {
     let form = "must be NAME[:SHARE][,outage=TIME], such as export:0.3,outage=6h";
     let (head, outage) = match text.split_once(',') {
@@ -282,13 +283,13 @@ fn read_target(text: &str) -> Result<SimulatedTarget, String> {
     })
 }
 
-/// Writes what [`read_target`] reads.
+/// Formats a target so that [`read_target`] can parse it.
 fn target_text(SimulatedTarget { name, share, outage }: &SimulatedTarget) -> String {
     let outage = outage.map(|outage| format!(",outage={}", durations::flag(outage))).unwrap_or_default();
     format!("{name}:{share}{outage}")
 }
 
-/// Writes what [`read_fault`] reads.
+/// Formats a fault so that [`read_fault`] can parse it.
 fn text(fault: Fault, Strikes { rate, window }: &Strikes) -> String {
     if *window == Strikes::always(*rate).window {
         return format!("{fault}={rate}");
@@ -296,7 +297,7 @@ fn text(fault: Fault, Strikes { rate, window }: &Strikes) -> String {
     format!("{fault}={rate}@{}..{}", durations::flag(window.start), durations::flag(window.end))
 }
 
-/// Reads `NAME=RATE` or `NAME=RATE@FROM..UNTIL`.
+/// Parses `NAME=RATE` or `NAME=RATE@FROM..UNTIL`.
 fn read_fault(text: &str) -> Result<(Fault, Strikes), String> {
     let form = "must be NAME=RATE or NAME=RATE@FROM..UNTIL, such as invoke_throttled=0.1@2h..4h";
     let (name, strikes) = text.split_once('=').ok_or(form)?;

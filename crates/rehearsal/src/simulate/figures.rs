@@ -1,4 +1,4 @@
-//! A run's figures as text.
+//! The figures of a simulated run as text.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -10,18 +10,18 @@ use comeback_timelapse::{ApiCall, FaultCounts, Percentiles, Scenario, Summary, p
 use comeback_operate::durations;
 use comeback_operate::numbers::{counted, grouped};
 
-/// A run in one line.
+/// Describes a run in one line.
 pub fn headline(scenario: &Scenario) -> String {
     format!("{}; seed {}", assumptions(scenario), scenario.seed)
 }
 
-/// Runs of many seeds in one line.
+/// Describes runs of many seeds in one line.
 pub fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
     let seeds = counted(seeds, "seed", "seeds");
     format!("{}; {seeds} from {} on", assumptions(scenario), scenario.seed)
 }
 
-/// A sentence about the events that had not arrived at the end of the run, if any.
+/// A sentence about the events that had not arrived by the end of the run; `None` if all had.
 pub fn not_arrived(scenario: &Scenario, events: u64) -> Option<String> {
     let text = || {
         format!(
@@ -48,7 +48,7 @@ fn assumptions(scenario: &Scenario) -> String {
     )
 }
 
-/// The outage of the target, or of each target with its share of the events.
+/// Describes the outage of the target, or of each target with its share of the events.
 fn outages(scenario: &Scenario) -> String {
     let down = |outage: Duration| format!("is down for the first {}", durations::text(outage));
     if let [target] = scenario.targets.as_slice() {
@@ -69,17 +69,17 @@ fn percent(share: f64) -> String {
     format!("{} %", (share * 1_000.0).round() / 10.0)
 }
 
-/// A figure of each run in readable form, with a tone if that of the first run calls for attention.
+/// One figure, for each of the compared runs.
 pub struct Figure {
-    /// Its name.
+    /// Name of the figure.
     pub label: String,
-    /// Its text for each run.
+    /// The figure's text for each run.
     pub values: Vec<String>,
-    /// Its tone in the first run.
+    /// Tone of the figure in the first run: whether it calls for attention.
     pub tone: Tone,
 }
 
-/// Every reproducible figure; rare ones only if a run has them.
+/// Returns every figure that is the same whenever a run is repeated. Rare figures are included only if a run has them.
 pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut row = |label: &str, tone: Tone, value: &dyn Fn(&Summary) -> String| {
@@ -139,7 +139,7 @@ pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
     figures
 }
 
-/// Strikes of each fault, and the duplicates they caused.
+/// Returns how often each fault struck, and how many duplicates the faults caused.
 pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
     let led_to = [
         ("duplicate retries they caused", faults.duplicate_retries),
@@ -150,10 +150,10 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
     all.map(|(what, count)| [what.to_owned(), grouped(count).to_string()]).collect()
 }
 
-/// The columns of [`costs`].
+/// Heads of the columns of [`costs`].
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
-/// Calls and compute, each with its list price, and the total.
+/// Returns the number and the list price of the calls and the compute, and the total price.
 pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut costs = Vec::new();
     let mut row = |label: String, count: String, usd: f64| {
@@ -202,15 +202,15 @@ pub(super) fn peak(summary: &Summary) -> String {
     )
 }
 
-/// Maximum number of rows; in a day, one an hour.
+/// Maximum number of rows in a table by time: in a day, one per hour.
 const ROWS: usize = 24;
 
-/// Minutes per row, so that there are at most 24 rows.
+/// Number of minutes per row that makes at most 24 rows.
 pub fn minutes_a_row(summary: &Summary) -> usize {
     summary.minutes.len().saturating_sub(1).div_ceil(ROWS).max(1)
 }
 
-/// Start of a minute of the run: `03:20`.
+/// Formats the start of a minute of the run: `03:20`.
 pub fn clock(minute: usize) -> String {
     format!("{:02}:{:02}", minute / 60, minute % 60)
 }

@@ -1,4 +1,5 @@
-//! `comeback simulate --report`: one page about a run, to share. Its headings are in `templates/report.html`.
+//! Builds the HTML page that `comeback simulate --report` writes about a run. Its headings are in
+//! `templates/report.html`.
 
 mod beside;
 mod canvas;
@@ -27,7 +28,7 @@ pub use runs::Runs;
 use runs::Side;
 pub use template::Tile;
 
-/// The page. The same arguments give the same bytes.
+/// Renders the report. The same arguments give the same bytes.
 pub fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives) -> String {
     let Runs { sides, jitters } = runs;
     let has_outage = !scenario.longest_outage().is_zero();
@@ -61,7 +62,8 @@ pub fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives) -> Str
     page.render().expect("BUG: writing to a String")
 }
 
-/// The `--policies` of a run and its function, if the run has only one function and the policies an entry for it.
+/// Returns the value of `--policies` and the function's name, if the run has exactly one function and an entry for it;
+/// otherwise `None`.
 fn own_policy<'s>(scenario: &'s Scenario, side: &'s Side) -> Option<(&'s str, &'s str)> {
     let [SimulatedTarget { name, .. }] = scenario.targets.as_slice() else { return None };
     side.policies.entry_of(&recorded_arn(name))?;

@@ -1,4 +1,4 @@
-//! Warnings about a run: the setting that delayed its events or made it expensive.
+//! Warnings about settings that delayed a run's events or made it expensive.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use comeback_timelapse::{Fault, Minute, Scenario, Summary};
 
 use crate::simulate::figures::not_arrived;
 
-/// Pollers cannot keep up if each has more than this many batches of visible messages, ...
+/// Pollers cannot keep up if each has more than this many batches of visible messages ...
 const BATCHES_BEHIND: u64 = 10;
-/// ... for this many minutes in a row. A burst is over sooner.
+/// ... for this many minutes in a row. A mere burst is over sooner.
 const MINUTES_BEHIND: usize = 5;
 
-/// Every warning about a run.
+/// Returns every warning about a run.
 pub fn warnings(scenario: &Scenario, policy: &Policy, summary: &Summary) -> Vec<String> {
     let about_pollers = [too_few_pollers(scenario, policy, summary), too_many_pollers(policy, summary)];
     not_arrived(scenario, summary.not_arrived as u64)
@@ -22,7 +22,7 @@ pub fn warnings(scenario: &Scenario, policy: &Policy, summary: &Summary) -> Vec<
         .collect()
 }
 
-/// Warns if events waited for pollers for several minutes.
+/// Warns if events waited for pollers for several minutes; otherwise `None`.
 fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> Option<String> {
     let pollers = policy.settings().maximum_concurrency;
     let behind = pollers * scenario.batch_size as u64 * BATCHES_BEHIND;
@@ -44,7 +44,7 @@ fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> O
     })
 }
 
-/// Returns true if the fault that fills the queue strikes in a minute. Pollers receive nothing then.
+/// Returns true if the fault that fills the queue strikes in this minute: pollers receive nothing then.
 fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     let [start, end] = [minute, minute + 1].map(|minute| Duration::from_secs(60 * minute as u64));
     scenario.faults.iter().any(|(fault, strikes)| {
@@ -55,7 +55,7 @@ fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     })
 }
 
-/// Warns if more than half of the messages sent again could have been hidden.
+/// Warns if more than half of the moved messages could have been hidden instead; otherwise `None`.
 fn too_many_pollers(policy: &Policy, summary: &Summary) -> Option<String> {
     (2 * summary.moves_with_room > summary.moves).then(|| {
         format!(
@@ -89,12 +89,12 @@ mod tests {
         Scenario { events: 1, batch_size: 2, in_flight_limit: LIMIT as usize, ..Scenario::default() }
     }
 
-    /// Summary of a run with these minutes.
+    /// Makes a summary of a run with these minutes.
     fn summary(minutes: Vec<Minute>) -> Summary {
         Summary { minutes, ..run(&scenario(), &policy().into(), &mut ()).unwrap() }
     }
 
-    /// Minutes with visible messages, between two without.
+    /// Makes this many minutes with visible messages, between two without.
     fn visible(minutes: usize, visible: u32) -> Vec<Minute> {
         let quiet = Minute { in_flight: LIMIT - 1, ..Minute::default() };
         let behind = vec![Minute { visible, ..quiet }; minutes];

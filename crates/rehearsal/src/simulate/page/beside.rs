@@ -1,4 +1,4 @@
-//! Two policies side by side, for the console's lab.
+//! Simulates two policies side by side, for the policy lab of the console.
 
 use std::time::Duration;
 
@@ -15,26 +15,27 @@ use crate::simulate::page::template::Tile;
 use crate::simulate::page::{depth, recovery, retries, tables};
 use crate::simulate::warnings::warnings;
 
-/// The run of the given policy, and of another one unless it is the same.
+/// Results of two policies side by side; of only one if both are the same.
 pub struct Beside {
-    /// The scenario in one line.
+    /// Describes the scenario in one line.
     pub headline: String,
-    /// Warnings about the run of the given policy.
+    /// Warnings about the run of the first policy.
     pub warnings: Vec<String>,
-    /// The most important figures.
+    /// The most important figures of each policy.
     pub tiles: Vec<Tile>,
-    /// Pictures of the runs.
+    /// Charts that compare the runs.
     pub charts: Vec<Chart>,
-    /// Outcomes and policies.
+    /// Tables of the outcomes and of the policies' settings.
     pub outcome: Vec<Table>,
-    /// Calls and compute, with their list price.
+    /// Table of calls and compute, with their list price.
     pub cost: Table,
-    /// Sentences about the retries, and about the events that wait at the rate.
+    /// Sentences about the retries, and about the events that would wait.
     pub load: Vec<String>,
 }
 
-/// Makes the runs. `rate`: failing events a second; `None`: as in the run. `watch` gives each run a watcher, by its
-/// number and its virtual time; there are at most two runs.
+/// Runs both policies. `rate` is the number of failing events a second for the sentences about waiting events; `None`
+/// takes the run's own. `watch` returns the watcher for each of the up to two runs, given its number and its virtual
+/// duration.
 pub fn beside<W: Watcher>(
     arguments: &SimulateArguments,
     (name, other): (&str, &PolicyFlags),

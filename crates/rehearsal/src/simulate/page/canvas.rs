@@ -1,4 +1,4 @@
-//! Time axis of the page's charts.
+//! Time axis of the charts in the simulation report.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use plotters::prelude::*;
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{Drawing, Frame, GRID};
 
-/// Start of a logarithmic axis of counts: below one, so that zero and one differ.
+/// Start of a logarithmic axis of counts. It is below one, so that zero and one differ.
 pub(super) const FLOOR: f64 = 0.8;
-/// Maximum number of distinguishable points.
+/// Maximum number of points that a chart can show apart.
 const POINTS: usize = 300;
-/// Possible numbers of minutes per point.
+/// Numbers of minutes that a point may stand for.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
-/// A run's minutes, combined into distinguishable points.
+/// Combines a run's minutes into points that a chart can show apart.
 pub(super) struct OverTime {
-    /// Minutes per point.
+    /// Number of minutes per point.
     pub(super) step: usize,
     end: Duration,
 }
@@ -33,7 +33,8 @@ impl OverTime {
         TimeAxis::linear(self.end.as_secs_f64())
     }
 
-    /// The corners of a step line that keeps each value for its interval: seconds since the start, value.
+    /// Returns the corners of a step line in which each value lasts for its interval, as seconds since the start and
+    /// value.
     pub(super) fn steps(&self, values: &[f64]) -> Vec<(f64, f64)> {
         let width = self.step as f64 * 60.0;
         let moment = |i: usize| (i as f64 * width).min(self.end.as_secs_f64());
@@ -45,7 +46,7 @@ impl OverTime {
     }
 }
 
-/// Shades the time in which the target is down.
+/// Shades the time during which the target is down.
 pub(super) fn shade(
     chart: &mut Frame<'_, '_, TimeAxis, CountAxis>,
     outage: Duration,

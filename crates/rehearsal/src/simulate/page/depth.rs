@@ -1,4 +1,4 @@
-//! The page's chart of the queue's depth.
+//! Chart of the queue's depth in the simulation report.
 
 use std::iter::once;
 
@@ -15,12 +15,12 @@ use crate::simulate::figures::{clock, minutes_a_row, peak};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::Side;
 
-/// One of the counts that make up the queue's depth.
+/// One of the message counts that make up the queue's depth.
 struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,
     line: &'static str,
-    /// Colour in a run shown alone. In a comparison each policy has its own.
+    /// Colour in a chart of one run. In a comparison, each policy has its own colour.
     colour: RGBColor,
 }
 
@@ -34,7 +34,7 @@ const IN_FLIGHT: Count =
 const DELAYED: Count = Count { name: "delayed", of: |minute| minute.delayed, line: DASHED, colour: GREEN };
 const VISIBLE: Count = Count { name: "visible", of: |minute| minute.visible, line: THIN, colour: ORANGE };
 
-/// Depth of the queue over time, and its in-flight limit.
+/// Draws the depth of the queue over time, and its in-flight limit.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     let counts = counts(sides);
     let key = |side: &Side, count: &Count| Key {
@@ -64,13 +64,13 @@ pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     }
 }
 
-/// Messages in flight, and the other counts that were ever above zero.
+/// Returns the messages in flight, and those other counts that were ever above zero.
 fn counts(sides: &[Side]) -> Vec<Count> {
     let is_there = |count: &Count| sides.iter().any(|side| count.most(&side.summary.minutes) > 0);
     once(IN_FLIGHT).chain([DELAYED, VISIBLE].into_iter().filter(is_there)).collect()
 }
 
-/// The most messages in flight and, if they reached the limit, its consequences.
+/// Describes the peak of messages in flight and, if it reached the limit, the consequences.
 pub(super) fn story(side: &Side) -> String {
     let summary = &side.summary;
     let mut story = format!("At most {} messages were in flight.", peak(summary));
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::flags::PolicyFlags;
 
-    /// A run of ten events, with this many messages delayed in its second minute.
+    /// Makes a run of ten events with this many messages delayed in its second minute.
     fn side(delayed: u32) -> (Scenario, Side) {
         let scenario = Scenario { events: 10, ..Scenario::default() };
         let flags = PolicyFlags::default();

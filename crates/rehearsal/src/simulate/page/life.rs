@@ -1,4 +1,4 @@
-//! One event's life: watched during the run, and drawn.
+//! Records the life of one event during a run, and draws it for the simulation report.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
 use crate::figure::{Chart, Table};
 use crate::life::{self, Mark};
 
-/// Number of events watched: the first to arrive, which an outage at the start hits hardest.
+/// Number of events to watch. They are the first to arrive, which an outage at the start hits hardest.
 const WATCHED: usize = 100;
 
-/// Records the moments of some events, to show the life of one.
+/// Watcher that records what happens to the first events of a run, so that the life of one can be shown.
 #[derive(Debug, Default)]
 pub struct Lives(Vec<Vec<Moment>>);
 
-/// Something that happened to an event, and the time since the run's start.
+/// Something that happened to an event, with the time since the run's start.
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     at: Duration,
-    /// The attempt made, or the next one if the event waits or is dead-lettered.
+    /// The attempt that was made. If the event waits or is dead-lettered, the attempt that would come next.
     attempt: u64,
     mark: Mark,
     text: String,
 }
 
-/// The life picked for the page.
+/// The event's life chosen for the report.
 #[derive(Debug, PartialEq)]
 pub(super) struct Life {
     event: usize,
@@ -34,7 +34,8 @@ pub(super) struct Life {
 }
 
 impl Lives {
-    /// The life with the most runs of the target; the first if several have the same number. `None` if nothing arrived.
+    /// Chooses the life with the most invocations of the target; the first if several have the same number. `None` if
+    /// no event arrived.
     pub(super) fn most_eventful(self) -> Option<Life> {
         let ran = |moment: &&Moment| matches!(moment.mark, Mark::Failed | Mark::Succeeded);
         let runs = |moments: &Vec<Moment>| moments.iter().filter(ran).count();
@@ -43,7 +44,7 @@ impl Lives {
         Some(Life { event, moments })
     }
 
-    /// The moments of an event, if it is watched.
+    /// Returns the recorded moments of an event; `None` if the event is not watched.
     fn of(&mut self, event: EventNumber) -> Option<&mut Vec<Moment>> {
         let event = event.0;
         if self.0.len() <= event && event < WATCHED {
@@ -83,10 +84,10 @@ impl Watcher for Lives {
     }
 }
 
-/// Maximum number of rows; a longer table leaves out the middle.
+/// Maximum number of rows. A longer table leaves out the middle.
 const ROWS: usize = 200;
 
-/// One event from its first failure on; `None` if it never failed.
+/// Draws an event's life from its first failure on; `None` if the event never failed.
 pub(super) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
     let first_failure = life.moments.iter().find(|moment| moment.mark == Mark::Failed)?.at;
     let last = life.moments.last()?;

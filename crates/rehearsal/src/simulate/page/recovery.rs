@@ -1,4 +1,4 @@
-//! The page's chart of the recovery after the outage.
+//! Chart of the recovery after the outage, in the simulation report.
 
 use std::time::Duration;
 
@@ -13,30 +13,31 @@ use crate::chart::{GREEN, GREY, PURPLE};
 use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::simulate::page::runs::Side;
 
-/// Maximum number of visible points of a line.
+/// Maximum number of points of a line that a chart can show apart.
 const POINTS: usize = 200;
 
-/// A line of the chart.
+/// A line of the recovery chart: the delays of the delivered events, in one run.
 pub(super) struct Line<'a> {
     pub(super) colour: RGBColor,
-    /// In ascending order.
+    /// Milliseconds from the end of the outage to each delivery, in ascending order.
     pub(super) delays_ms: &'a [u64],
-    /// Events that arrived during the outage, delivered or not.
+    /// Number of events that arrived during the outage, delivered or not.
     pub(super) hit: usize,
 }
 
-/// The run of one strategy.
+/// A run to draw in the recovery chart, with its name and colour.
 pub(super) struct Recovery<'a> {
     name: String,
     colour: RGBColor,
     summary: &'a Summary,
 }
 
-/// Colours of the jitters without a compared policy.
+/// Colours of the jitters that have no compared policy.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// The policy under each jitter, its own first, or under its own name without other jitters; then the compared policy,
-/// if it differs in more than its jitter. A compared policy has its usual colour here too.
+/// Returns the runs to draw: first the policy under its own jitter, then under each other jitter, then the compared
+/// policy, if it differs in more than its jitter. A compared policy keeps its usual colour. Without other jitters, the
+/// policy appears under its own name.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
@@ -65,13 +66,13 @@ fn own_name(side: &Side) -> String {
     if side.name.is_empty() { "this policy".into() } else { side.name.clone() }
 }
 
-/// Each side under its own name.
+/// Returns the run of each side under its own name.
 pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     let recovery = |side| Recovery { name: own_name(side), colour: side.colour, summary: &side.summary };
     sides.iter().map(recovery).collect()
 }
 
-/// Share of the events delivered over time after the outage, by strategy.
+/// Draws the share of the outage's events that were delivered, over the time since its end, a line for each run.
 pub(super) fn chart<'a>(recoveries: &[Recovery<'a>]) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
@@ -97,7 +98,7 @@ pub(super) fn chart<'a>(recoveries: &[Recovery<'a>]) -> Chart {
     }
 }
 
-/// Draws the lines. The first comes last, on top of the others.
+/// Draws the lines. The first is drawn last, on top of the others.
 pub(super) fn draw(lines: &[Line<'_>]) -> String {
     let seconds = |ms: u64| ms as f64 / 1e3;
     let delays = || lines.iter().map(|line| line.delays_ms);
@@ -123,7 +124,7 @@ pub(super) fn draw(lines: &[Line<'_>]) -> String {
     })
 }
 
-/// The same figures as a table.
+/// Returns the chart's figures as a table.
 pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
     let column = |head: &str, cell: &dyn Fn(&Summary) -> String| {
         (head.to_owned(), recoveries.iter().map(|recovery| cell(recovery.summary)).collect())

@@ -1,4 +1,4 @@
-//! Retries over time, and attempts per event.
+//! Charts of retries over time, and of attempts per event, in the simulation report.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::simulate::figures::{clock, minutes_a_row, percentiles};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::{Headings, Side, keys, say, table};
 
-/// Retries over time, linear and logarithmic.
+/// Draws the retries over time twice, on a linear and on a logarithmic axis.
 pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
     let time = OverTime::of(&sides[0].summary);
     let each = minutes(time.step);
@@ -32,7 +32,7 @@ pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
     ]
 }
 
-/// Sentences on the retries of each policy and its busiest minute.
+/// Describes the retries of each policy and its busiest minute.
 pub(super) fn stories(sides: &[Side]) -> Vec<String> {
     let time = OverTime::of(&sides[0].summary);
     say(sides, |side| {
@@ -53,7 +53,7 @@ pub(super) fn minutes(minutes: usize) -> String {
     durations::text(Duration::from_secs(minutes as u64 * 60))
 }
 
-/// A line's colour and heights.
+/// Colour and heights of a line.
 pub(super) type Line = (RGBColor, Vec<f64>);
 
 pub(super) fn draw(scenario: &Scenario, lines: &[Line], time: &OverTime, log: bool) -> String {
@@ -89,7 +89,7 @@ fn figures(sides: &[Side]) -> Table {
 /// Maximum number of bars; more would be too thin.
 const BARS: usize = 40;
 
-/// Events by their number of attempts.
+/// Draws how many events had each number of attempts.
 pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
     let most = sides.iter().map(|side| side.summary.events_by_attempts.len()).max().unwrap_or(0);
     let step = round_step(|step| most / step as usize <= BARS) as usize;
@@ -119,7 +119,7 @@ fn bar_heights(side: &Side, step: usize, bars: usize) -> Vec<usize> {
     counts
 }
 
-/// Attempts in a bar: `7`, or `20 to 29`.
+/// Names the attempts that a bar stands for: `7`, or `20 to 29`.
 fn bar_name(bar: usize, step: usize) -> String {
     if step == 1 { bar.to_string() } else { format!("{} to {}", bar * step, (bar + 1) * step - 1) }
 }

@@ -1,4 +1,4 @@
-//! The runs that a page compares, and their names.
+//! The runs that a simulation report compares, and their names.
 
 use std::iter::once;
 
@@ -12,18 +12,18 @@ use crate::chart::{BLUE, ORANGE};
 use crate::figure::{Key, Table};
 use crate::flags::{PolicyFlags, variable};
 
-/// The runs on a page: the same events under several policies.
+/// All runs of a simulation report: the same events under several policies.
 pub struct Runs {
-    /// The given policy, and the policy compared with it.
+    /// The run of the given policy, and that of the policy compared with it, if any.
     pub(super) sides: Vec<Side>,
-    /// The policy with each other jitter. Empty without an outage, which leaves no recovery to show, and if an entry of
-    /// `POLICIES` sets a jitter, which the stack's jitter would not change.
+    /// Runs of the policy with each other jitter. Empty if there is no outage, and so no recovery to show. Also empty
+    /// if an entry of `POLICIES` sets a jitter, because changing the stack's jitter would not affect it.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 
-/// A policy under comparison, and its run.
+/// One of the compared policies, with its run.
 pub(super) struct Side {
-    /// Settings that differ from the other policy's; empty if there is only one.
+    /// Names the settings that differ from the other policy's; empty if there is only one policy.
     pub(super) name: String,
     pub(super) colour: RGBColor,
     pub(super) flags: PolicyFlags,
@@ -32,11 +32,13 @@ pub(super) struct Side {
     pub(super) schedule: Schedule,
 }
 
-/// A divisor: a tenth of the events that `comeback schedule` follows gives the time in flight within a few percent.
+/// Divisor of the number of events that `comeback schedule` follows. A tenth of them gives the time in flight within a
+/// few percent.
 const FOLLOWED_SHARE: usize = 10;
 
 impl Runs {
-    /// Makes the runs beside the first. `watch` gives each a watcher, by the name of its difference.
+    /// Makes all runs but the first, whose summary is given. `watch` returns the watcher for a run, given its
+    /// description.
     pub fn make<W: Watcher>(
         scenario: &Scenario,
         (flags, policies, summary): (PolicyFlags, Policies, Summary),
@@ -77,7 +79,7 @@ impl Runs {
     }
 }
 
-/// The settings in which a policy differs from the other: `jitter full, max-backoff 1h`.
+/// Returns for each policy the settings in which it differs from the other: `jitter full, max-backoff 1h`.
 fn names(one: (&PolicyFlags, &Policy), other: (&PolicyFlags, &Policy)) -> [String; 2] {
     let settings = PolicyFlags::names().map(|flag| (flag, setting(one, flag), setting(other, flag)));
     let differing: Vec<_> = settings.into_iter().filter(|(_, one, other)| one != other).collect();
@@ -90,7 +92,7 @@ fn names(one: (&PolicyFlags, &Policy), other: (&PolicyFlags, &Policy)) -> [Strin
     [name(|(flag, one, _)| format!("{flag} {one}")), name(|(flag, _, other)| format!("{flag} {other}"))]
 }
 
-/// A setting of a policy in readable form.
+/// Formats a setting of a policy for people.
 pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> String {
     let backoff = policy.backoff();
     let given = flags.given().find(|(name, _)| *name == flag).map(|(_, value)| value);
@@ -111,7 +113,7 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     }
 }
 
-/// A sentence about each side, or one without a name if it is the same for all.
+/// Makes a sentence about each side, or a single one without a name if it is the same for all sides.
 pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
     let sentences: Vec<String> = sides.iter().map(&sentence).collect();
     if sentences.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -121,33 +123,33 @@ pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<Str
 }
 
 impl Side {
-    /// The schedule of events that fail every time under its policy.
+    /// Returns the schedule of events that fail every time under the stack's policy.
     pub(super) fn schedule(policies: &Policies, seed: u64) -> Schedule {
         let events = Schedule::default_events(policies.stack(), seed) / FOLLOWED_SHARE;
         Schedule::of(policies.stack(), seed, events, &|| {})
     }
 
-    /// A sentence about it, after its name if it has one.
+    /// Prefixes a sentence with the side's name, if it has one.
     pub(super) fn say(&self, sentence: &str) -> String {
         if self.name.is_empty() { sentence.to_owned() } else { format!("{}: {sentence}", self.name) }
     }
 }
 
-/// A key for each side, unless there is only one.
+/// Returns a legend with one entry for each side; empty if there is only one side.
 pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
     let compared = sides.iter().filter(|side| !side.name.is_empty());
     compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
 }
 
-/// Caption and column heads of a table of the sides.
+/// Caption and column heads of a table that compares the sides.
 pub(super) struct Headings<'a> {
     pub(super) caption: &'a str,
     pub(super) labels: &'a str,
-    /// Head of the column of figures, if there is only one side.
+    /// Head of the column of figures if there is only one side.
     pub(super) figures: &'a str,
 }
 
-/// A table with a figure for each label and side.
+/// Makes a table with a row for each label and a column for each side.
 pub(super) fn table(
     headings: Headings<'_>,
     labels: Vec<String>,

@@ -1,4 +1,4 @@
-//! The page's tiles and tables, and the arithmetic of how many events can wait.
+//! Tiles and tables of the simulation report, and the calculation of how many events can wait.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
 use crate::simulate::page::runs::{Headings, Side, say, setting, table};
 use crate::simulate::page::template::Tile;
 
-/// The most important figures.
+/// Returns the most important figures as tiles.
 pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
     let tile = |label, value: fn(&Summary) -> String| Tile {
         label,
@@ -34,7 +34,7 @@ pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
     ]
 }
 
-/// The handler's variables.
+/// Returns a table of the handler's variables.
 pub(super) fn policy(sides: &[Side]) -> Table {
     let labels = PolicyFlags::names().map(variable).collect();
     let caption = "The retry handler's variables";
@@ -43,7 +43,7 @@ pub(super) fn policy(sides: &[Side]) -> Table {
     })
 }
 
-/// Faults besides the target's failures, if the run had any; the same in every run.
+/// Returns a table of how often each fault struck, besides the target's failures; `None` if no fault could strike.
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     let of = |side: &Side| side.summary.faults.as_ref().map(strikes);
     let labels = of(&sides[0])?.into_iter().map(|[what, _]| what).collect();
@@ -53,7 +53,7 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     }))
 }
 
-/// Outcome of the events, and its cost in calls and time.
+/// Returns a table of what became of the events, and what that cost in calls and time.
 pub(super) fn outcome(sides: &[Side]) -> Table {
     let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
     let labels = figures.iter().map(|figure| figure.label.clone()).collect();
@@ -66,7 +66,7 @@ pub(super) fn outcome(sides: &[Side]) -> Table {
     })
 }
 
-/// Calls and compute, with their list price.
+/// Returns a table of calls and compute, with their list price.
 pub(super) fn cost(sides: &[Side]) -> Table {
     let [what, calls, usd] = COST_HEADER;
     let mut columns =
@@ -78,15 +78,15 @@ pub(super) fn cost(sides: &[Side]) -> Table {
     Table { caption: format!("{what}; GB-s are GB-seconds of compute"), columns }
 }
 
-/// Rates shown beside the run's own, in events a second.
+/// Rates to show beside the run's own, in events a second.
 const RATES: [f64; 5] = [0.1, 1.0, 10.0, 100.0, 1_000.0];
 
-/// Sentences about the events that would wait at the run's own rate of arrivals if the target stayed down.
+/// Describes how many events would wait at the run's own rate of arrivals if the target stayed down.
 pub(super) fn in_flight_arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<String> {
     own_rate(scenario).map(|rate| waiting_at(rate, scenario, sides)).unwrap_or_default()
 }
 
-/// Sentences about the events that would wait at a rate of arrivals, in events a second, if the target stayed down.
+/// Describes how many events would wait at this rate of arrivals, in events a second, if the target stayed down.
 pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<String> {
     let of = |side: &Side| side.schedule.in_flight(rate, scenario.in_flight_limit);
     let down = if has_own_policies(sides) {
@@ -104,8 +104,8 @@ pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<
         .collect()
 }
 
-/// For each rate of arrivals, the number of waiting events and the moves and pollers they take; also when they reach
-/// the limit, if they can.
+/// Returns a table with a row for each rate of arrivals: the number of waiting events, and the moves and pollers they
+/// take. If events can reach the in-flight limit, it also says after what time.
 pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let own = own_rate(scenario);
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();
@@ -140,7 +140,7 @@ fn has_own_policies(sides: &[Side]) -> bool {
     sides.iter().any(|side| !side.policies.entries().is_empty())
 }
 
-/// Events a second; `None` if all arrive at once.
+/// Rate of the run's arrivals, in events a second; `None` if all arrive at once.
 pub(super) fn own_rate(scenario: &Scenario) -> Option<f64> {
     let spread = scenario.arrival_spread.as_secs_f64();
     (spread > 0.0).then(|| scenario.events as f64 / spread)

@@ -1,4 +1,4 @@
-//! Retries and recovery of each target, in a run of several.
+//! Charts of the retries and the recovery of each target, for a run with several targets.
 
 use comeback_operate::numbers::grouped;
 use comeback_timelapse::{Scenario, Summary, TargetFigures};
@@ -12,7 +12,7 @@ use crate::simulate::page::{recovery, retries};
 /// Colours of the first targets; more lines would be indistinguishable.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
-/// Charts for each target; empty if there is only one.
+/// Draws the charts for each target; empty if there is only one target.
 pub(super) fn charts(scenario: &Scenario, summary: &Summary) -> Vec<Chart> {
     let targets: Vec<(&TargetFigures, RGBColor)> = summary.targets.iter().zip(COLOURS).collect();
     let chart = |id, heading: String, said: &dyn Fn(&TargetFigures) -> String, svg| Chart {

@@ -1,11 +1,11 @@
-//! The parts of the page for `templates/report.html`, which escapes all text; only charts are markup.
+//! The data that `templates/report.html` renders. The template escapes all text; only charts are markup.
 
 use askama::Template;
 
 use crate::chart::{Colour, PALETTE};
 use crate::figure::{Chart, Table};
 
-/// The whole page.
+/// The whole simulation report.
 #[derive(Template)]
 #[template(path = "report.html")]
 pub(super) struct Page {
@@ -17,15 +17,15 @@ pub(super) struct Page {
     pub(super) has_outage: bool,
     pub(super) retries: Vec<String>,
     pub(super) retry_charts: [Chart; 2],
-    /// Pictures of each target in the first run. Empty if there is only one.
+    /// Charts of each target in the first run; empty if there is only one target.
     pub(super) target_charts: Vec<Chart>,
     pub(super) depth: Vec<String>,
     pub(super) queue_charts: [Chart; 2],
     pub(super) recovery: Option<(Chart, Table)>,
-    /// True if the run was made under every jitter.
+    /// True if the policy was also run under every other jitter.
     pub(super) by_jitter: bool,
     pub(super) life: Option<Chart>,
-    /// The command that looks for a policy that recovers sooner, or costs less.
+    /// The `comeback plan` command that looks for a policy that recovers sooner or costs less.
     pub(super) plan: Option<String>,
     pub(super) limit: Vec<String>,
     pub(super) limit_by_rate: Table,
@@ -33,9 +33,9 @@ pub(super) struct Page {
     pub(super) command: String,
 }
 
-/// A figure in large type, for each policy.
+/// A figure in large type, shown for each policy.
 pub struct Tile {
-    /// Its name.
+    /// Name of the figure.
     pub label: &'static str,
     /// The name of each policy, and its figure.
     pub values: Vec<(String, String)>,
