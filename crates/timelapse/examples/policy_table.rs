@@ -1,4 +1,4 @@
-//! Prints the tables of docs/plan.md that show the default policy beside others (`make policy-table`).
+//! Prints the tables of docs/plan.md that compare the default policy with others (`make policy-table`).
 
 #[path = "../tests/runs/policy_table.rs"]
 mod policy_table;
@@ -9,7 +9,7 @@ use comeback_timelapse::{Goal, Plan};
 
 use policy_table::{DAY, OUTAGES, Outage, POLICIES, failing, quiet, settings};
 
-/// The goal of the planned policies.
+/// Recovery time that the planned policies must meet.
 const RECOVER_WITHIN: Duration = Duration::from_secs(3_600);
 
 fn main() {
@@ -38,7 +38,7 @@ fn head(columns: &str) {
     println!("{columns}\n|{}", "---|".repeat(columns.matches('|').count() - 1));
 }
 
-/// The row of the policy that `comeback plan` recommends.
+/// Formats the table row of the policy that `comeback plan` recommends for this outage.
 fn planned(outage: Outage) -> String {
     let (_, defaults) = POLICIES[0];
     let defaults = settings(defaults, Outage::MAX_AGE);

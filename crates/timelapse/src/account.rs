@@ -1,4 +1,4 @@
-//! [`SimulatedAccount`]: the handler's deliveries over a [`Service`], for the simulation and the rehearsal.
+//! [`SimulatedAccount`]: sends the handler's calls to a simulated [`Service`], for simulations and rehearsals.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, Pending, Ready, pending, ready};
@@ -15,9 +15,9 @@ use futures_util::future::Either;
 pub(crate) type Answers = Result<Vec<Answer>, ServiceError>;
 pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
-/// AWS's side of the handler's calls.
+/// Simulated AWS, as the handler's calls reach it.
 pub(crate) trait Service {
-    /// Returns false if the handler dies before its next call.
+    /// Returns false if the handler crashes before its next call.
     fn lives_on(&mut self) -> bool {
         true
     }
@@ -26,7 +26,7 @@ pub(crate) trait Service {
 
     fn invoke(&mut self, record: &Record, function_arn: &str, payload: String) -> Invoked;
 
-    /// Called before the handler sends these dead-letters.
+    /// Called just before the handler sends these dead-letters.
     fn decides_to_dead_letter(&mut self, _: &[DeadLettered<'_>]) {}
 
     fn send_dead_letters(&mut self, dead_lettered: &[&&DeadLettered<'_>]) -> Answers;
@@ -38,13 +38,13 @@ pub(crate) trait Service {
     fn read_pauses(&mut self) -> Result<Option<String>, CallFailure>;
 }
 
-/// The account as the handler sees it. A call is answered at once, or never if the handler has died.
+/// The AWS account as the handler sees it. A call gets its answer at once, or never if the handler has crashed.
 pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,
     /// Time that the handler has waited between its calls. It only brings the handler's deadline nearer.
     pub(crate) waited: Cell<Duration>,
-    /// True during a call. If a call panics, the bug is ours, but the handler takes it for a failed call and goes on.
+    /// True during a call. If the simulation panics in a call, the handler would mistake our bug for a failed call.
     pub(crate) at_work: Cell<bool>,
 }
 
@@ -103,7 +103,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
-    /// Sends each copy once.
+    /// Sends the copy of each moved message once.
     async fn send_again(
         &self,
         moves: &[Move<'_>],

@@ -1,5 +1,5 @@
 //! The invariants of every run, and the [`Oracle`](oracle::Oracle) that checks them. The oracle follows the run call by
-//! call and does its own arithmetic; the only code it shares with the engine is the ceiling of a backoff.
+//! call and does its own arithmetic. The only code it shares with the engine is the ceiling of a backoff.
 
 pub(crate) mod books;
 pub(crate) mod bounds;
@@ -17,9 +17,9 @@ use crate::event::EventNumber;
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
 
 texts! {
-    /// Something that must hold in every run, whatever faults strike. It is checked during the run.
+    /// A rule that must hold in every run, whatever faults strike. It is checked during the run.
     pub enum Invariant;
-    /// The rule, in one clause.
+    /// Returns the rule, in one clause.
     pub fn statement;
 
     NoneVanishes = "every event ends delivered, dead-lettered with a reason, or still waiting",
@@ -51,7 +51,7 @@ texts! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) invariant: Invariant,
-    /// `None` if no event can be named.
+    /// The event that broke the invariant; `None` if no single event did.
     pub(crate) event: Option<EventNumber>,
     pub(crate) detail: String,
 }

@@ -1,9 +1,9 @@
-//! The events of a run. Their payloads contain things that parsers tend to change: numbers such as `1.0`, escapes and
+//! The events of a run. Their payloads contain values that parsers tend to change: numbers such as `1.0`, escapes and
 //! white space.
 
 use std::fmt::{self, Write};
 
-/// Number of an event in a run, from 0, in the order of arrival.
+/// Identifies an event of a run: 0 for the first to arrive, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventNumber(pub usize);
 
@@ -13,12 +13,12 @@ impl fmt::Display for EventNumber {
     }
 }
 
-/// The texts around a payload's filler.
+/// Text of a payload before its filler; `END` is the text after it.
 const NOTE: &str = r#","note":""#;
 const END: &str = "\"}";
 
 impl EventNumber {
-    /// Writes the event's payload, padded to at least this many bytes.
+    /// Writes the event's payload into `text`, padded to at least this many bytes.
     pub(crate) fn write_payload(self, bytes: usize, text: &mut String) {
         let Self(event) = self;
         text.clear();

@@ -1,4 +1,5 @@
-//! The faults of a run: each [`Fault`], the [mix](mix::Faults) of a run, and the dice that decide when one strikes.
+//! The faults of a run: each [`Fault`], the rates and windows of [`Faults`](mix::Faults), and the dice that decide when
+//! one strikes.
 
 pub(crate) mod fault;
 pub(crate) mod mix;
@@ -14,11 +15,11 @@ use crate::event::EventNumber;
 use fault::Fault;
 use mix::{Faults, generator};
 
-/// Decides which fault strikes when, and counts the strikes.
+/// Decides when each fault strikes, and counts the strikes.
 #[derive(Debug)]
 pub(crate) struct Dice {
     dice: [Option<Die>; Fault::ALL.len()],
-    /// The faults that struck, with their events, since the notes were last taken.
+    /// Faults that struck, each with its event, since the notes were last taken.
     pub(crate) notes: Vec<(Fault, EventNumber)>,
 }
 
@@ -32,7 +33,8 @@ struct Die {
 }
 
 impl Dice {
-    /// Windows count from `start`. Each fault has its own generator, so that one more changes no draw of another.
+    /// Windows are counted from `start`. Each fault has its own generator, so that adding one changes no draw of
+    /// another.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {
@@ -47,20 +49,21 @@ impl Dice {
         Self { dice, notes: Vec::new() }
     }
 
-    /// Returns a generator for the fault's other draws if it strikes. The caller then [notes](Self::note) it.
+    /// Decides whether the fault strikes now. If it does, returns its generator for further draws; the caller then
+    /// [notes](Self::note) the strike. Otherwise `None`.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);
         strikes.then_some(&mut die.rng)
     }
 
-    /// Notes one strike of a fault, and the events it struck.
+    /// Counts one strike of a fault, and notes the events it affects.
     pub(crate) fn note(&mut self, fault: Fault, events: impl IntoIterator<Item = EventNumber>) {
         self.dice[fault as usize].as_mut().expect("BUG: a fault struck that is off").struck += 1;
         self.notes.extend(events.into_iter().map(|event| (fault, event)));
     }
 
-    /// Rolls, and notes a strike.
+    /// Decides whether the fault strikes now, and notes the strike if it does.
     pub(crate) fn strikes(
         &mut self,
         fault: Fault,
@@ -74,7 +77,7 @@ impl Dice {
         strikes
     }
 
-    /// Strikes of each fault that can strike, by name; `None` if none can.
+    /// Counts the strikes of each fault that can strike, by name; `None` if no fault can.
     pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
         let on = Fault::ALL.iter().zip(&self.dice).filter_map(|(fault, die)| Some((fault, die.as_ref()?)));
         let struck: BTreeMap<_, _> = on.map(|(fault, die)| (fault.name(), die.struck)).collect();

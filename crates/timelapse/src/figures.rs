@@ -1,4 +1,4 @@
-//! The figures of a run: counted in [`Tallies`] as it goes, summed up in [`Summary`] at its end.
+//! The figures of a run: counted in [`Tallies`] during the run, and summed up in a [`Summary`] at its end.
 
 pub mod prices;
 
@@ -20,36 +20,36 @@ use prices::{ApiCall, CallCounts};
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
-    /// Lines in the handler's log: one for each message, and one for all messages of a batch that only wait on.
+    /// Lines in the handler's log: one per message, and one per batch for all its messages that only continue to wait.
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,
-    /// Moves made while messages in flight were under half of `HIDE_UP_TO`.
+    /// Moves made while fewer than half of `HIDE_UP_TO` messages were in flight.
     pub(crate) moves_with_room: u64,
     pub(crate) minutes: Vec<Minute>,
-    /// For each target, the retries in each minute.
+    /// Number of retries in each minute, for each target.
     retries_by_target: Vec<Vec<u32>>,
 }
 
-/// One minute of a run: the outcomes in it, and the depth of the retry queue.
+/// One minute of a run: what happened in it, and the peak depth of the retry queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Minute {
-    /// Re-invocations.
+    /// Number of re-invocations.
     pub retries: u32,
-    /// Runs of the target that succeeded.
+    /// Number of invocations of the target that succeeded.
     pub delivered: u32,
-    /// Dead-lettered events.
+    /// Number of dead-lettered events.
     pub dead_lettered: u32,
-    /// Most messages in flight at once: hidden or in the handler's hands.
+    /// Peak number of messages in flight: hidden, or being handled.
     pub in_flight: u32,
-    /// Most messages visible at once: ready to be received.
+    /// Peak number of visible messages, ready to be received.
     pub visible: u32,
-    /// Most messages delayed at once: sent again, and neither visible nor in flight until their delay is over.
+    /// Peak number of delayed messages: sent again, and neither visible nor in flight until their delay ends.
     pub delayed: u32,
 }
 
 impl Tallies {
-    /// Empty tallies for a run with this many targets, until `end`.
+    /// Makes empty tallies for a run that has this many targets and ends at `end`.
     pub(crate) fn until(end: Timestamp, targets: usize) -> Self {
         let minutes = index(end) + 1;
         Self {
@@ -69,7 +69,7 @@ impl Tallies {
         &mut self.minutes[index(now)]
     }
 
-    /// Notes that the queue had this depth from one moment to another.
+    /// Notes that the queue had this depth from one moment until another.
     pub(crate) fn note_depth(&mut self, from: Timestamp, until: Timestamp, depth: Depth) {
         let [visible, in_flight, delayed] = [depth.visible, depth.in_flight, depth.delayed]
             .map(|messages| u32::try_from(messages).unwrap_or(u32::MAX));
@@ -85,78 +85,80 @@ fn index(moment: Timestamp) -> usize {
     moment.since(START).as_secs() as usize / 60
 }
 
-/// The figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`, always.
+/// Figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`, always.
 ///
-/// Its JSON has the members below in this order, and nothing that depends on the machine. Members may be added, never
-/// renamed.
+/// Serialized as JSON, it has the members below in this order, and nothing that depends on the machine. Members may be
+/// added, never renamed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// As in the scenario.
+    /// Seed of the scenario.
     pub seed: u64,
-    /// As in the scenario.
+    /// Number of events in the scenario.
     pub events: usize,
-    /// Length of the run.
+    /// Virtual duration of the run, in seconds.
     pub virtual_seconds: u64,
-    /// Events that a run of the target delivered.
+    /// Events that an invocation of the target handled successfully.
     pub delivered: usize,
-    /// Dead-lettered events, by reason. Two reasons are not the handler's: `max_receive_count`, if SQS itself moved the
-    /// message to the dead-letter queue, and `expired`, if SQS deleted it after 14 days.
+    /// Dead-lettered events, by reason. Two reasons are not given by the handler: `max_receive_count`, if SQS itself
+    /// moved the message to the dead-letter queue, and `expired`, if SQS deleted it after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Events still waiting.
+    /// Events that still wait for a retry at the end of the run.
     pub waiting: usize,
     /// Events that would have arrived after the end of the run.
     pub not_arrived: usize,
-    /// Re-invocations that Lambda accepted.
+    /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Number of the last attempt of each event that arrived: 0 if it was never retried.
+    /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event arrived.
     pub attempts: Option<Percentiles>,
     /// Milliseconds from the end of the outage to the delivery of each event that arrived in it and was delivered.
+    /// `None` if there was no such event.
     pub recovery_delay_ms: Option<Percentiles>,
-    /// Most messages in flight at once.
+    /// Peak number of messages in flight.
     pub peak_in_flight: usize,
-    /// As in the scenario.
+    /// In-flight limit of the scenario's queue.
     pub in_flight_limit: usize,
-    /// Most messages visible at once. They pile up with too few pollers, or at the in-flight limit.
+    /// Peak number of visible messages. They pile up with too few pollers, or at the in-flight limit.
     pub peak_visible: usize,
-    /// Most messages delayed at once: sent again, and neither visible nor in flight until their delay is over.
+    /// Peak number of delayed messages: sent again, and neither visible nor in flight until their delay ends.
     pub peak_delayed: usize,
-    /// Messages sent again with a delay instead of being hidden.
+    /// Number of messages sent again with a delay instead of being hidden.
     pub moves: u64,
-    /// Moves made with under half of `HIDE_UP_TO` in flight, because no environment can use another's share of the
-    /// room.
+    /// Number of moves made while fewer than half of `HIDE_UP_TO` messages were in flight. They happen because no
+    /// environment of the handler can use another's share of the room.
     pub moves_with_room: u64,
-    /// Number of calls to each API.
+    /// Number of calls to each AWS API.
     pub api_calls: CallCounts,
-    /// Compute of the retry handler, in GB-seconds.
+    /// Compute used by the retry handler, in GB-seconds.
     pub handler_gb_seconds: f64,
-    /// Compute of the target's retries, in GB-seconds; its first invocations are not counted.
+    /// Compute used by the target's retries, in GB-seconds. Its first invocations are not counted.
     pub target_gb_seconds: f64,
-    /// Bytes that CloudWatch Logs ingests: the handler's lines, and Lambda's about the handler and the target's retries.
+    /// Bytes that CloudWatch Logs ingests: the handler's lines, and Lambda's lines about the handler and the target's
+    /// retries.
     pub log_bytes: u64,
     /// List price of the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
-    /// Figures of each target; empty, and omitted from the JSON, if there is only one.
+    /// Figures of each target. Empty, and omitted from the JSON, if there is only one target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetFigures>,
-    /// Faults that struck; `None`, and omitted from the JSON, if none could.
+    /// Faults that struck. `None`, and omitted from the JSON, if none could strike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
-    /// The run minute by minute. Not part of the JSON.
+    /// The run, minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
-    /// Number of arrived events with 0 retries, one, and so on. Not part of the JSON.
+    /// Number of arrived events with 0 retries, with 1 retry, and so on. Not part of the JSON.
     #[serde(skip)]
     pub events_by_attempts: Vec<usize>,
-    /// Events that arrived during the outage, delivered or not. Not part of the JSON.
+    /// Number of events that arrived during the outage, delivered or not. Not part of the JSON.
     #[serde(skip)]
     pub events_hit: usize,
-    /// The delays behind `recovery_delay_ms`, in ascending order. Not part of the JSON.
+    /// The values behind `recovery_delay_ms`, in ascending order. Not part of the JSON.
     #[serde(skip)]
     pub recovery_delays_ms: Vec<u64>,
 }
 
 impl Summary {
-    /// Sums up a run that has ended, in which these faults could strike. Returns an error if an event has vanished.
+    /// Sums up a finished run in which these faults could strike. Fails if an event has vanished.
     pub(crate) fn of(
         scenario: &Scenario,
         tallies: Tallies,
@@ -213,38 +215,39 @@ impl Summary {
         })
     }
 
-    /// Length of the run.
+    /// Virtual duration of the run.
     pub fn virtual_time(&self) -> Duration {
         Duration::from_secs(self.virtual_seconds)
     }
 }
 
-/// The figures of one target. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
+/// Figures of one target. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TargetFigures {
-    /// Its name.
+    /// Name of the target.
     pub target: String,
-    /// Events for it.
+    /// Number of events for this target.
     pub events: usize,
-    /// Events that a run of it delivered.
+    /// Events that an invocation of this target handled successfully.
     pub delivered: usize,
     /// Dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Events still waiting.
+    /// Events that still wait for a retry at the end of the run.
     pub waiting: usize,
     /// Events that would have arrived after the end of the run.
     pub not_arrived: usize,
-    /// Number of the last attempt of each event that arrived.
+    /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event arrived.
     pub attempts: Option<Percentiles>,
-    /// Milliseconds from the end of its outage to the delivery of each event that arrived in it and was delivered.
+    /// Milliseconds from the end of this target's outage to the delivery of each event that arrived in it and was
+    /// delivered. `None` if there was no such event.
     pub recovery_delay_ms: Option<Percentiles>,
-    /// Its retries in each minute. Not part of the JSON.
+    /// Number of this target's retries in each minute. Not part of the JSON.
     #[serde(skip)]
     pub retries_by_minute: Vec<u32>,
-    /// Events that arrived during its outage, delivered or not. Not part of the JSON.
+    /// Number of events that arrived during this target's outage, delivered or not. Not part of the JSON.
     #[serde(skip)]
     pub events_hit: usize,
-    /// The delays behind `recovery_delay_ms`, in ascending order. Not part of the JSON.
+    /// The values behind `recovery_delay_ms`, in ascending order. Not part of the JSON.
     #[serde(skip)]
     pub recovery_delays_ms: Vec<u64>,
 }
@@ -268,7 +271,7 @@ impl TargetFigures {
     }
 }
 
-/// Number of occurrences of each value, from 0 to the largest.
+/// Counts how often each value occurs, from 0 to the largest.
 fn counts(values: &[u64]) -> Vec<usize> {
     let mut counts = vec![0; values.iter().max().map_or(0, |&most| most as usize + 1)];
     for &value in values {
@@ -277,12 +280,12 @@ fn counts(values: &[u64]) -> Vec<usize> {
     counts
 }
 
-/// Rounds to a millionth, which hides the last bits of floating-point arithmetic.
+/// Rounds to a millionth, which removes the inexact last digits of floating-point arithmetic.
 fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }
 
-/// Median, 99th percentile and maximum.
+/// Median, 99th percentile and maximum of some values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
     /// Half of the values are at most this.
@@ -294,7 +297,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// By nearest rank, so that each is one of the values; `None` without values.
+    /// Computes the percentiles by nearest rank, so that each is one of the values. `None` if there are no values.
     ///
     /// ```
     /// use comeback_timelapse::Percentiles;
@@ -309,7 +312,7 @@ impl Percentiles {
     }
 }
 
-/// The value at this percentile by nearest rank; `None` without values.
+/// Returns the value at this percentile, by nearest rank; `None` if there are no values.
 pub(crate) fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }

@@ -11,7 +11,7 @@
 //! assert_eq!(summary.delivered, 50);
 //! ```
 //!
-//! [`run`] takes a [`Scenario`] and policies and gives a [`Summary`], or the [`Violation`] of an [`Invariant`].
+//! [`run`] takes a [`Scenario`] and policies, and returns a [`Summary`], or the [`Violation`] of an [`Invariant`].
 //! [`Schedule`] follows events that fail every time, and [`Plan`] looks for the cheapest policy that meets a goal.
 //!
 //! | file | holds |
@@ -27,7 +27,7 @@
 //! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
 //! | `live` | [`Live`]: a deployment that runs on while somebody acts on it |
 
-/// An enum with a text for each of its variants, which also documents it.
+/// Defines an enum with a text for each variant. The text is also the variant's documentation.
 macro_rules! texts {
     (
         $(#[doc = $of_enum:literal])* pub enum $name:ident;
@@ -41,7 +41,7 @@ macro_rules! texts {
         }
 
         impl $name {
-            /// All of them, in the order of the documentation.
+            /// All variants, in the order of the documentation.
             pub const ALL: [Self; [$($value),*].len()] = [$(Self::$variant),*];
 
             $(#[doc = $of_text])*

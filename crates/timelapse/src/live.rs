@@ -1,7 +1,8 @@
-//! A deployment that runs on: its functions and its retry handler, stepped from moment to moment.
+//! Simulates a deployment that keeps running: its functions and its retry handler, stepped from moment to moment.
 //!
-//! [`run`](crate::run) knows in advance all that will happen. Here somebody acts on the deployment while it runs: the queues,
-//! the parameter of the pauses and the logs are [`Surroundings`] that others read and change between two steps.
+//! For [`run`](crate::run), everything that will happen is planned in advance. Here somebody acts on the deployment
+//! while it runs: the queues, the pauses parameter and the logs are [`Surroundings`], which others read and change
+//! between two steps.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -24,18 +25,19 @@ use crate::aws::mapping::kept;
 use crate::aws::target::{FailedInvocation, FailureRecords, Id, TargetError};
 use crate::world::batch::{IDLE, LIFE};
 
-/// Time that a visible message waits for a poller.
+/// Time until a poller receives a visible message.
 const POLL_DELAY: Duration = Duration::from_millis(20);
-/// Time that the retry handler takes for a batch. Its calls come at the end.
+/// Run time of the retry handler for a batch. It makes its calls at the end.
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
-/// The most messages in a batch.
+/// Maximum number of messages in a batch.
 const BATCH_SIZE: usize = 10;
-/// Time that Lambda keeps an event that finds no free concurrency, as `attach` sets it.
+/// Time that Lambda keeps an event while no concurrency is free; the value that `attach` sets.
 const EVENT_AGE: Duration = Duration::from_secs(60);
 
-/// The surroundings of the functions and the handler: queues, the parameter of the pauses, logs and counts.
+/// Everything around the functions and the handler that others can read and change: queues, the pauses parameter, logs
+/// and counts.
 pub trait Surroundings {
-    /// `ReceiveMessage` on the retry queue: the event that a poller invokes the handler with.
+    /// `ReceiveMessage` on the retry queue. Returns the event with which a poller invokes the handler.
     fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent;
 
     /// `DeleteMessage` on the retry queue.
@@ -44,57 +46,58 @@ pub trait Surroundings {
     /// `ChangeMessageVisibility` on the retry queue.
     fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> Answer;
 
-    /// `SendMessage` to the retry queue, by Lambda: the record of a failure.
+    /// `SendMessage` to the retry queue by Lambda: the invocation record of a failure.
     fn send_failure(&mut self, now: Timestamp, record: String);
 
-    /// `SendMessage` to the retry queue, by the handler: the copy of a moved message.
+    /// `SendMessage` to the retry queue by the handler: the copy of a moved message.
     fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> Answer;
 
     /// `SendMessage` to the dead-letter queue.
     fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> Answer;
 
-    /// Returns true if a message of the retry queue is visible.
+    /// Returns true if at least one message of the retry queue is visible.
     fn has_visible(&mut self, now: Timestamp) -> bool;
 
-    /// When the queue next changes on its own: a message becomes visible, or expires.
+    /// Returns when the queue next changes on its own, because a message becomes visible or expires; `None` if it will
+    /// not.
     fn next_change(&self) -> Option<Timestamp>;
 
-    /// The messages of the retry queue that are in flight.
+    /// Returns the number of messages of the retry queue in flight.
     fn in_flight(&mut self, now: Timestamp) -> u64;
 
-    /// The parameter that holds the pauses; `None` if it does not exist.
+    /// Returns the text of the pauses parameter; `None` if it does not exist.
     fn pauses(&mut self, now: Timestamp) -> Option<String>;
 
-    /// A function writes a line to its log. The handler's name is empty.
+    /// Called when a function writes a line to its log. `function` is empty for the handler.
     fn log(&mut self, now: Timestamp, function: &str, stream: &str, line: String);
 
-    /// The handler has handled a batch.
+    /// Called when the handler has handled a batch.
     fn handled(&mut self, now: Timestamp);
 }
 
-/// A function, the events that arrive for it, and its defect.
+/// A function to simulate: the events that arrive for it, and its defect.
 #[derive(Clone, Debug)]
 pub struct LiveFunction {
-    /// Its ARN, without a qualifier.
+    /// ARN of the function, without a qualifier.
     pub arn: String,
-    /// Events arrive at random moments, this many in an hour on average.
+    /// Mean number of events an hour. They arrive at random moments.
     pub events_per_hour: f64,
-    /// The payload of an event, by its number.
+    /// Returns the payload of an event, given the event's number.
     pub payload: fn(u64) -> String,
-    /// Time that an invocation takes.
+    /// Run time of an invocation.
     pub run_time: Duration,
-    /// Its defect; `None` if it works.
+    /// Defect of the function; `None` if it works.
     pub defect: Option<Defect>,
 }
 
-/// A defect of a function.
+/// A reason why invocations of a function fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
-    /// Every invocation fails.
+    /// Every invocation fails with this error.
     Down(TargetError),
-    /// Invocations fail if their payload has this text.
+    /// Invocations whose payload contains this text fail with this error.
     Bug(&'static str, TargetError),
-    /// At most this number of invocations run at a time, each for this long. An event that finds no concurrency free is
+    /// At most this many invocations run at a time, each for this long. An event that finds no free concurrency is
     /// never run.
     Throttled(usize, Duration),
 }
@@ -107,15 +110,15 @@ struct Function {
     running: usize,
 }
 
-/// A planned step of the simulation.
+/// Something planned to happen in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
-    /// An event arrives for the function at this position.
+    /// An event arrives for the function with this index.
     Arrival(usize),
     InvocationEnds(usize),
     /// A poller of the event source mapping asks for messages.
     Poll,
-    /// The handler makes its calls for a batch and answers.
+    /// The handler makes its calls for a batch, and responds.
     BatchEnds(usize),
 }
 
@@ -132,7 +135,7 @@ struct Invocation {
 enum Ending {
     Delivered,
     Failed(TargetError),
-    /// It found no free concurrency until it was too old for Lambda.
+    /// The event found no free concurrency until it was too old for Lambda.
     NotRun,
 }
 
@@ -146,23 +149,23 @@ struct Batch {
 #[derive(Debug)]
 struct LiveEnvironment {
     handler: Environment,
-    /// The name of its log stream.
+    /// Name of the environment's log stream.
     stream: String,
     born: Timestamp,
     idle_since: Timestamp,
 }
 
-/// Lambda, with the functions and the handler of a deployment, and the event source mapping between them.
+/// A running deployment: Lambda with the functions and the handler, and the event source mapping between them.
 #[derive(Debug)]
 pub struct Live {
     now: Timestamp,
     agenda: Agenda<Happening>,
     functions: Vec<Function>,
     invocations: Slab<Invocation>,
-    /// Batches in the handler.
+    /// Batches that the handler is working on.
     batches: Slab<Batch>,
     idle: Vec<LiveEnvironment>,
-    /// `None` while the handler refuses its settings, and does not start.
+    /// Policies of the handler; `None` while the handler refuses its settings and does not start.
     policies: Option<Arc<Policies>>,
     poll_planned: bool,
     arrivals: Xoshiro256PlusPlus,
@@ -170,7 +173,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// A deployment that starts to run. The same seed, functions and steps give the same run.
+    /// Starts a deployment. The same seed, functions and steps always give the same run.
     pub fn new(seed: u64, now: Timestamp, functions: Vec<LiveFunction>) -> Self {
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(seed);
         let function = |is: LiveFunction| {
@@ -193,25 +196,25 @@ impl Live {
         live
     }
 
-    /// The functions, each with its defect.
+    /// Returns the functions, each with its defect.
     pub fn functions(&self) -> impl Iterator<Item = &LiveFunction> {
         self.functions.iter().map(|function| &function.is)
     }
 
-    /// Breaks the function at this position, or fixes it.
+    /// Sets the defect of the function with this index; `None` repairs it.
     pub fn set_defect(&mut self, function: usize, defect: Option<Defect>) {
         self.functions[function].is.defect = defect;
     }
 
-    /// Lambda runs new environments of the handler from now on, because its variables have changed. With `None`, the handler
-    /// does not start.
+    /// Changes the handler's variables: from now on, Lambda starts new environments with these policies. With `None`,
+    /// the handler does not start.
     pub fn set_policies(&mut self, policies: Option<Arc<Policies>>) {
         self.policies = policies;
         self.idle.clear();
     }
 
-    /// An asynchronous invocation by somebody else, which Lambda has accepted under this id. Nothing happens if the function
-    /// does not run here, or the id is not a UUID.
+    /// Adds an asynchronous invocation by somebody else, which Lambda has accepted under this request id. Does nothing
+    /// if the function does not run here, or the id is not a UUID.
     pub fn invoke(&mut self, function_arn: &str, payload: String, request_id: &str) {
         if let (Some(function), Some(request_id)) = (self.position(function_arn), Id::read(request_id)) {
             self.start(function, payload, request_id);
@@ -223,7 +226,7 @@ impl Live {
         self.functions.iter().position(|function| function.is.arn == called)
     }
 
-    /// Runs until this moment.
+    /// Runs the deployment until this moment.
     pub fn run(&mut self, until: Timestamp, surroundings: &mut impl Surroundings) {
         loop {
             if !self.poll_planned && self.has_a_free_poller() && surroundings.has_visible(self.now) {
@@ -269,7 +272,7 @@ impl Live {
         self.plan(gap, Happening::Arrival(function));
     }
 
-    /// Lambda accepts an event.
+    /// Lambda accepts an event for the function with this index.
     fn start(&mut self, position: usize, payload: String, request_id: Id) {
         let function = &mut self.functions[position];
         let (ends, run_time) = match function.is.defect {
@@ -327,7 +330,7 @@ impl Live {
         self.batches.len() < most as usize
     }
 
-    /// Lambda takes an environment for a batch, or makes one.
+    /// Lambda chooses an idle environment for a batch, or makes a new one. `None` if the handler does not start.
     fn environment(&mut self) -> Option<LiveEnvironment> {
         let now = self.now;
         self.idle.retain(|it| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE);
@@ -338,7 +341,7 @@ impl Live {
         })
     }
 
-    /// One batch through the handler that ships.
+    /// Passes one batch through the real retry handler.
     fn handle(&mut self, key: usize, surroundings: &mut impl Surroundings) {
         let Batch { started, event, mut environment } = self.batches.remove(key);
         let now = self.now;
@@ -361,7 +364,7 @@ impl Live {
     }
 }
 
-/// The handler writes its lines and answers; the mapping deletes what the handler did not report failed.
+/// Ends a batch: the handler writes its log lines, and the mapping deletes the messages that it did not report failed.
 fn answer(report: &BatchReport<'_>, now: Timestamp, stream: &str, surroundings: &mut impl Surroundings) {
     for line in report.log_lines(now) {
         let line = serde_json::to_string(&line).expect("BUG: a log line is not JSON");
@@ -377,7 +380,7 @@ fn answer(report: &BatchReport<'_>, now: Timestamp, stream: &str, surroundings: 
     surroundings.handled(now);
 }
 
-/// The handler's calls.
+/// The calls that the handler makes for one batch.
 struct Calls<'l, S> {
     live: &'l mut Live,
     surroundings: &'l mut S,
@@ -423,7 +426,7 @@ impl<S: Surroundings> Service for Calls<'_, S> {
     }
 }
 
-/// The log lines of Lambda and the function about an invocation.
+/// Returns the log lines that Lambda and the function write about an invocation.
 fn function_log(request_id: Id, took: Duration, ends: Ending) -> Vec<String> {
     let mut lines = vec![format!("START RequestId: {request_id} Version: $LATEST")];
     if let Ending::Failed(TargetError { error_type, error_message, .. }) = ends {
@@ -437,7 +440,7 @@ fn function_log(request_id: Id, took: Duration, ends: Ending) -> Vec<String> {
     lines
 }
 
-/// The name of an environment's log stream.
+/// Formats the name of an environment's log stream.
 fn stream(born: Timestamp, of: u64, number: u64) -> String {
     let day = born.to_string()[..10].replace('-', "/");
     format!("{day}/[$LATEST]{of:016x}{number:016x}")

@@ -1,5 +1,5 @@
-//! The operators of a run. They pause and resume functions, request that waiting events are retried now or cancelled,
-//! and recall the messages of these events.
+//! Operators of a simulated run. They pause and resume functions, ask for waiting events to be retried now or
+//! cancelled, and recall the messages of those events.
 
 use std::time::Duration;
 
@@ -13,17 +13,18 @@ use crate::aws::agenda::START;
 use crate::aws::target::{DOWN, FLAKY};
 use crate::faults::mix::generator;
 
-/// A recall of messages by an operator, once every handler has read the request or the end of the pause.
+/// A recall by an operator: it ends the hiding of waiting messages. The operator starts it once every handler has read
+/// the request or the end of the pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperatorRecall {
-    /// The log that the operator reads ends this long ago.
+    /// Delay of the handler's log: the operator reads no line that is newer than this.
     pub log_delay: Duration,
-    /// The command is killed after half of the messages.
+    /// True if the command is killed after half of the messages.
     pub is_killed: bool,
 }
 
 impl OperatorRecall {
-    /// A recall in two of three cases, from a log that is up to a minute late. One in four is killed.
+    /// Draws a recall in two of three cases, from a log that is up to a minute late. One in four is killed.
     fn chaos(rng: &mut impl Rng) -> Option<Self> {
         let log_delay = Duration::from_secs(rng.random_range(0..=60));
         let recall = Self { log_delay, is_killed: rng.random_bool(0.25) };
@@ -31,31 +32,31 @@ impl OperatorRecall {
     }
 }
 
-/// A pause that an operator opens. Times are whole seconds; `at` counts from the run's start.
+/// A pause that an operator makes. Times are whole seconds; `at` counts from the run's start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperatorPause {
     /// The paused functions. All events of a run belong to [`TARGET_ARN`](crate::TARGET_ARN).
     pub target: PauseTarget,
-    /// When it is opened.
+    /// Beginning of the pause.
     pub at: Duration,
-    /// Time from its opening to its end; `None` if nobody resumes it.
+    /// Duration of the pause; `None` if nobody resumes.
     pub length: Option<Duration>,
-    /// True if its end is planned from the start. Otherwise an operator resumes then.
+    /// True if the end of the pause is planned from the start. Otherwise an operator resumes at that time.
     pub is_planned: bool,
-    /// Time over which its events come back; at most [`LONGEST_SPREAD`].
+    /// Time over which the held events come back after the pause; at most [`LONGEST_SPREAD`].
     pub spread: Duration,
-    /// The recall of the events it held, if the operator who resumes makes one.
+    /// The recall of the held events by the operator who resumes; `None` if there is none.
     pub recall: Option<OperatorRecall>,
 }
 
 impl OperatorPause {
-    /// A pause of every function, which an operator resumes.
+    /// Makes a pause of every function, which an operator resumes.
     pub const fn of_all(at: Duration, length: Duration, spread: Duration) -> Self {
         Self { target: PauseTarget::All, at, length: Some(length), is_planned: false, spread, recall: None }
     }
 
-    /// No pauses for half of the seeds; otherwise one or two, of up to an eighth of the run and with up to an hour's
-    /// spread.
+    /// Draws no pauses for half of the seeds; for the others one or two, of up to an eighth of the run and with a
+    /// spread of up to an hour.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "pauses", "operators");
         if rng.random_bool(0.5) {
@@ -99,36 +100,36 @@ impl OperatorPause {
     }
 }
 
-/// An operator's request to retry the waiting events of every function now. Times are whole seconds; `at` counts from the
-/// run's start.
+/// An operator's request to retry the waiting events of every function now. Times are whole seconds; `at` counts from
+/// the run's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorRetry {
-    /// When the request is made.
+    /// Time of the request.
     pub at: Duration,
-    /// The time over which events come back; at most [`LONGEST_WITHIN`].
+    /// Time over which the events come back; at most [`LONGEST_WITHIN`].
     pub within: Duration,
-    /// True if its entry is unreadable, so that no handler obeys it.
+    /// True if the parameter's entry for this request is unreadable, so that no handler obeys it.
     pub is_garbled: bool,
-    /// Time until an operator withdraws it; `None` if nobody does. Whole seconds, like all times.
+    /// Time until an operator withdraws the request; `None` if nobody does.
     pub withdrawn_after: Option<Duration>,
-    /// The recall of the events it covers, if the operator makes one.
+    /// The recall of the events that the request covers; `None` if there is none.
     pub recall: Option<OperatorRecall>,
 }
 
 impl OperatorRetry {
-    /// A request that is readable, and recalls nothing.
+    /// Makes a readable request, without a recall and never withdrawn.
     pub const fn new(at: Duration, within: Duration) -> Self {
         Self { at, within, is_garbled: false, withdrawn_after: None, recall: None }
     }
 
-    /// The same request, with an immediate recall of everything that waits.
+    /// Adds an immediate recall of everything that waits.
     #[must_use]
     pub fn recalling(self) -> Self {
         Self { recall: Some(OperatorRecall::default()), ..self }
     }
 
-    /// No requests for half of the seeds; otherwise one to three, of up to two hours each. One in five is unreadable,
-    /// and one in four is withdrawn.
+    /// Draws no requests for half of the seeds; for the others one to three, of up to two hours each. One in five is
+    /// unreadable, and one in four is withdrawn.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "retries", "operators");
         if rng.random_bool(0.5) {
@@ -156,8 +157,8 @@ impl OperatorRetry {
         times.iter().flatten().all(|time| time.subsec_nanos() == 0) && self.within <= LONGEST_WITHIN
     }
 
-    /// The request that the command writes for a stack with this policy. Without a policy, it ends as late as any
-    /// request may.
+    /// Returns the request as the `comeback` command writes it for a stack with this policy. Without a policy, the
+    /// request ends as late as any request may.
     fn given(&self, policy: Option<&Policy>) -> RetryNow {
         RetryNow { request: request(self.moment(), self.within, policy), within: self.within }
     }
@@ -166,23 +167,24 @@ impl OperatorRetry {
 /// An operator's request to cancel the waiting events of every function. Times are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorCancel {
-    /// When the request is made, counted from the run's start.
+    /// Time of the request, counted from the run's start.
     pub at: Duration,
-    /// Only events that failed with this error.
+    /// Cancels only events that failed with this error; `None` for all.
     pub error: Option<&'static str>,
-    /// Time until an operator withdraws it; `None` if nobody does.
+    /// Time until an operator withdraws the request; `None` if nobody does.
     pub withdrawn_after: Option<Duration>,
-    /// The recall of the events it covers, if the operator makes one.
+    /// The recall of the events that the request covers; `None` if there is none.
     pub recall: Option<OperatorRecall>,
 }
 
 impl OperatorCancel {
-    /// A cancel of whatever waits, which nobody withdraws or recalls.
+    /// Makes a request to cancel everything that waits, without a recall and never withdrawn.
     pub const fn new(at: Duration) -> Self {
         Self { at, error: None, withdrawn_after: None, recall: None }
     }
 
-    /// A cancel for a quarter of the seeds. Every other one is for one error, and one in four is withdrawn.
+    /// Draws one cancel request for a quarter of the seeds. Half of these are limited to one error, and one in four is
+    /// withdrawn.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "cancels", "operators");
         let at = Duration::from_secs(rng.random_range(0..=duration.as_secs()));
@@ -208,13 +210,13 @@ impl OperatorCancel {
     }
 }
 
-/// Time until the withdrawal, at most two hours, for one request in four.
+/// Draws the time until a request is withdrawn, at most two hours, for one request in four; otherwise `None`.
 fn withdrawn_after(rng: &mut impl Rng) -> Option<Duration> {
     let after = Duration::from_secs(rng.random_range(0..=7_200));
     rng.random_bool(0.25).then_some(after)
 }
 
-/// A request for all events that failed before this moment, spread over `within`.
+/// Makes a request for all events that failed before this moment, spread over `within`.
 fn request(at: Timestamp, within: Duration, policy: Option<&Policy>) -> Request {
     let request = Request {
         target: PauseTarget::All,
@@ -235,16 +237,16 @@ fn request(at: Timestamp, within: Duration, policy: Option<&Policy>) -> Request 
     }
 }
 
-/// A recall of a run.
+/// A recall that takes place during a run.
 #[derive(Debug)]
 pub(crate) struct PlannedRecall {
-    /// When every handler has read what was written.
+    /// When every handler has read the operator's change of the parameter, so that the recall can start.
     pub(crate) moment: Timestamp,
     pub(crate) written: Written,
     pub(crate) recall: OperatorRecall,
 }
 
-/// The recalls of all operators, for a stack with this policy.
+/// Lists the recalls of all operators, for a stack with this policy.
 pub(crate) fn planned_recalls(
     pauses: &[OperatorPause],
     retries: &[OperatorRetry],
@@ -269,7 +271,7 @@ pub(crate) fn planned_recalls(
     resumed.chain(retried).chain(cancelled).map(planned).collect()
 }
 
-/// A change to the parameter by an operator.
+/// A change of the pauses parameter by an operator.
 enum Edit<'a> {
     Resume(&'a OperatorPause),
     Open(&'a OperatorPause),
@@ -279,19 +281,19 @@ enum Edit<'a> {
     WithdrawCancel(&'a OperatorCancel),
 }
 
-/// The parameter during a run, as the operators change it.
+/// The pauses parameter during a run, as the operators change it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parameter {
-    /// Its contents from each edit on.
+    /// Contents of the parameter after each edit, with the moment of the edit.
     versions: Vec<(Timestamp, Pauses)>,
-    /// The ended pauses that had to leave it when it was full, and when.
+    /// Ended pauses that were dropped from the full parameter, each with the moment of the drop.
     pub(crate) forgotten: Vec<(Timestamp, Pause)>,
-    /// The moments at which an unreadable entry was added.
+    /// Moments at which an unreadable entry was added.
     garbled: Vec<Timestamp>,
 }
 
 impl Parameter {
-    /// The parameter after all edits; an error if two pauses of one target overlap, or if it would become too large.
+    /// Applies all edits. Fails if two pauses of one target overlap, or if the parameter would become too large.
     /// Requests end when the policy allows or, without a policy, as late as any may.
     pub(crate) fn of(
         pauses: &[OperatorPause],
@@ -327,12 +329,12 @@ impl Parameter {
         Ok(parameter)
     }
 
-    /// Its contents at `now`; `None` before the first edit.
+    /// Returns the parameter's contents at `now`; `None` before the first edit.
     pub(crate) fn held(&self, now: Timestamp) -> Option<&Pauses> {
         self.versions.iter().rev().find(|(at, _)| *at <= now).map(|(_, held)| held)
     }
 
-    /// Its text at `now`; `None` before the first edit.
+    /// Returns the parameter's text at `now`; `None` before the first edit.
     pub(crate) fn text(&self, now: Timestamp) -> Option<String> {
         let held = self.held(now);
         let garbled = self.garbled.iter().filter(|at| **at <= now).count();

@@ -1,4 +1,4 @@
-//! From a goal to a policy: rehearses every policy of a grid with the same events, and recommends the cheapest.
+//! Planning: rehearses every policy of a grid with the same events, and recommends the cheapest that meets a goal.
 
 mod candidate;
 mod goal;
@@ -18,75 +18,77 @@ use goal::grid;
 pub use candidate::Candidate;
 pub use goal::{Goal, REHEARSED};
 
-/// The policies of a grid, compared for a goal.
+/// Result of planning: the policies of a grid, compared for a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// The outage to recover from, and the time to recover.
+    /// The outage to recover from, and the time allowed for it.
     pub goal: Goal,
-    /// The cheapest policy that meets the goal.
+    /// The cheapest policy that meets the goal; `None` if no policy does.
     pub cheapest: Option<Candidate>,
     /// The reasons why no policy meets the goal; empty if one does.
     pub limits: Vec<Limit>,
-    /// Today's default settings.
+    /// The default policy, with its figures.
     pub defaults: Candidate,
     /// The policies that lose nothing and that no other such policy beats, the fastest first. A policy beats another if
     /// its 99th percentile of recovery, its retries and its price are at most as high, and at least one is lower.
     pub unbeaten: Vec<Candidate>,
-    /// Every policy compared.
+    /// Every policy that was compared.
     pub grid: Vec<Candidate>,
 }
 
-/// A reason why no policy of the grid meets a goal.
+/// A reason why no policy of the grid meets the goal, with an example.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Limit {
-    /// The obstacle.
+    /// The obstacle that keeps policies from meeting the goal.
     pub limit: LimitedBy,
-    /// The policy that comes closest.
+    /// The policy that comes closest to overcoming this obstacle.
     pub policy: Candidate,
 }
 
-/// An obstacle that keeps policies from meeting a goal.
+/// Obstacles that keep policies from meeting a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// `MAX_AGE` ends before the outage does. Among the policies that recover soon enough, this one dead-letters the
-    /// fewest events.
+    /// `MAX_AGE` ends before the outage does. The policy given with it dead-letters the fewest events of those that
+    /// recover soon enough.
     MaxAge,
-    /// `MAX_RETRIES` ends the retries before the outage ends. The policy is chosen in the same way.
+    /// `MAX_RETRIES` ends the retries before the outage ends. The policy given with it is chosen as for
+    /// [`MaxAge`](Self::MaxAge).
     MaxRetries,
-    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. This policy needs the lowest.
+    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. The policy given with it needs the lowest.
     Throughput,
-    /// The target has too little capacity for the outage's events, whatever the waits are. This policy recovers the
-    /// soonest.
+    /// The target has too little capacity for the outage's events, however long the waits are. The policy given with it
+    /// recovers the soonest.
     Capacity,
-    /// Every policy waits too long: at least a second, and invocations take time too. This one recovers the soonest.
+    /// Every policy waits too long: each wait takes at least a second, and invocations take time too. The policy given
+    /// with it recovers the soonest.
     Waits,
 }
 
-/// The reason why a goal has no plan.
+/// Reasons why planning failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// Everything refused in the settings and in the goal.
+    /// Some settings or parts of the goal were refused.
     #[error("{}", texts(.settings, .goal))]
     Refused {
-        /// Refused settings.
+        /// Errors of the refused settings.
         settings: Vec<SettingError>,
-        /// Refused parts of the goal, in the words of the command line.
+        /// Errors of the refused parts of the goal, in the words of the command line.
         goal: Vec<ScenarioError>,
     },
-    /// An invariant did not hold in the run of one of the policies.
+    /// The run of one of the policies broke an invariant.
     #[error(transparent)]
     Violated(Box<Violation>),
 }
 
 impl Plan {
     /// Rehearses every policy of the grid, on all cores. `settings` is the policy apart from `BASE_BACKOFF`,
-    /// `MAX_BACKOFF` and `JITTER`, which the grid varies. `progress` is called after each. The same goal and settings
-    /// give the same plan on any number of cores.
+    /// `MAX_BACKOFF` and `JITTER`, which the grid varies. `progress` is called after each rehearsal. The same goal and
+    /// settings give the same plan on any number of cores.
     ///
     /// # Errors
     ///
-    /// The goal or the settings were refused, or a run broke an invariant.
+    /// Fails if the goal or the settings were refused, or if a run broke an invariant.
     pub fn of(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> Result<Self, PlanError> {
         let in_settings = Policy::new(settings.clone()).err().unwrap_or_default();
         let in_goal = goal.check().err().unwrap_or_default();
@@ -108,7 +110,7 @@ impl Plan {
         Ok(Self::chosen(goal.clone(), candidates))
     }
 
-    /// Number of policies that a plan for a goal compares.
+    /// Number of policies that a plan for this goal compares.
     pub fn policies(goal: &Goal) -> usize {
         grid(goal, &Settings::default()).len()
     }
@@ -135,8 +137,8 @@ fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// The policies that lose nothing and that no other such policy beats, the fastest first. Among equals, the one with
-/// the shortest cap.
+/// Returns the policies that lose nothing and that no other such policy beats, the fastest first. Of policies with
+/// equal figures, it returns the one with the shortest cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));
@@ -149,13 +151,14 @@ fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     unbeaten
 }
 
-/// The cheapest of the unbeaten policies that recover in this time.
+/// Returns the cheapest unbeaten policy that recovers within this time; `None` if no policy does.
 fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     let met = unbeaten(grid).into_iter().filter(|candidate| p99(candidate) <= time.as_millis() as f64);
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
 }
 
-/// The obstacles of the policies that recover soon enough, or the obstacle to recovering soon enough if none does.
+/// Returns the obstacles of the policies that recover soon enough. If no policy does, returns the obstacle to a faster
+/// recovery.
 fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     if goal.takes_too_little() {
@@ -186,13 +189,13 @@ fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     soonest.map(|candidate| limit(LimitedBy::Waits, candidate)).into_iter().collect()
 }
 
-/// Returns true if `one` is at least as good as `other` in each figure, and better in one.
+/// Returns true if `one` is at least as good as `other` in each compared figure, and better in at least one.
 fn beats(one: &Candidate, other: &Candidate) -> bool {
     let (one, other) = (what_counts(one), what_counts(other));
     one != other && one.iter().zip(&other).all(|(one, other)| one <= other)
 }
 
-/// The figures compared. Less is better in each.
+/// Returns the figures by which policies are compared. Less is better in each.
 fn what_counts(candidate: &Candidate) -> [f64; 3] {
     [p99(candidate), candidate.retries_per_event, candidate.usd_per_million_events]
 }
@@ -201,7 +204,7 @@ fn by_p99(one: &&Candidate, other: &&Candidate) -> Ordering {
     p99(one).total_cmp(&p99(other))
 }
 
-/// The 99th percentile of recovery; infinite if nothing is delivered.
+/// Returns the 99th percentile of the recovery time; infinite if nothing is delivered.
 fn p99(candidate: &Candidate) -> f64 {
     candidate.recovery_ms.map_or(f64::INFINITY, |recovery| recovery.p99 as f64)
 }

@@ -1,4 +1,4 @@
-//! Runs one batch on an AWS that accepts everything, and records every call of the handler.
+//! Runs the retry handler for one batch on a simulated AWS that accepts everything, and records every call it makes.
 
 use comeback_engine::{
     Attribute, BatchEvent, BatchReport, CallFailure, DeadLettered, Environment, InFlightCount, Move,
@@ -9,31 +9,31 @@ use serde::Serialize;
 
 use crate::account::{Answers, Invoked, Service, SimulatedAccount};
 
-/// A call that the handler made, named in JSON by its operation.
+/// A call that the handler made. In JSON, it is named after its API operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "operation")]
 pub enum Call {
-    /// Hides messages.
+    /// The call that hides messages.
     #[serde(rename = "sqs:ChangeMessageVisibilityBatch")]
     ChangeMessageVisibilityBatch {
-        /// The messages.
+        /// The messages to hide.
         entries: Vec<Hidden>,
     },
-    /// Calls a function, asynchronously.
+    /// The call that invokes a target function asynchronously.
     #[serde(rename = "lambda:Invoke")]
     Invoke {
-        /// `FunctionName`.
+        /// The API's `FunctionName`.
         function_name: String,
-        /// The payload, as text, because not every JSON reader keeps `1E400` or repeated keys.
+        /// The payload, as text: not every JSON reader keeps `1E400` or repeated keys.
         payload: String,
     },
-    /// Dead-letters.
+    /// The call that dead-letters messages.
     #[serde(rename = "sqs:SendMessageBatch")]
     SendMessageBatch {
-        /// The messages sent to the dead-letter queue.
+        /// The messages for the dead-letter queue.
         messages: Vec<SentMessage>,
     },
-    /// Moves messages: sends them to the retry queue again.
+    /// The call that moves messages, by sending them to the retry queue again.
     #[serde(rename = "sqs:SendMessageBatch (retry queue)")]
     SendAgain {
         /// The copies, without their bodies, which do not change.
@@ -41,16 +41,16 @@ pub enum Call {
     },
 }
 
-/// A message to hide.
+/// A message to hide, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hidden {
-    /// SQS's id.
+    /// SQS's id of the message.
     pub message_id: String,
-    /// Seconds.
+    /// The visibility timeout, in seconds.
     pub visibility_timeout: u64,
 }
 
-/// A dead-letter.
+/// A message for the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SentMessage {
     /// Name and value of each message attribute.
@@ -59,27 +59,27 @@ pub struct SentMessage {
     pub body: String,
 }
 
-/// A message that is sent again.
+/// The copy of a moved message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SentAgain {
-    /// SQS's id of the message that the copy follows.
+    /// SQS's id of the message that is moved.
     pub message_id: String,
-    /// Seconds.
+    /// The delay of the copy, in seconds.
     pub delay: u64,
-    /// The copy's attribute `Comeback`, as text.
+    /// Text of the copy's message attribute `Comeback`.
     pub comeback: String,
 }
 
-/// The handler's report on a batch, and its calls in order.
+/// Result of a rehearsal: the handler's report on a batch, and its calls in order.
 #[derive(Debug)]
 pub struct Rehearsal<'a> {
-    /// Outcome of each message.
+    /// The handler's report, with the outcome of each message.
     pub report: BatchReport<'a>,
-    /// Every call about a message.
+    /// Every call that the handler made about a message, in order.
     pub calls: Vec<Call>,
 }
 
-/// Runs a new environment of the handler on a batch at `now`, with nothing in flight and no function paused.
+/// Passes a batch to a new environment of the handler at `now`, with nothing in flight and no function paused.
 pub fn rehearse<'a>(batch: &'a BatchEvent, policies: &Policies, now: Timestamp) -> Rehearsal<'a> {
     let account = SimulatedAccount::new(Recorder { now, calls: Vec::new() });
     let mut environment = Environment::new(policies.clone());

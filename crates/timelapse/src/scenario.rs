@@ -1,4 +1,4 @@
-//! The input of a run, apart from the policy.
+//! The scenario of a run: all its input apart from the policy.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -17,59 +17,62 @@ use crate::targets::SimulatedTarget;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
-/// The range of waits that a target may request: SQS keeps no message longer.
+/// Range of the waits that a target may request. SQS keeps no message longer than the maximum.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Lambda drops a failure's record over SQS's 1 MiB. The record has up to 2 KiB besides the payload.
+/// Largest payload, in bytes. Lambda drops an invocation record over SQS's 1 MiB, and the record has up to 2 KiB
+/// besides the payload.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
-/// The input of a run, apart from the policy. The default is the rehearsal of `comeback simulate`: 1,000 events, whose
-/// target is down for the first 3 of 24 hours.
+/// All input of a run apart from the policy. The default is that of `comeback simulate`: 1,000 events, whose target is
+/// down for the first 3 of 24 hours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Seeds everything random.
+    /// Seed of everything random.
     pub seed: u64,
     /// The functions that the events are for; at least one.
     pub targets: Vec<SimulatedTarget>,
-    /// Events that reach the targets, each once; 1 to 10,000,000.
+    /// Number of events that reach the targets, each once; 1 to 10,000,000.
     pub events: usize,
-    /// Events arrive at random moments, spread evenly over this time from the start.
+    /// Time over which events arrive at random moments, counted from the start.
     pub arrival_spread: Duration,
-    /// Every invocation that begins within this time from the start fails, unless its target has an outage of its own.
+    /// Duration of the outage. Every invocation that begins within this time from the start fails, unless its target
+    /// has an outage of its own.
     pub outage: Duration,
     /// Share of the invocations after the outage that fail; 0 to 1.
     pub failure_rate: f64,
     /// Share of the events that always fail; 0 to 1.
     pub poison: f64,
-    /// If set, the target is down and up in turns of this length during its outage.
+    /// If set, the target alternates between down and up during its outage, for this long each.
     pub flapping: Option<Duration>,
     /// If set, an invocation of a target that is down takes this long, until its timeout ends it; at most 15 minutes.
     pub hang: Option<Duration>,
-    /// If set, the target handles this multiple of its usual traffic in each minute, and fails the rest.
+    /// If set, the target handles this multiple of its usual traffic per minute, and fails the other invocations.
     pub capacity: Option<f64>,
-    /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days.
+    /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days. `None`
+    /// requests none.
     pub retry_after: Option<Duration>,
-    /// Minimum size of a payload in bytes, at most 1,046,528; otherwise payloads have about 100.
+    /// Minimum size of a payload in bytes, at most 1,046,528. With a smaller minimum, payloads have about 100 bytes.
     pub payload_size: usize,
     /// Run time of an invocation of the target, failed or not; at most 15 minutes.
     pub run_time: Duration,
-    /// Virtual time of the whole run; at most 365 days.
+    /// Virtual duration of the whole run; at most 365 days.
     pub duration: Duration,
     /// Maximum number of messages in a batch; 1 to 10.
     pub batch_size: usize,
     /// Run time of the retry handler for a batch; at most its timeout of 60 s. Its calls reach AWS at the end.
     pub handler_run_time: Duration,
-    /// Time that a visible message waits for a poller; at most 20 s, a long poll.
+    /// Time until a poller receives a visible message; at most 20 s, the length of a long poll.
     pub poll_delay: Duration,
-    /// Limit of messages in flight at once, [`IN_FLIGHT_LIMIT`] in SQS.
+    /// Maximum number of messages in flight; [`IN_FLIGHT_LIMIT`] in SQS.
     pub in_flight_limit: usize,
-    /// Faults besides the target's failures.
+    /// Faults to inject, besides the target's failures.
     pub faults: Faults,
-    /// Pauses that operators open. Without pauses and requests, the handler reads no parameter.
+    /// Pauses that operators make. Without pauses and requests, the handler reads no pauses parameter.
     pub pauses: Vec<OperatorPause>,
-    /// Retry requests that operators make.
+    /// Requests that operators make to retry waiting events now.
     pub retries: Vec<OperatorRetry>,
-    /// Operators' requests to cancel waiting events.
+    /// Requests that operators make to cancel waiting events.
     pub cancels: Vec<OperatorCancel>,
 }
 
@@ -102,29 +105,29 @@ impl Default for Scenario {
     }
 }
 
-/// A setting of a [`Scenario`] that was refused.
+/// Error for a setting of a [`Scenario`] that was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{setting} is {value}; it must be {range}")]
 pub struct ScenarioError {
-    /// Its name, in the words of the command line.
+    /// Name of the setting, as on the command line.
     pub setting: &'static str,
-    /// Its value.
+    /// The refused value.
     pub value: String,
     /// The accepted values.
     pub range: &'static str,
 }
 
-/// New policies during a run. The queue-wide settings must stay the same.
+/// A change of the policies during a run. The queue-wide settings must stay the same.
 #[derive(Clone, Debug)]
 pub struct PolicyChange {
-    /// When they come into force, counted from the start.
+    /// When the new policies take effect, counted from the run's start.
     pub at: Duration,
-    /// The policies from then on.
+    /// The new policies.
     pub policies: Policies,
 }
 
 impl Scenario {
-    /// Draws the moments at which events arrive, latest first.
+    /// Draws the moments at which events arrive, the latest first.
     pub(crate) fn arrivals(&self, seed: u64) -> Vec<Timestamp> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let spread = self.arrival_spread.as_millis() as u64;
@@ -135,7 +138,7 @@ impl Scenario {
         moments
     }
 
-    /// Checks every setting. The error lists all that were refused.
+    /// Checks every setting. Fails with all settings that were refused.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();
         let mut check = |setting, range, valid: bool, value: String| {
@@ -234,7 +237,7 @@ impl Scenario {
         refused
     }
 
-    /// Returns true if the handler reads the pauses' parameter.
+    /// Returns true if the handler reads the pauses parameter in this scenario.
     pub(crate) const fn reads_pauses(&self) -> bool {
         !self.pauses.is_empty() || !self.retries.is_empty() || !self.cancels.is_empty()
     }
@@ -243,12 +246,13 @@ impl Scenario {
         START.saturating_add(self.duration)
     }
 
-    /// When the outage of a target ends, by its position.
+    /// Returns when the outage of a target ends; `target` is its index.
     pub(crate) fn outage_end(&self, target: usize) -> Timestamp {
         self.targets[target].outage_end(self.outage)
     }
 
-    /// Mean number of invocations a minute that a target handles, by its position.
+    /// Returns the mean number of invocations a minute that a target can handle; `None` if it is unlimited. `target` is
+    /// its index.
     pub(crate) fn capacity_of(&self, target: usize) -> Option<f64> {
         let all: f64 = self.targets.iter().map(|target| target.share).sum();
         let minutes = self.arrival_spread.as_secs_f64().max(60.0) / 60.0;
@@ -256,12 +260,12 @@ impl Scenario {
         self.capacity.map(|times| times * traffic)
     }
 
-    /// The longest outage of any target.
+    /// Returns the longest outage of any target.
     pub fn longest_outage(&self) -> Duration {
         self.targets.iter().map(|target| target.outage.unwrap_or(self.outage)).max().unwrap_or_default()
     }
 
-    /// The functions, as `TARGET_FUNCTIONS` lists them.
+    /// Lists the functions as the variable `TARGET_FUNCTIONS` does.
     pub fn target_functions(&self) -> String {
         self.targets.iter().map(SimulatedTarget::arn).collect::<Vec<_>>().join(",")
     }

@@ -1,4 +1,5 @@
-//! The retries of events whose target fails every time. Every wait is an answer of [`comeback_engine::decide()`].
+//! Schedules: the retries of events whose target fails every time. Every wait is decided by
+//! [`comeback_engine::decide()`].
 
 pub(crate) mod in_flight;
 
@@ -18,33 +19,34 @@ use crate::event::EventNumber;
 use crate::faults::mix::seeded;
 use crate::figures::nearest_rank;
 
-/// The maximum number of events to follow.
+/// Maximum number of events to follow.
 pub const MAX_EVENTS: usize = 100_000;
-/// Events followed by default: fewer if an event has many retries, so that the total is about [`RETRIES_IN_ALL`].
+/// Number of events followed by default. If an event has many retries, fewer are followed, so that the total is about
+/// [`RETRIES_IN_ALL`].
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
 const FEWEST_EVENTS: usize = 100;
 
-/// The times and the number of retries under a policy: figures over many events.
+/// The times and the number of retries under a policy, averaged over many events that fail every time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Schedule {
-    /// Seeds everything random.
+    /// Seed of everything random.
     pub seed: u64,
     /// Number of events followed.
     pub events: usize,
-    /// Retries of an event.
+    /// Number of retries of an event.
     pub retries_made: RetriesMade,
     /// Number of events dead-lettered in the end, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Figures of each retry that any event had, the first one first.
+    /// Figures of each retry, starting with the first, up to the last that any event had.
     pub retries: Vec<ScheduledRetry>,
-    /// Time that each event waited from its first failure to its last retry, in seconds, ascending.
+    /// Seconds from each event's first failure to its last retry, in ascending order.
     #[serde(skip)]
     waits: Vec<u32>,
-    /// Mean of an event's moves if none of its waits is hidden.
+    /// Mean number of moves of an event if none of its waits is hidden.
     #[serde(skip)]
     moves_of_an_event: f64,
-    /// As in the policy.
+    /// `HIDE_UP_TO` of the policy.
     #[serde(skip)]
     hide_up_to: HideUpTo,
 }
@@ -52,37 +54,37 @@ pub struct Schedule {
 /// Number of retries of an event before it is dead-lettered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RetriesMade {
-    /// The mean.
+    /// Mean number of retries.
     pub mean: f64,
-    /// The minimum of all events.
+    /// Minimum of all events.
     pub min: usize,
-    /// 5 in 100 events have at most this many.
+    /// 5th percentile: 5 in 100 events have at most this many.
     pub p5: usize,
-    /// 95 in 100 events have at most this many.
+    /// 95th percentile: 95 in 100 events have at most this many.
     pub p95: usize,
-    /// The maximum of all events.
+    /// Maximum of all events.
     pub max: usize,
 }
 
 /// Figures of the *n*th retry of all events.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ScheduledRetry {
-    /// *n*; 1 for the first.
+    /// Number of the retry, *n*; 1 for the first.
     pub retry: u64,
-    /// The ceiling of its wait; `None` under decorrelated jitter, which has only the cap.
+    /// Ceiling of the wait before this retry, in seconds. `None` under decorrelated jitter, which has only the cap.
     pub ceiling_seconds: Option<u64>,
-    /// Events that had this retry. The figures below are over these.
+    /// Number of events that had this retry. The figures below are over these events.
     pub events: usize,
-    /// Since the failure before it, in whole seconds as the engine waits.
+    /// Time since the failure before this retry, in whole seconds as the engine waits.
     pub wait_seconds: Spread,
-    /// Since the first failure.
+    /// Time since the event's first failure, in seconds.
     pub since_first_failure_seconds: Spread,
 }
 
-/// The mean of some values, and the range of nine tenths of them.
+/// Mean of some values, and the range of the middle nine tenths of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The mean.
+    /// Mean of the values.
     pub mean: f64,
     /// 5 in 100 values are at most this.
     pub p5: u32,
@@ -92,7 +94,7 @@ pub struct Spread {
 
 impl Schedule {
     /// Follows this many events, 1 to [`MAX_EVENTS`], each from its first failure to its last. `progress` is called
-    /// after each. The number of threads changes no figure.
+    /// after each event. The number of threads changes no figure.
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
@@ -141,7 +143,7 @@ impl Schedule {
     }
 }
 
-/// The policy as if its allow-list had only the function of the followed events.
+/// Returns the policy with an allow-list of only the function of the followed events.
 fn of_the_followed(policy: &Policy) -> Policies {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..policy.settings().clone() };
     Policy::new(settings).expect("BUG: only the allow-list has changed").into()
@@ -181,24 +183,24 @@ impl Spread {
     }
 }
 
-/// One event whose target fails every time: its retries in order, and the reason they ended.
+/// An event whose target fails every time: its retries in order, and the reason why they ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chain {
     retries: Vec<Made>,
     dead_lettered: ReasonCode,
 }
 
-/// When a retry was made, in seconds: the engine waits whole seconds, and nothing else takes time here.
+/// The times of one retry, in seconds. The engine waits whole seconds, and nothing else takes time here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
-    /// Since the failure before it.
+    /// Time since the failure before this retry.
     wait: u32,
-    /// Since the first failure.
+    /// Time since the event's first failure.
     at: u32,
 }
 
 impl Chain {
-    /// Follows an event through the engine's own decisions. Only the hiding of its messages takes time.
+    /// Follows an event through the engine's own decisions. Time passes only while its messages are hidden.
     fn follow(policies: &Policies, seed: u64, event: EventNumber) -> Self {
         let mut rng = seeded([&seed.to_le_bytes(), &(event.0 as u64).to_le_bytes()]);
         let mut records = FailureRecords::of(TARGET_ARN);
@@ -224,7 +226,8 @@ impl Chain {
     }
 }
 
-/// Receives a message until it is retried at `now`, and returns the retry's payload; or until it is dead-lettered.
+/// Receives a message until it is retried or dead-lettered, and moves `now` to that moment. Returns the payload of the
+/// retry, or the reason of the dead-letter.
 fn serve_backoff(
     record: &mut Record,
     policies: &Policies,
@@ -244,7 +247,7 @@ fn serve_backoff(
     }
 }
 
-/// Number of moves for a wait of this many seconds.
+/// Returns the number of moves for a wait of this many seconds.
 fn moves_of(wait: u32) -> u64 {
     u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
 }

@@ -1,4 +1,4 @@
-//! The main loop of a run.
+//! The main loop of a simulated run.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use crate::watch::{Recorder, Violation, Watcher, elapsed};
 use crate::world::World;
 use crate::world::batch::{Batch, Death};
 
-/// Happenings between two calls of [`Watcher::clock`].
+/// Number of happenings between two calls of [`Watcher::clock`].
 const HAPPENINGS_PER_CLOCK: u64 = 4_096;
 
-/// The reason why a run has no summary.
+/// Reasons why a run has no summary.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// Every setting of the scenario that was refused.
+    /// The scenario was refused. Contains the error of each refused setting.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<ScenarioError>),
-    /// An invariant did not hold.
+    /// The run broke an invariant.
     #[error(transparent)]
     Violated(Box<Violation>),
-    /// The faults multiplied events so often that the run would never end.
+    /// Faults multiplied the events so often that the run would never end.
     #[error(
         "at {}, the faults had given {} more than {most} copies; lower a fault's rate, or shorten its window \
          or the run",
@@ -38,37 +38,38 @@ pub enum RunError {
         event.map_or_else(|| "all events".to_owned(), |event| format!("event {event}"))
     )]
     Multiplied {
-        /// The event; `None` for all together.
+        /// The event that multiplied; `None` if all events did together.
         event: Option<EventNumber>,
-        /// The limit that the copies exceeded.
+        /// The limit that the number of copies exceeded.
         most: u64,
-        /// The moment, counted from the run's start.
+        /// When that happened, counted from the run's start.
         at: Duration,
     },
 }
 
-/// An early end of a run.
+/// Reasons why a run stops early.
 enum End {
     Broken(Broken),
     Multiplied(Multiplied),
 }
 
-/// Runs a scenario under these policies, to the end of its time or to the first broken [`Invariant`](crate::Invariant).
+/// Simulates a scenario under these policies until its time is over, or until the first broken
+/// [`Invariant`](crate::Invariant).
 ///
-/// A run that breaks one is repeated to record what led to it. The watcher sees only the first run.
+/// A run that breaks an invariant is repeated to record what led to it. The watcher sees only the first run.
 ///
 /// # Errors
 ///
-/// The scenario was refused, an invariant did not hold, or an event multiplied without end.
+/// Fails if the scenario was refused, if an invariant did not hold, or if an event multiplied without end.
 pub fn run(scenario: &Scenario, policies: &Policies, watcher: &mut dyn Watcher) -> Result<Summary, RunError> {
     run_changing(scenario, policies, &[], watcher)
 }
 
-/// As [`run`], with policies that change in this order while events wait.
+/// Like [`run`], with policies that change while events wait. The changes take effect in this order.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// Fails in the same cases as [`run`].
 pub fn run_changing(
     scenario: &Scenario,
     policies: &Policies,
@@ -129,7 +130,7 @@ fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {
     }
 }
 
-/// Passes one batch through the production handler. Its calls come at the end of its run time, and none after its
+/// Passes one batch through the real retry handler. It makes its calls at the end of its run time, and none after its
 /// deadline.
 fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn Watcher) {
     let handler = &mut batch.environment.handler;
@@ -160,7 +161,8 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
     world.delete_settled(batch, &kept);
 }
 
-/// Returns true if a handler that was to die has answered: it did nothing, made only one call, or moved nothing.
+/// Returns true if a handler that a fault should have killed has responded: it made no call, or only one, or moved
+/// nothing.
 fn survives(report: &BatchReport<'_>, world: &World) -> bool {
     let death = world.at_hand().death;
     let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;

@@ -1,4 +1,4 @@
-//! The functions of a run, and the function that each event is for.
+//! The target functions of a run, and the choice of a function for each event.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use rand::{RngExt, SeedableRng};
 use crate::aws::agenda::START;
 use crate::event::EventNumber;
 
-/// A function of a run. All functions are in one account and region.
+/// A target function of a run. All functions are in one account and region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedTarget {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// Its share of all events, relative to the others' shares; more than 0.
+    /// Share of all events that are for this function, relative to the other functions' shares; more than 0.
     pub share: f64,
-    /// Every invocation that begins within this time from the start fails. `None`: the scenario's outage.
+    /// Every invocation that begins within this time from the start fails. `None` stands for the scenario's outage.
     pub outage: Option<Duration>,
 }
 
 impl SimulatedTarget {
-    /// The function that gets all events, unless a scenario names others.
+    /// Name of the function that gets all events if the scenario names no others.
     pub const DEFAULT_NAME: &str = "orders";
 
-    /// The ARN of a function of a run.
+    /// Returns the ARN of this function.
     pub fn arn(&self) -> String {
         format!("arn:aws:lambda:eu-west-1:123456789012:function:{}", self.name)
     }
@@ -40,7 +40,7 @@ impl Default for SimulatedTarget {
     }
 }
 
-/// The function that each event is for, drawn by the event's number.
+/// Draws the function that each event is for, by the event's number.
 #[derive(Clone, Debug)]
 pub(crate) struct Mix {
     seed: u64,
@@ -52,7 +52,7 @@ impl Mix {
         Self { seed, shares: targets.iter().map(|target| target.share).collect() }
     }
 
-    /// The position of the event's function among the targets.
+    /// Returns the index of the function that an event is for.
     pub(crate) fn target_of(&self, event: EventNumber) -> usize {
         if self.shares.len() == 1 {
             return 0;

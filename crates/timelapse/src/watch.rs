@@ -1,4 +1,4 @@
-//! Observing a run: live, as a trace, or in the report of a broken invariant.
+//! Observes a run: as it goes, as a trace, or in the report of a broken invariant.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -12,24 +12,25 @@ use crate::check::{Broken, Invariant};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 
-/// Watches a run as it goes. Times count from its start. `()` watches nothing.
+/// Receives what happens in a run. Times count from the run's start. `()` ignores everything.
 pub trait Watcher {
-    /// The virtual clock has moved on; called from time to time.
+    /// Called from time to time as the virtual clock moves on.
     fn clock(&mut self, _at: Duration) {}
 
-    /// An invocation of the target ended; `attempt` 0 is an event's first.
+    /// Called when an invocation of the target ends. `attempt` is 0 for an event's first invocation; `error` is `None`
+    /// if it succeeded.
     fn invoked(&mut self, _at: Duration, _event: EventNumber, _attempt: u64, _error: Option<TargetError>) {}
 
-    /// The handler decided about a message of an event and acted.
+    /// Called when the handler has decided on a message of an event, and acted.
     fn decided(&mut self, _at: Duration, _event: EventNumber, _outcome: &Outcome<'_>) {}
 
-    /// A fault struck an event, alone or with others.
+    /// Called for each event that a fault strikes.
     fn struck(&mut self, _at: Duration, _event: EventNumber, _fault: Fault) {}
 }
 
 impl Watcher for () {}
 
-/// Lets two watchers watch one run.
+/// Passes everything to two watchers.
 impl<A: Watcher, B: Watcher> Watcher for (A, B) {
     fn clock(&mut self, at: Duration) {
         self.0.clock(at);
@@ -52,7 +53,7 @@ impl<A: Watcher, B: Watcher> Watcher for (A, B) {
     }
 }
 
-/// Records each invocation and each decision of a run, a line each, in the order they happened.
+/// Records each invocation and each decision of a run as a line of text, in the order in which they happened.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     text: String,
@@ -103,20 +104,20 @@ pub(crate) fn elapsed(time: Duration) -> String {
 
 const SHOWN_LINES: usize = 40;
 
-/// An invariant that did not hold. The run was stopped there.
+/// An invariant that did not hold, and where. The run was stopped there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The invariant.
+    /// The broken invariant.
     pub invariant: Invariant,
-    /// The scenario's seed: the same scenario and policy break it again.
+    /// Seed of the scenario. The same scenario and policy break the invariant again.
     pub seed: u64,
-    /// The moment when it was broken, counted from the run's start.
+    /// When the invariant was broken, counted from the run's start.
     pub at: Duration,
-    /// The event that broke it, if one can be named.
+    /// The event that broke the invariant; `None` if no single event did.
     pub event: Option<EventNumber>,
-    /// A description of what was wrong.
+    /// Describes what was wrong.
     pub detail: String,
-    /// Everything that happened to the event, a line each.
+    /// Everything that happened to the event, a line each; empty if no event is named.
     pub history: String,
     /// The last lines of the run's trace.
     pub trace: String,
@@ -136,7 +137,7 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Watches a run that is known to end in a violation.
+/// Watches a run that is known to break an invariant, and records what led to it.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     event: Option<EventNumber>,

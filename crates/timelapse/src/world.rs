@@ -1,4 +1,4 @@
-//! The simulated account and the effects of each happening in it. Its clock only moves from one happening to the next.
+//! The simulated AWS account, and what each happening does to it. Its clock only moves from one happening to the next.
 
 pub(crate) mod batch;
 mod calls;
@@ -33,7 +33,7 @@ use crate::watch::Watcher;
 use batch::{AtHand, Batch, Death, Environments, Polled};
 use recalls::Recalls;
 
-/// Something that will happen. It has no effect if the state has changed by then.
+/// Something planned to happen. It has no effect if the state has changed by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
     Arrival,
@@ -41,15 +41,15 @@ pub(crate) enum Happening {
     QueueTimer(QueueTimer),
     /// A poller of the event source mapping asks for messages.
     Poll,
-    /// The retry handler makes its calls for a batch and answers.
+    /// The retry handler makes its calls for a batch, and responds.
     BatchEnds(usize),
-    /// The timeout ends a handler that has not answered.
+    /// The timeout ends a handler that has not responded.
     HandlerTimesOut(usize),
-    /// A fault: SQS hands a message out again, if this is still its latest receipt.
+    /// A fault: SQS delivers a message again, if this is still its latest receipt.
     AppearsEarly(ReceiptHandle),
-    /// A fault: the retention of a message ends; the index is into the world's list.
+    /// A fault: the retention of a message ends. The index is into the world's list of early expiries.
     ExpiresEarly(usize),
-    /// An operator recalls messages; the index is into the world's list.
+    /// An operator recalls messages. The index is into the world's list of recalls.
     Recall(usize),
 }
 
@@ -59,7 +59,7 @@ impl From<QueueTimer> for Happening {
     }
 }
 
-/// AWS, the faults that strike it, the oracle that follows the run, and the tallies.
+/// The simulated AWS, the faults that strike it, the oracle that follows the run, and the tallies.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) now: Timestamp,
@@ -74,19 +74,19 @@ pub(crate) struct World {
     pub(crate) tallies: Tallies,
     at_hand: Option<AtHand>,
     environments: Environments,
-    /// The parameter that holds the pauses.
+    /// The pauses parameter, as operators change it.
     parameter: Parameter,
     recalls: Recalls,
     scenario: Scenario,
-    /// The stack's first policy, for the queue-wide settings, which no change touches.
+    /// The stack's first policy. Only its queue-wide settings are used, which never change during a run.
     policy: Policy,
-    /// Moments of arrival, earliest last.
+    /// Moments at which events arrive, the earliest last.
     arrivals: Vec<Timestamp>,
-    /// Slots of messages whose retention ends early.
+    /// Slots in the queue of messages whose retention ends early.
     early_expiries: Vec<(usize, Id, Carried)>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// A separate generator, so that moves change no other message's id.
+    /// Random source of the ids of moved copies. It is separate, so that moves change no other message's id.
     copy_ids: Xoshiro256PlusPlus,
 }
 
@@ -136,14 +136,14 @@ impl World {
         world
     }
 
-    /// Moves the clock to the next happening. Returns `None` once the run is over.
+    /// Moves the clock to the next happening and returns it; `None` once the run is over.
     pub(crate) fn next(&mut self) -> Option<Happening> {
         let (now, happening) = self.agenda.next_until(self.scenario.end())?;
         self.advance(now);
         Some(happening)
     }
 
-    /// Performs a happening. Returns the batch that the handler gets, if any.
+    /// Performs a happening. If it starts the handler's calls for a batch, returns the batch.
     pub(crate) fn perform(&mut self, happening: Happening, watcher: &mut dyn Watcher) -> Option<Batch> {
         match happening {
             Happening::Arrival => self.arrive(),
@@ -159,7 +159,7 @@ impl World {
         None
     }
 
-    /// Moves the clock. The queue does not change in between.
+    /// Moves the clock to `now`. The queue does not change in between.
     fn advance(&mut self, now: Timestamp) {
         let depth = self.queue.depth();
         self.tallies.note_depth(self.now, now, depth);
@@ -167,8 +167,8 @@ impl World {
         self.now = now;
     }
 
-    /// Runs after each happening: messages that the queue has removed are dead-lettered, and pollers see what is
-    /// visible.
+    /// Called after each happening. Records the messages that the queue itself has removed, and lets pollers take the
+    /// visible ones.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
@@ -224,7 +224,8 @@ impl World {
         invocation
     }
 
-    /// Seeded by the event and the attempt, so that runs with the same events differ in nothing else.
+    /// Decides how an invocation ends. Seeded by the event and the attempt, so that runs with the same events differ in
+    /// nothing else.
     fn fate(&self, Attempt { event, number, .. }: Attempt) -> Fate {
         let Scenario { seed, failure_rate, poison, .. } = self.scenario;
         let draw = |purpose: &[u8], number: u64| {
@@ -238,7 +239,7 @@ impl World {
         }
     }
 
-    /// Ends an invocation: the event is delivered, or Lambda sends the record of its failure to the retry queue.
+    /// Ends an invocation. Either the event is delivered, or Lambda sends the record of its failure to the retry queue.
     fn end_invocation(&mut self, invocation: usize, watcher: &mut dyn Watcher) {
         let (attempt, failure) = self.target.end(self.now, invocation);
         let error = failure.as_ref().map(|(error, _)| *error);
@@ -250,7 +251,7 @@ impl World {
         watcher.invoked(self.now.since(START), attempt.event, attempt.number, error);
     }
 
-    /// Sends the record of a failed attempt, which may have requested a wait, to the retry queue.
+    /// Sends the record of a failed attempt to the retry queue. The target may have requested a wait in it.
     fn send(&mut self, attempt: Attempt, mut body: String, error: TargetError) {
         let mut asked = error.retry_after;
         let flaw = self.strike_record(attempt.event, &mut body, &mut asked);
@@ -269,7 +270,7 @@ impl World {
         slot.expect("BUG: a delay of over 15 minutes")
     }
 
-    /// Lets the pollers take what is visible, up to the mapping's concurrency.
+    /// Lets the pollers take the visible messages, up to the mapping's maximum concurrency.
     fn poll(&mut self) {
         self.mapping.poll_planned = false;
         while self.can_receive() {
@@ -315,7 +316,7 @@ impl World {
         }
     }
 
-    /// Hands a batch to the handler. The handler's calls come at the end of its run time.
+    /// Hands a batch to the handler, which makes its calls at the end of its run time.
     fn hand_over(&mut self, mut batch: Batch) {
         batch.clock = self.handlers_clock(&batch);
         batch.death = self.draw_death(batch.messages.len() as u64);
@@ -329,7 +330,7 @@ impl World {
         self.plan(run_time, Happening::BatchEnds(key));
     }
 
-    /// Makes the handler's batch current: its calls come now. Returns the batch.
+    /// Makes this batch the current one, because the handler makes its calls now. Returns the batch.
     fn open_batch(&mut self, key: usize) -> Batch {
         let mut batch = self.mapping.take(key);
         match batch.death {
@@ -358,7 +359,7 @@ impl World {
         batch
     }
 
-    /// Ends the batch of a handler that died: SQS deletes nothing.
+    /// Ends the batch of a handler that crashed: SQS deletes nothing.
     pub(crate) fn bury(&mut self, batch: Batch, fault: Fault) {
         self.dice.note(fault, batch.events());
         self.at_hand = None;
@@ -367,7 +368,7 @@ impl World {
         self.mapping.spare.push(batch.event.records);
     }
 
-    /// Deletes, as the mapping does, the messages that the handler did not report failed.
+    /// Deletes the messages that the handler did not report failed, as the mapping does.
     pub(crate) fn delete_settled(&mut self, mut batch: Batch, kept: &[bool]) {
         self.at_hand = None;
         let lost = kept.contains(&false) && self.dice.strikes(Fault::DeleteLost, self.now, batch.events());
@@ -410,11 +411,11 @@ impl World {
     }
 }
 
-/// Counts of the messages in flight, a minute apart. SQS's own count may be a minute old.
+/// The counts of messages in flight, taken once a minute. SQS's own count may be a minute old.
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,
-    /// Latest last.
+    /// The counts taken so far, the latest last.
     taken: VecDeque<usize>,
 }
 
@@ -422,7 +423,7 @@ impl Counts {
     /// Age of a stale count, in minutes.
     const STALE: usize = 10;
 
-    /// Notes that this many messages were in flight until `now`.
+    /// Records that this many messages were in flight until `now`.
     fn note(&mut self, now: Timestamp, in_flight: usize) {
         let minute = now.since(START).as_secs() / 60;
         let new = (minute - self.minute).min(Self::STALE as u64 + 1);

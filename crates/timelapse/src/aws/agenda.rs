@@ -1,27 +1,27 @@
-//! The agenda, which alone orders what happens in the simulation.
+//! The agenda, which alone decides the order of everything in a simulation.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use comeback_engine::Timestamp;
 
-/// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
+/// Beginning of every run: 2026-01-01T00:00:00Z. It is fixed, so that a run does not depend on the day.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// The moment, a sequence number, and the happening; the earliest is the greatest.
+/// A moment, a sequence number and a happening. The earliest entry is the greatest.
 type Entry<H> = Reverse<(Timestamp, u64, H)>;
 
 /// Future happenings, ordered by time and, within one moment, by when they were planned. Nothing else orders a run, so
 /// the same seed gives the same run.
 ///
-/// Only the current second is sorted. With a million events one heap would outgrow the processor's caches.
+/// Only the current second is sorted. With a million events, one heap would outgrow the processor's caches.
 #[derive(Debug)]
 pub(crate) struct Agenda<H> {
-    /// Everything up to the end of `second`.
+    /// Happenings up to the end of `second`, sorted.
     soon: BinaryHeap<Entry<H>>,
-    /// Seconds since the epoch, like all moments here.
+    /// The current second, counted from the epoch.
     second: u64,
-    /// Everything after `second`, by second.
+    /// Happenings after `second`, by their second.
     later: BTreeMap<u64, Vec<Entry<H>>>,
     planned: u64,
 }
@@ -43,7 +43,7 @@ impl<H: Ord> Agenda<H> {
         }
     }
 
-    /// The next happening, unless it comes after `end`.
+    /// Removes and returns the next happening; `None` if it comes after `end`.
     pub(crate) fn next_until(&mut self, end: Timestamp) -> Option<(Timestamp, H)> {
         if self.soon.is_empty() {
             let (second, entries) = self.later.pop_first()?;

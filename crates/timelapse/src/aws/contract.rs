@@ -1,5 +1,4 @@
-//! The queue, the mapping and the failure records, exposed for the contract tests, which also run against the real
-//! ones.
+//! Exposes the simulated queue, mapping and failure records to the contract tests, which also run against real AWS.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use super::mapping::kept;
 use super::queue::{Attributes, Depth, Queue, QueueSettings, QueueTimer, ReceiptHandle, Received, Sent};
 use super::target::{FailedInvocation, FailureRecords, Id, TARGET_ARN, TargetError};
 
-/// A queue whose clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
+/// A simulated queue. Its clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
 #[derive(Debug)]
 pub struct QueueUnderContract {
     now: Timestamp,
@@ -24,7 +23,7 @@ pub struct QueueUnderContract {
 }
 
 impl QueueUnderContract {
-    /// An empty queue with this visibility timeout.
+    /// Makes an empty queue with this visibility timeout.
     #[must_use]
     pub fn new(visibility_timeout: Duration) -> Self {
         Self {
@@ -42,7 +41,7 @@ impl QueueUnderContract {
         self.send_delayed(body, Duration::ZERO, Attributes::default()).expect("BUG: it has no delay")
     }
 
-    /// `SendMessage` with a delay in whole seconds, alone or as an entry of a batch. The error is SQS's.
+    /// `SendMessage` with a delay in whole seconds, alone or as an entry of a batch. Fails with SQS's own error.
     pub fn send_delayed(
         &mut self,
         body: &str,
@@ -57,7 +56,7 @@ impl QueueUnderContract {
         self.queue.send(self.now, end, &mut self.agenda, sent).map(|_| id.to_string())
     }
 
-    /// Lets an asynchronous invocation with this payload fail: Lambda sends its record to the queue.
+    /// Makes an asynchronous invocation with this payload fail: Lambda sends its invocation record to the queue.
     pub fn fail(&mut self, payload: &str, error: TargetError) {
         let request_id = Id::draw(&mut self.message_ids);
         let failed = FailedInvocation { request_id, payload, error };
@@ -73,7 +72,7 @@ impl QueueUnderContract {
         records
     }
 
-    /// The attributes of a message received with this handle and not yet deleted.
+    /// Returns the attributes of a message that was received with this handle and not yet deleted.
     #[must_use]
     pub fn attributes(&self, handle: &str) -> Attributes {
         let receipt = ReceiptHandle::parse(handle);
@@ -82,13 +81,13 @@ impl QueueUnderContract {
         message.and_then(|message| message.attributes.as_deref()).cloned().unwrap_or_default()
     }
 
-    /// `ChangeMessageVisibility`, alone or as an entry of a batch. The error is SQS's.
+    /// `ChangeMessageVisibility`, alone or as an entry of a batch. Fails with SQS's own error.
     pub fn change_visibility(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
         self.tick();
         self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)
     }
 
-    /// `DeleteMessage`, which always succeeds.
+    /// `DeleteMessage`, which always reports success.
     pub fn delete(&mut self, handle: &str) {
         self.tick();
         if let Some(receipt) = ReceiptHandle::parse(handle) {
@@ -96,7 +95,7 @@ impl QueueUnderContract {
         }
     }
 
-    /// Applies the answer of the mapping's function for a batch.
+    /// Ends a batch as the mapping does when its function responds with these `batchItemFailures`.
     pub fn answer(&mut self, batch: &[Record], batch_item_failures: &[&str]) {
         for (record, kept) in batch.iter().zip(kept(batch, batch_item_failures)) {
             if !kept {
@@ -111,7 +110,8 @@ impl QueueUnderContract {
         self.queue.depth()
     }
 
-    /// Moves the clock to the end of the next delay or visibility timeout. Returns false if none is running.
+    /// Moves the clock to the end of the next delay or visibility timeout. Returns false if no message is delayed or
+    /// hidden.
     pub fn wait(&mut self) -> bool {
         let Some((at, timer)) = self.agenda.next_until(START.saturating_add(Duration::MAX)) else {
             return false;

@@ -1,25 +1,25 @@
-//! The event source mapping: its pollers, its batches, and the meaning of an answer.
+//! The event source mapping: its pollers, its batches, and how it reads the handler's response.
 
 use std::time::Duration;
 
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-/// Pollers of a quiet queue. Source: "Configuring scaling behavior for SQS event source mappings", AWS Lambda Developer
-/// Guide: five. Lambda does not reduce them to two when a maximum concurrency is set, as it is here.
+/// Number of pollers of a quiet queue: five. Lambda does not reduce them to two if a maximum concurrency is set, as it
+/// is here. Source: "Configuring scaling behavior for SQS event source mappings", AWS Lambda Developer Guide.
 const QUIET_POLLERS: usize = 5;
 /// Length of a long poll, SQS's maximum. We assume that the mapping uses it: 5 pollers then make 15 empty polls a
 /// minute, 648,000 in 30 days, which matches the bills of idle queues.
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// The mapping. Its user defines the content of a batch (`B`).
+/// The event source mapping. Its user defines the content of a batch (`B`).
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
-    /// The batch of each invocation of the handler, until the handler takes it; and its poller.
+    /// For each invocation of the handler: its batch, until the handler takes it, and its poller.
     under_way: Slab<(Option<B>, Option<usize>)>,
     /// Records of earlier batches, kept to reuse their text buffers.
     pub(crate) spare: Vec<Vec<Record>>,
-    /// When each poller of a quiet queue began to poll; `None` while its batch is in the handler.
+    /// When each poller of a quiet queue began its poll; `None` while its batch is in the handler.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
     pub(crate) poll_planned: bool,
 }
@@ -38,7 +38,7 @@ impl<B> Mapping<B> {
         self.under_way.len()
     }
 
-    /// Hands a batch over. Returns its key, and how many empty polls its poller made before.
+    /// Starts an invocation of the handler. Returns the batch's key, and how many empty polls its poller made before.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (usize, u64) {
         // The poller that has been looking longest; under load, one that Lambda added.
         let longest = (0..QUIET_POLLERS)
@@ -50,31 +50,31 @@ impl<B> Mapping<B> {
         (key, empty)
     }
 
-    /// Takes a batch, once. Its poller stays busy.
+    /// Takes the content of a batch, which is possible once. Its poller stays busy.
     pub(crate) fn take(&mut self, key: usize) -> B {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }
 
-    /// Frees the poller of a batch that the handler has answered, or whose handler was ended.
+    /// Frees the poller of a batch whose handler has responded or was ended.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) {
         if let Some(poller) = self.under_way.remove(key).1 {
             self.looking_since[poller] = Some(now);
         }
     }
 
-    /// Empty polls so far of the pollers still looking.
+    /// Counts the empty polls so far of the pollers that are polling now.
     pub(crate) fn empty_polls(&self, now: Timestamp) -> u64 {
         self.looking_since.iter().flatten().map(|&since| polls(since, now)).sum()
     }
 }
 
-/// Long polls that came back empty between two moments.
+/// Counts the long polls that came back empty between two moments.
 fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }
 
-/// For each message, true if the queue keeps it, by the ids in `batchItemFailures`. An unknown id keeps them all.
-/// Source: "Reporting batch item failures", AWS Lambda Developer Guide.
+/// For each message, returns true if the queue keeps it, according to the ids in `batchItemFailures`. An unknown id
+/// keeps them all. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {

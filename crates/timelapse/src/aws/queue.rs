@@ -1,4 +1,4 @@
-//! An SQS standard queue. Each message carries its sender's data (`T`), which the queue never reads.
+//! A simulated SQS standard queue. Each message carries its sender's data (`T`), which the queue never reads.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -15,19 +15,19 @@ use super::target::Id;
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 /// The longest delay of a message. Source: SQS quotas, "Message delay".
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// The longest time from a receive to a message's return. Source: SQS quotas, "Message visibility timeout".
+/// The longest time that a received message can stay hidden. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 
 /// Settings of a queue. The defaults are those of `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
-    /// Time that a receive hides a message; 1,230 s, so that 1,000 receives outlast the retention.
+    /// Time that a receive hides a message; 1,230 s, so that 1,000 receives take longer than the retention.
     pub(crate) visibility_timeout: Duration,
-    /// Time that SQS stores a message after it was sent; 14 days, the longest possible.
+    /// Time that SQS stores a message after it was sent; 14 days, the maximum.
     pub(crate) retention: Duration,
-    /// `maxReceiveCount`: after this many receives SQS moves a message to the dead-letter queue; 1,000, the maximum.
+    /// `maxReceiveCount`: after this many receives, SQS moves a message to the dead-letter queue. 1,000 is the maximum.
     pub(crate) max_receive_count: u32,
-    /// At the limit a long poll returns nothing.
+    /// Maximum number of messages in flight. At this limit, a long poll returns nothing.
     pub(crate) in_flight_limit: usize,
 }
 
@@ -44,9 +44,9 @@ impl Default for QueueSettings {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// Moved to the dead-letter queue because of `maxReceiveCount`.
+    /// The queue moved the message to the dead-letter queue because of `maxReceiveCount`.
     ReceivedTooOften,
-    /// Deleted, because its retention ended.
+    /// The queue deleted the message because its retention ended.
     Expired,
 }
 
@@ -54,11 +54,11 @@ pub(crate) enum Removal {
 pub(crate) struct Sent<T> {
     pub(crate) id: Id,
     pub(crate) body: String,
-    /// `DelaySeconds`, whole: no receiver gets the message before.
+    /// `DelaySeconds`, a whole number of seconds: the message cannot be received before.
     pub(crate) delay: Duration,
-    /// Boxed because hardly any message has attributes, and there may be millions of messages.
+    /// Message attributes. Boxed because hardly any message has them, and there may be millions of messages.
     pub(crate) attributes: Option<Box<Attributes>>,
-    /// Comes back with the message, and never leaves the simulation.
+    /// Data of the sender, which comes back with the message and never leaves the simulation.
     pub(crate) carried: T,
 }
 
@@ -71,13 +71,13 @@ pub struct Attributes {
     pub trace_header: Option<Box<str>>,
 }
 
-/// One receive of one message. After a later receive, the handle can still change the message's visibility, but not
-/// delete it.
+/// A receipt handle: one receive of one message. After a later receive, an earlier handle can still change the
+/// message's visibility, but not delete it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReceiptHandle {
-    /// The message's slot in the queue. Once the message is gone, another may take the slot.
+    /// Slot of the message in the queue. Once the message is gone, another may take the slot.
     pub(crate) slot: usize,
-    /// Unique in the queue, and rising, so that a handle never matches another message.
+    /// Number of the handle. It is unique in the queue and rising, so that a handle never matches another message.
     number: u64,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Display for ReceiptHandle {
     }
 }
 
-/// A message that a receiver has.
+/// A message as a receiver gets it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) receipt: ReceiptHandle,
@@ -104,15 +104,15 @@ pub(crate) struct Received {
 /// Number of messages in each state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
-    /// `ApproximateNumberOfMessages`: available to a receive, apart from the in-flight limit.
+    /// `ApproximateNumberOfMessages`: messages that can be received, unless the in-flight limit is reached.
     pub visible: usize,
-    /// `ApproximateNumberOfMessagesNotVisible`: received, and neither deleted nor visible again.
+    /// `ApproximateNumberOfMessagesNotVisible`: messages that were received, and are neither deleted nor visible again.
     pub in_flight: usize,
-    /// `ApproximateNumberOfMessagesDelayed`: sent with a delay that is not over.
+    /// `ApproximateNumberOfMessagesDelayed`: messages that were sent with a delay that is not over.
     pub delayed: usize,
 }
 
-/// A timer set by a queue. It has no effect if the message has changed state since.
+/// A timer that the queue sets. It has no effect if the message has changed state since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
     /// Ends a message's delay or visibility timeout, if this is still its latest receipt.
@@ -122,10 +122,10 @@ pub(crate) enum QueueTimer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Its delay is not over.
+    /// The delay of the message is not over.
     Delayed,
     Visible,
-    /// Received: hidden, or with a receiver.
+    /// The message was received: it is hidden, or being handled.
     InFlight,
 }
 
@@ -139,9 +139,9 @@ pub(crate) struct Message<T> {
     first_receive: Timestamp,
     last_receive: Timestamp,
     receive_count: u32,
-    /// The queue's number when this message was sent. The handles of its receives have later ones.
+    /// Counter of the queue's handles when this message was sent. All handles of the message are later.
     sent_as: u64,
-    /// The number of its latest handle.
+    /// Number of the message's latest handle.
     number: u64,
     visible_at: Timestamp,
     state: State,
@@ -151,12 +151,13 @@ pub(crate) struct Message<T> {
 pub(crate) struct Queue<T> {
     settings: QueueSettings,
     messages: Slab<Message<T>>,
-    /// Receipts of visible messages in the order of their appearance. A receipt is skipped if its message is gone.
+    /// Receipts of visible messages, in the order in which they became visible. If its message is gone, a receipt is
+    /// skipped.
     visible: VecDeque<ReceiptHandle>,
     in_flight: usize,
     delayed: usize,
     numbers: u64,
-    /// Data of the messages that the queue itself has removed, until the world takes it.
+    /// Data of the messages that the queue itself has removed, until the simulated world takes it.
     pub(crate) removals: Vec<(T, Removal)>,
 }
 
@@ -173,7 +174,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// `SendMessage`. Plans nothing after `horizon`, the end of the run. Returns the message's slot.
+    /// `SendMessage`. Schedules nothing after `horizon`, the end of the run. Returns the message's slot.
     pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -222,7 +223,7 @@ impl<T> Queue<T> {
         Ok(slot)
     }
 
-    /// `ReceiveMessage`: fills `records`, reusing their buffers. The in-flight limit may leave messages visible.
+    /// `ReceiveMessage`: fills `records`, reusing their buffers. The in-flight limit may leave messages unreceived.
     pub(crate) fn receive<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -248,7 +249,7 @@ impl<T> Queue<T> {
         received
     }
 
-    /// Hands one message to a receiver. SQS may do so even if another receiver has it.
+    /// Delivers one message to a receiver. SQS may do so even if another receiver has it.
     pub(crate) fn hand_out<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -278,7 +279,7 @@ impl<T> Queue<T> {
         message.write(received.receipt, &mut records[index]);
     }
 
-    /// `ChangeMessageVisibility`: hides a message for `timeout` from now on. On a standard queue, a handle of an
+    /// `ChangeMessageVisibility`: hides a message for `timeout` from now on. On a standard queue, the handle of an
     /// earlier receive changes the visibility timeout of the latest one.
     pub(crate) fn change_visibility<H: Ord + From<QueueTimer>>(
         &mut self,
@@ -318,7 +319,8 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// `DeleteMessage`. Returns the body. A stale handle deletes nothing, and SQS still reports success.
+    /// `DeleteMessage`. Returns the body of the deleted message. A stale handle deletes nothing and gives `None`,
+    /// though SQS reports success.
     pub(crate) fn delete(&mut self, receipt: ReceiptHandle) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot);
@@ -326,7 +328,8 @@ impl<T> Queue<T> {
         Some(message.body)
     }
 
-    /// Handles a timer that has run out. By then another may have been set, or a newer message may be in the slot.
+    /// Handles a timer that has run out. If the message has changed since, or its slot has a newer message, nothing
+    /// happens.
     pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
         match timer {
             QueueTimer::Appears(receipt) => {
@@ -346,7 +349,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Returns true if a receive would bring a message, or remove one that was received too often.
+    /// Returns true if a receive would return a message, or remove one that was received too often.
     pub(crate) fn has_visible(&self) -> bool {
         !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
     }
@@ -360,7 +363,7 @@ impl<T> Queue<T> {
         self.messages.get(received.receipt.slot).filter(|message| message.id == received.id)
     }
 
-    /// Each message as a receiver would get it, with the data it carries.
+    /// Returns each message as a receiver would get it, with the data it carries.
     pub(crate) fn stored(&self) -> impl Iterator<Item = (Record, Option<&Attributes>, &T)> {
         self.messages.iter().map(|(slot, message)| {
             let mut record = blank(message.sent_at);
@@ -369,15 +372,15 @@ impl<T> Queue<T> {
         })
     }
 
-    /// The message received with this handle, even if it was received again since; `None` if it is gone.
+    /// Returns the message received with this handle, even if it was received again since; `None` if it is gone.
     fn received_with(&mut self, receipt: ReceiptHandle) -> Option<&mut Message<T>> {
         let is_its =
             |message: &&mut Message<T>| (message.sent_as + 1..=message.number).contains(&receipt.number);
         self.messages.get_mut(receipt.slot).filter(is_its)
     }
 
-    /// The data of the message of this handle, or of an earlier receive, while it is in flight, and until when it is
-    /// hidden.
+    /// Returns the data of a message in flight, and until when it is hidden. The handle may be from an earlier receive.
+    /// `None` if the message is not in flight.
     pub(crate) fn hidden(&mut self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
         T: Copy,
@@ -410,9 +413,9 @@ impl<T> Queue<T> {
     }
 }
 
-/// Things a standard queue may do without a visible reason, because it delivers at least once.
+/// Faults of the queue: a standard queue delivers at least once, so it may do these things without a visible reason.
 impl<T> Queue<T> {
-    /// Makes a hidden message visible, if this is still its latest receipt.
+    /// Makes a hidden message visible and returns it, if this is still its latest receipt; otherwise `None`.
     pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<Received> {
         let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
         message.state = State::Visible;
@@ -461,7 +464,7 @@ impl<T> Message<T> {
     }
 }
 
-/// A record to write into.
+/// Makes an empty record, to be written into.
 pub(crate) fn blank(now: Timestamp) -> Record {
     Record {
         message_id: String::new(),

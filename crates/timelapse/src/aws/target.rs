@@ -1,5 +1,5 @@
-//! Asynchronous invocations of the target, which is down for a while and sometimes fails afterwards, and Lambda's
-//! records of them.
+//! Asynchronous invocations of the target functions, and Lambda's records of their failures. A target is down for a
+//! while, and may fail by chance afterwards.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use slab::Slab;
 use uuid::{Builder, Uuid};
 
-/// The function whose events are retried, unless a scenario names others; a policy must allow it.
+/// ARN of the function whose events are retried, unless a scenario names others. The policy must allow it.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
 pub(crate) const DOWN: TargetError = TargetError {
@@ -34,18 +34,18 @@ struct Invocation<T> {
     request_id: Id,
     payload: String,
     error: Option<TargetError>,
-    /// The position of its function.
+    /// Index of the invoked function.
     function: usize,
 }
 
-/// Failure behavior and run times of invocations.
+/// How invocations fail, and how long they take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ways {
-    /// If set, a function that is down alternates: down and up in turns of this length.
+    /// If set, a function that is down alternates between down and up, for this long each.
     pub(crate) flapping: Option<Duration>,
     /// Run time of an invocation of a function that is down, until its timeout ends it; `None` if it fails at once.
     pub(crate) hang: Option<Duration>,
-    /// Share of the invocations after the outage that fail.
+    /// Share of the invocations after the outage that fail by chance.
     pub(crate) failure_rate: f64,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) run_time: Duration,
@@ -54,40 +54,41 @@ pub(crate) struct Ways {
 /// The inputs that decide how one invocation ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fate {
-    /// The position of its function.
+    /// Index of the invoked function.
     pub(crate) function: usize,
-    /// It fails by chance if this is below the failure rate.
+    /// Random number; the invocation fails by chance if it is below the failure rate.
     pub(crate) luck: f64,
-    /// It always fails.
+    /// True if the event always fails.
     pub(crate) is_poison: bool,
 }
 
-/// A function that is down for a while.
+/// A simulated function that is down for a while.
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
-    /// Mean number of invocations a minute that it handles; it fails the others.
+    /// Mean number of invocations a minute that the function handles, failing the others; `None` if it is unlimited.
     capacity: Option<f64>,
-    /// The minute of the last invocation while it was up, and the number of them in that minute.
+    /// The last minute in which the function was invoked while it was up, and its number of invocations in that minute.
     taken: (u64, u32),
     records: FailureRecords,
 }
 
-/// The targets. Each invocation carries its caller's data (`T`), which Lambda never reads.
+/// All target functions, and their invocations. Each invocation carries its caller's data (`T`), which Lambda never
+/// reads.
 #[derive(Debug)]
 pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
     functions: Vec<Function>,
     ways: Ways,
-    /// When the first of them went down.
+    /// When the outages began.
     start: Timestamp,
     ids: Xoshiro256PlusPlus,
-    /// Text buffers of earlier records.
+    /// Text buffers of earlier records, for reuse.
     spare: Vec<String>,
 }
 
 impl<T> Target<T> {
-    /// Functions by ARN. Each is down from `start` until the moment given with it, and has the capacity given with it.
+    /// Makes functions, each from its ARN, the end of its outage, and its capacity. The outages begin at `start`.
     pub(crate) fn new(
         functions: impl IntoIterator<Item = (String, Timestamp, Option<f64>)>,
         ways: Ways,
@@ -110,7 +111,7 @@ impl<T> Target<T> {
         }
     }
 
-    /// Starts an invocation that Lambda accepts. Returns its index and its run time.
+    /// Starts an invocation that Lambda has accepted. Returns its index and its run time.
     pub(crate) fn start(
         &mut self,
         now: Timestamp,
@@ -145,7 +146,7 @@ impl<T> Target<T> {
         self.invocations[key].request_id.to_string()
     }
 
-    /// Ends an invocation. If it failed, also returns the error and the record that Lambda writes.
+    /// Ends an invocation. If it failed, also returns the error and the invocation record that Lambda writes.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) -> (T, Option<(TargetError, String)>) {
         let Invocation { carried, request_id, payload, error, function } = self.invocations.remove(key);
         let failure = error.map(|error| {
@@ -156,14 +157,14 @@ impl<T> Target<T> {
         (carried, failure)
     }
 
-    /// Copies the text into a buffer of an earlier record, if one is free.
+    /// Copies the text into the buffer of an earlier record, if one is free, or into a new one.
     pub(crate) fn copy(&mut self, record: &str) -> String {
         let mut copy = self.spare.pop().unwrap_or_default();
         record.clone_into(&mut copy);
         copy
     }
 
-    /// Takes a record's buffer back. With many events this saves a twentieth of a retry's time.
+    /// Keeps a record's buffer for reuse. With many events, this saves a twentieth of a retry's time.
     pub(crate) fn reuse(&mut self, record: String) {
         self.spare.push(record);
     }
@@ -182,18 +183,19 @@ impl Function {
     }
 }
 
-/// The error of a failed run of the target.
+/// Error of a failed invocation of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetError {
     /// `errorType`.
     pub error_type: &'static str,
     /// `errorMessage`.
     pub error_message: &'static str,
-    /// The wait that a `RetryAfter` asks for, in whole seconds. It precedes the message.
+    /// The wait, in whole seconds, that the target asks for with `RetryAfter`; it is written before the message. `None`
+    /// if it asks for none.
     pub retry_after: Option<Duration>,
 }
 
-/// The failed invocation, as its record describes it.
+/// A failed invocation, as its invocation record describes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailedInvocation<'p> {
     pub(crate) request_id: Id,
@@ -201,13 +203,14 @@ pub(crate) struct FailedInvocation<'p> {
     pub(crate) error: TargetError,
 }
 
-/// Writes failure records. Source: "Retaining records of asynchronous invocations", AWS Lambda Developer Guide, which
-/// gives the members and their order. The text of the minute is cached, because formatting a date is slow.
+/// Writes invocation records of failures. Caches the text of the current minute, because formatting a date is slow.
+/// Source: "Retaining records of asynchronous invocations", AWS Lambda Developer Guide, which gives the members and
+/// their order.
 #[derive(Debug)]
 pub(crate) struct FailureRecords {
     function_arn: String,
     minute: Option<u64>,
-    /// `2026-09-14T15:46:`
+    /// Text of the current minute, such as `2026-09-14T15:46:`.
     minute_text: String,
 }
 
@@ -216,7 +219,8 @@ impl FailureRecords {
         Self { function_arn: function_arn.into(), minute: None, minute_text: String::new() }
     }
 
-    /// Writes the record of a run that ended now into the buffer of `text`. It contains `payload` byte for byte.
+    /// Writes the record of an invocation that failed now into the buffer of `text`. It contains `payload` byte for
+    /// byte.
     pub(crate) fn write(&mut self, now: Timestamp, failed: FailedInvocation<'_>, mut text: String) -> String {
         let FailedInvocation { request_id, payload, error } = failed;
         text.clear();
@@ -245,7 +249,7 @@ impl FailureRecords {
         text
     }
 
-    /// The record of an event that found no free concurrency until Lambda gave it up. No function has answered.
+    /// Writes the record of an event that Lambda gave up because it found no free concurrency. No function has run.
     pub(crate) fn write_aged(&mut self, now: Timestamp, request_id: Id, payload: &str) -> String {
         let mut time = String::new();
         self.write_time(now, &mut time);
