@@ -1,4 +1,4 @@
-//! The oracle's record of each message: its waits, its moves, and how often it was settled.
+//! The oracle's record of each message: its waits, its moves, and whether it has been settled.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,17 +11,18 @@ use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
 
-/// The longest delay. Source: SQS quotas, "Message delay".
+/// The longest delay of a message. Source: SQS quotas, "Message delay".
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// A record sent longer than this after it was written did not come from Lambda.
+/// Longest time from the writing of an invocation record to its sending by Lambda. If more time has passed, somebody
+/// else sent it.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
-    /// 0 if it is the event's first invocation.
+    /// Number of the attempt; 0 for the event's first invocation.
     pub(crate) number: u64,
-    /// When its event started anew, if a fault made it look redriven.
+    /// When the event started anew because a fault made its record look redriven; `None` if that has not happened.
     pub(crate) anew: Option<Timestamp>,
 }
 
@@ -29,15 +30,16 @@ pub(crate) struct Attempt {
 pub(crate) struct Origin {
     pub(crate) attempt: Attempt,
     pub(crate) flaw: Option<Flaw>,
-    /// Time of the failure, if the record has it.
+    /// Time of the failure; `None` if the record lacks it.
     pub(crate) written: Option<Timestamp>,
-    /// The wait that it asked for with `RetryAfter`.
+    /// The wait that the target asked for with `RetryAfter`; `None` if it asked for none.
     pub(crate) asked: Option<Duration>,
-    /// The error type, if its record has it.
+    /// The error type; `None` if the record lacks it.
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time of a requested retry: after the wait, and at most a tenth of it later.
+/// Earliest and latest due time of a retry whose wait the target requested: after that wait, and at most a tenth of it
+/// later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) earliest: Timestamp,
@@ -45,16 +47,17 @@ pub(crate) struct Window {
 }
 
 impl Origin {
-    /// The window for a message that was first sent at this moment, as its handler sees it.
+    /// Returns the due times of a requested retry, for a message that was first sent at this moment according to its
+    /// handler; `None` if the target requested no wait.
     pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
         Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
     }
 
-    /// The origin as seen by a handler that counts a copy, sent at this moment, as a new message. It takes a copy of an
-    /// old record for a redriven one and starts the event anew. If neither record nor envelope has a time, it counts
-    /// from when the copy was sent.
+    /// Returns the origin as a handler sees it that counts a moved copy, sent at this moment, as a new message. The
+    /// handler mistakes the copy of an old record for a redriven one, and starts the event anew. If neither record nor
+    /// envelope has a time, it counts from when the copy was sent.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {
@@ -73,7 +76,7 @@ pub(crate) struct Entry {
     pub(super) id: Id,
 }
 
-/// The data that a message on the retry queue carries; AWS never reads it.
+/// Data that each message on the retry queue carries. AWS never reads it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) entry: Entry,
@@ -83,20 +86,22 @@ pub(crate) struct Carried {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Book {
     pub(super) id: Id,
-    /// No re-invocation before this moment, which the handler's visibility timeouts so far set.
+    /// The message must not be re-invoked before this moment, which follows from the visibility timeouts that handlers
+    /// have set.
     pub(super) not_before: Timestamp,
-    /// It was re-invoked, dead-lettered or moved.
+    /// True if the message was re-invoked, dead-lettered or moved.
     pub(super) settled: bool,
-    /// No invoke before this moment, which follows from the last invoke not refused and from later hidings.
+    /// No invoke may happen before this moment, which follows from the last invoke that was not refused and from later
+    /// hidings.
     pub(super) no_invoke_before: Timestamp,
-    /// SQS handed it out while it was hidden, or it has lost its data: nothing spaces its invokes.
+    /// True if SQS delivered the message while it was hidden, or its data was lost. Then nothing spaces its invokes.
     pub(super) duplicated: bool,
-    /// It, or an earlier copy, has lost the time of its first sending.
+    /// True if the message, or an earlier copy, has lost the time of its first sending.
     pub(super) forgotten: bool,
-    /// When it was last seen by a handler that lived and had time for its calls.
+    /// When a handler last saw the message that neither crashed nor ran out of time for its calls.
     pub(super) seen: Timestamp,
     pub(super) cut: bool,
-    /// The policies of the last handler that saw it, by the number of changes they include.
+    /// Policies of the last handler that saw the message, as the number of policy changes they include.
     pub(super) policies: usize,
     pub(super) hops: Hops,
 }
@@ -121,7 +126,8 @@ impl Book {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Notes the policies of a handler that sees it. If they changed, its wait may change too, and end earlier.
+    /// Notes the policies of a handler that sees the message. If they have changed, its wait may change too, and end
+    /// earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -129,7 +135,7 @@ impl Book {
         }
     }
 
-    /// Notes that the copy has lost its attribute: it counts as a new message.
+    /// Notes that a moved copy has lost its message attribute, so that it counts as a new message.
     pub(super) fn forget(&mut self, now: Timestamp) {
         *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
     }
@@ -137,26 +143,27 @@ impl Book {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hops {
-    /// When the handler decided on the first.
+    /// When the handler decided on the first move.
     since: Option<Timestamp>,
     made: u32,
-    /// Moves that the time since then does not explain: made by another clock, or in another wait.
+    /// Number of moves that the time since then does not explain, because another clock or another wait was behind
+    /// them.
     pub(super) excused: u32,
-    /// The latest end of a wait after a failed call, or of a hold, that the copies carry.
+    /// Latest end of a wait after a failed call, or of a hold, that the copies carry.
     pub(super) held_until: Option<Timestamp>,
-    /// Pause boundaries known to the last handler that moved it.
+    /// Number of pause boundaries that the last handler knew that moved the message.
     boundaries: usize,
 }
 
 impl Hops {
-    /// Notes the pause boundaries that the handler knows. If they changed, its wait may change too.
+    /// Notes how many pause boundaries the handler knows. If the number has changed, the message's wait may change too.
     pub(super) fn know_pauses(&mut self, boundaries: usize) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
         }
     }
 
-    /// The hops after one more, decided at `now`; an error describes a bad hop.
+    /// Returns the moves after one more, decided at `now`. Fails with a description if the move is not allowed.
     pub(super) fn after(mut self, now: Timestamp, delay: Duration) -> Result<Self, String> {
         if !(Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) || delay.subsec_nanos() > 0 {
             return Err(format!("moved with a delay of {delay:?}; SQS takes 1 to 900 whole seconds"));
@@ -174,11 +181,12 @@ impl Hops {
     }
 }
 
-/// The books of all messages on the queue, and how often messages excused by a fault were settled.
+/// Records of all messages on the queue, and of messages that a fault allows to be settled again.
 #[derive(Debug, Default)]
 pub(super) struct Books {
     books: Slab<Book>,
-    /// Outlives the messages: a handler may still be working on one that is gone. For the others, a flag is enough.
+    /// Messages excused by a fault. Kept even after a message is gone, because a handler may still be working on it.
+    /// For other messages, a flag is enough.
     excused: HashMap<Id, Excused>,
 }
 
@@ -197,7 +205,7 @@ impl Books {
         self.books.remove(entry.key)
     }
 
-    /// Changes the book of a message, if it is still on the queue.
+    /// Changes the record of a message, if the message is still on the queue.
     pub(super) fn change(&mut self, entry: Entry, change: impl FnOnce(&mut Book)) {
         self.get(entry).map(change).unwrap_or_default();
     }
@@ -206,15 +214,15 @@ impl Books {
         self.books.get_mut(entry.key).filter(|book| book.id == entry.id)
     }
 
-    /// Lets the message be settled once more, because of a fault.
+    /// Allows a message to be settled once more, because of a fault.
     pub(super) fn excuse(&mut self, entry: Entry) {
         let settled = self.get(entry).is_some_and(|book| book.settled);
         let unexcused = Excused { made: u32::from(settled), excuses: 0 };
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Notes that a message is re-invoked, dead-lettered or moved. Returns true if it was settled before; `None` if
-    /// nothing explains that.
+    /// Notes that a message is re-invoked, dead-lettered or moved. Returns true if it had been settled before
+    /// because of a fault; `None` if no fault explains that it is settled now.
     pub(super) fn settle(&mut self, entry: Entry) -> Option<bool> {
         let before = self.get(entry).map(|book| std::mem::replace(&mut book.settled, true));
         let Some(excused) = self.excused.get_mut(&entry.id) else {

@@ -1,5 +1,5 @@
-//! The bounds that a policy sets for each call of the handler. They repeat some of the engine's arithmetic on purpose
-//! and share only `ceiling` with it. Anything that depends on the jitter's draw is bounded from both sides.
+//! The bounds that a policy sets for each call of the handler. On purpose, they repeat some of the engine's arithmetic
+//! and share only `ceiling` with it. Whatever depends on random jitter is bounded from both sides.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -14,21 +14,22 @@ use crate::faults::fault::Room;
 use crate::faults::records::Flaw;
 use crate::scenario::Scenario;
 
-/// A message counts as due this long before its due time: rule 8 of the engine's `decide.rs`.
+/// A message counts as due this long before its due time; see rule 8 in the engine's `decide.rs`.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Longest visibility timeout on a first receive: SQS's 12 hours, which count from the receive, less 30 s.
+/// Longest visibility timeout on a first receive: 12 hours, which SQS counts from the receive, less 30 s.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// The same on a later receive, which a throttled poller may have held for all of the queue's timeout.
+/// Longest visibility timeout on a later receive, which a throttled poller may have held for all of the queue's
+/// timeout.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
-/// A message older than this is dead-lettered, before its retention ends.
+/// Age after which a message is dead-lettered, before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
-/// Visibility timeout after an unanswered re-invocation.
+/// Visibility timeout after a re-invocation without an answer.
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
-/// An invoke counts as unanswered after this long.
+/// Time after which an invoke without an answer counts as unanswered.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// The largest message that SQS takes, in bytes.
 const LARGEST_MESSAGE: usize = 1_048_576;
-/// Allowance for growth of the next failure's record over this one, apart from the envelope.
+/// Room for the growth of the next failure's invocation record over the current one, apart from the envelope.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Upper bound on the size of an envelope, in bytes.
 const ENVELOPE: usize = 256;
@@ -39,45 +40,46 @@ pub(super) struct Bounds {
     pub(super) between_reads: Duration,
 }
 
-/// A call about a message that failed, as far as its handler knows. The worst is the greatest.
+/// What happened to a failed call about a message, as far as its handler knows; the worst is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
-    /// A failed re-invocation or dead-letter.
+    /// A re-invocation or a dead-letter failed.
     Failure,
-    /// A re-invocation without an answer.
+    /// A re-invocation got no answer.
     Unanswered,
-    /// A move whose copy may have been accepted.
+    /// A move failed, and its copy may have been accepted.
     LostCopy,
 }
 
-/// A message as the handler sees it, with what the oracle knows about it.
+/// A message as its handler sees it, with what the oracle knows about it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenMessage {
     pub(super) origin: Origin,
-    /// As the handler sees it; a fault may have changed it.
+    /// Receive count that the handler sees; a fault may have changed it.
     pub(super) receive_count: u32,
     pub(super) first_receive: Timestamp,
     pub(super) sent: Timestamp,
-    /// When its first copy was sent.
+    /// When the first copy of the message was sent.
     pub(super) first_sent: Timestamp,
-    /// Size of its body.
+    /// Size of the message's body, in bytes.
     pub(super) bytes: usize,
-    /// The retry time that its target requested.
+    /// The due times that the target's `RetryAfter` allows; `None` if it requested no wait.
     pub(super) asked: Option<Window>,
-    /// No re-invocation before this moment, which the handler's visibility timeouts so far set.
+    /// The message must not be re-invoked before this moment, which follows from the visibility timeouts that handlers
+    /// have set.
     pub(super) not_before: Timestamp,
-    /// Latest end of the wait after a failed call, if the message carries one.
+    /// Latest end of the wait after a failed call; `None` if the message carries no such wait.
     pub(super) held_until: Option<Timestamp>,
 }
 
-/// A message at the moment when a handler started on its batch.
+/// A message in the hands of a handler, at the moment when the handler started on its batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handling<'a> {
     pub(super) seen: &'a SeenMessage,
     pub(super) now: Timestamp,
-    /// The event's true first failure.
+    /// When the event really first failed, whatever the handler sees.
     pub(super) first_failure: Timestamp,
-    /// The pauses that the handler can know of.
+    /// The pauses that the handler can know.
     pub(super) known: &'a KnownPauses,
 }
 
@@ -87,7 +89,7 @@ impl Bounds {
         Self { policy: policy.clone(), between_reads }
     }
 
-    /// Checks a re-invocation with this envelope.
+    /// Checks that the handler may re-invoke the message with this envelope.
     pub(super) fn reinvocation(&self, handling: &Handling<'_>, claim: &Metadata) -> Result<(), Broken> {
         let Handling { seen, now, first_failure, known } = *handling;
         let broken = |invariant, detail| Err(handling.broken(invariant, detail));
@@ -137,13 +139,14 @@ impl Bounds {
         Ok(())
     }
 
-    /// Returns true if the handler knows of a cancel of the event, which may end up to `slack` later.
+    /// Returns true if the handler knows of a cancel request that covers the event. The request may last `slack` longer
+    /// than usual.
     fn is_cancelled(&self, handling: &Handling<'_>, slack: Duration) -> bool {
         let Handling { seen, now, known, .. } = *handling;
         known.cancelled(seen.first_sent, seen.origin.error, now, self.between_reads, slack)
     }
 
-    /// Checks a backoff. Returns the moment before which the message is not due.
+    /// Checks the visibility timeout of a backoff. Returns the moment before which the message is not due.
     pub(super) fn deferral(
         &self,
         handling: &Handling<'_>,
@@ -175,7 +178,7 @@ impl Bounds {
         Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
     }
 
-    /// Checks the reason of a dead-letter.
+    /// Checks that the reason of a dead-letter is true.
     pub(super) fn dead_letter(&self, handling: &Handling<'_>, reason: ReasonCode) -> Result<(), Broken> {
         let Handling { seen, now, first_failure, known } = *handling;
         let end = self.end(handling);
@@ -213,8 +216,8 @@ impl Bounds {
         Err(handling.broken(invariant, detail))
     }
 
-    /// Checks the visibility timeout set after a call: at most min(3,600 s, 2^receive count) if it failed; one to two
-    /// hours if it was not answered, less only if there would be no time for a last retry.
+    /// Checks the visibility timeout set after a call. It is at most min(3,600 s, 2^receive count) if the call failed.
+    /// It is one to two hours if the call got no answer, less only if a last retry would otherwise come too late.
     pub(super) fn hiding(
         &self,
         handling: &Handling<'_>,
@@ -243,8 +246,8 @@ impl Bounds {
         Err(handling.broken(invariant, detail))
     }
 
-    /// Range of the visibility timeout before a call: one to two hours from the end of its batch at the latest, less
-    /// only if there would be no time for a last retry.
+    /// Returns the allowed visibility timeouts before a call. Counted from the latest end of the batch, they are one to
+    /// two hours, less only if a last retry would otherwise come too late.
     pub(super) fn guard(&self, handling: &Handling<'_>) -> RangeInclusive<Duration> {
         let cut = self
             .end(handling)
@@ -257,14 +260,14 @@ impl Bounds {
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// The longest that the original of a copy may be hidden: as before any call, whatever is left of MAX_AGE, or for
-    /// its own wait if that is longer.
+    /// Returns the longest time that the original of a moved copy may be hidden. It is the same as before any call,
+    /// regardless of what is left of `MAX_AGE`; or the copy's own wait, if that is longer.
     pub(super) fn longest_of_original(&self, handling: &Handling<'_>, hidden_for: Duration) -> Duration {
         let is_its_wait = handling.is_held(hidden_for) || self.deferral(handling, hidden_for).is_ok();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// The longest wait of a hold, or of a message whose pauses are unknown; `None` if `wait` is longer.
+    /// Returns the longest wait of a held message, or of one whose pauses are unknown; `None` if `wait` is longer.
     pub(super) fn longest_keep(&self, handling: &Handling<'_>, wait: Duration) -> Option<Duration> {
         let after_failure = self.longest_after_failure(handling.seen, false);
         let longest = handling.known.longest_keep(handling.now, handling.seen.receive_count, after_failure);
@@ -301,17 +304,17 @@ impl Bounds {
         seen.first_receive.saturating_add(shortest).max(seen.not_before.min(last))
     }
 
-    /// The retry time that its target requested, if the policy honors it.
+    /// Returns the due times that the target's `RetryAfter` allows, if the policy honors it; otherwise `None`.
     fn asked(&self, seen: &SeenMessage) -> Option<Window> {
         seen.asked.filter(|_| self.policy.settings().directives)
     }
 
-    /// The latest end of a wait from `start` that leaves time for a last retry before `end`.
+    /// Returns the latest end of a wait from `start` that leaves time for a last retry before `end`.
     fn latest_before(&self, start: Timestamp, end: Timestamp) -> Timestamp {
         start.max(end.before(self.last_retry())).saturating_add(SECOND)
     }
 
-    /// Returns true if a wait from `start` leaves no time for a retry.
+    /// Returns true if a wait from `start` leaves no time for a retry before `end`.
     fn is_too_old(&self, now: Timestamp, start: Timestamp, end: Timestamp) -> bool {
         now > end || end.since(start) < 2 * self.last_retry()
     }
@@ -348,12 +351,12 @@ impl Bounds {
     }
 }
 
-/// Limits on messages in flight that the handler's room guarantees, if only the handler keeps messages in flight.
+/// Limits on the number of messages in flight. They hold if only the handler keeps messages in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlightBound {
-    /// The most messages that may be in flight; `None` if unbounded.
+    /// Maximum number of messages in flight; `None` if it is unlimited.
     most: Option<usize>,
-    /// True if the queue must not reach its limit.
+    /// True if no message may stay visible while a poller is free.
     no_stall: bool,
 }
 
@@ -370,7 +373,7 @@ impl InFlightBound {
         Self { most, no_stall: fits && worst < Some(Room::Full) }
     }
 
-    /// Returns an error if more are in flight, or if some are visible though a poller has time for them.
+    /// Fails if more messages are in flight than allowed, or if messages stay visible though a poller is free.
     pub(crate) fn check(self, in_flight: usize, left_visible: bool) -> Result<(), Broken> {
         if let Some(most) = self.most.filter(|&most| in_flight > most) {
             let detail = format!("{in_flight} messages are in flight; {most} at most");
@@ -384,13 +387,13 @@ impl InFlightBound {
     }
 }
 
-/// When a message is dead-lettered, whatever its event's age.
+/// Returns the moment at which a message is dead-lettered before SQS deletes it, whatever its event's age.
 fn last_of_retention(seen: &SeenMessage) -> Timestamp {
     seen.sent.saturating_add(OLDEST_MESSAGE)
 }
 
 impl Handling<'_> {
-    /// Returns true if a wait may be the one that the message carries from an earlier copy's failed call.
+    /// Returns true if this wait may continue the one that a moved message carries from an earlier copy's failed call.
     pub(super) fn is_held(&self, wait: Duration) -> bool {
         let ends_by = |until: Timestamp| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
@@ -404,7 +407,7 @@ impl Handling<'_> {
 }
 
 impl SeenMessage {
-    /// Returns true on the message's first receive, by the count that the handler sees.
+    /// Returns true if this is the message's first receive, by the count that the handler sees.
     fn is_first_receive(&self) -> bool {
         self.receive_count <= 1
     }

@@ -1,4 +1,4 @@
-//! The end of each event, as the simulated world saw it, never as the handler reports it.
+//! The ledger: how each event ended, as the simulated world saw it. The handler's own reports play no part.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::event::EventNumber;
 
 // Real faults never multiply events this often. A run that exceeds these limits would hardly end.
 
-/// Most invocations and messages carrying one event at once, or all events if they are few.
+/// Maximum number of invocations and messages carrying one event at once; for all events together, if they are few.
 const MOST_COPIES: u64 = 10_000;
-/// The same for each of many events, on average.
+/// Maximum number of invocations and messages per event, on average over many events.
 const MOST_COPIES_OF_EACH: u64 = 50;
-/// Retries of one event in all, ten times the highest `MAX_RETRIES`.
+/// Maximum number of retries of one event: ten times the highest `MAX_RETRIES`.
 const MOST_RETRIES: u64 = 100_000;
 
-/// One event's life. Invocations and messages carry the event.
+/// The life of one event. Invocations and messages are its carriers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Life {
     pub(super) carriers: u64,
@@ -33,30 +33,30 @@ pub(super) struct Life {
 pub(crate) struct Ledger {
     pub(super) lives: Vec<Life>,
     pub(crate) faults: FaultCounts,
-    /// Sum of the events' carriers.
+    /// Number of carriers of all events.
     carriers: u64,
     pub(crate) multiplied: Option<Multiplied>,
 }
 
-/// An event, or all events, multiplied too far by faults.
+/// Report that faults have multiplied an event, or all events together, too far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Multiplied {
-    /// `None` for all together.
+    /// The multiplied event; `None` for all events together.
     pub(crate) event: Option<EventNumber>,
-    /// The limit that the copies exceeded.
+    /// The limit that the number of copies exceeded.
     pub(crate) most: u64,
 }
 
-/// Counts of the faults in a run, and of the duplicates they caused.
+/// Counts of the faults that struck in a run, and of the duplicates that they caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
-    /// Strikes of each fault, by its name; 0 for one that never struck.
+    /// Number of strikes of each fault, by the fault's name; 0 for one that never struck.
     pub struck: BTreeMap<&'static str, u64>,
-    /// Re-invocations of a message that had been re-invoked or dead-lettered before.
+    /// Re-invocations of a message that had already been re-invoked or dead-lettered.
     pub duplicate_retries: u64,
-    /// Dead-letters of such a message.
+    /// Dead-letters of a message that had already been re-invoked or dead-lettered.
     pub duplicate_dead_letters: u64,
-    /// Copies of a message that had been settled before, or that had a copy.
+    /// Copies of a message that had already been settled, or already had a copy.
     pub duplicate_moves: u64,
 }
 
@@ -66,11 +66,12 @@ pub(crate) struct Balance {
     pub(crate) dead_lettered: BTreeMap<&'static str, usize>,
     pub(crate) waiting: usize,
     pub(crate) not_arrived: usize,
-    /// For each event that arrived, the number of the last retry that carried it.
+    /// Number of the last retry of each event that arrived.
     pub(crate) attempts: Vec<u64>,
-    /// For each event delivered after arriving in an outage, the ms from the outage's end to its delivery, ascending.
+    /// Milliseconds from the outage's end to the delivery of each event that arrived in an outage and was delivered, in
+    /// ascending order.
     pub(crate) recovery: Vec<u64>,
-    /// Events that arrived in an outage.
+    /// Number of events that arrived in an outage.
     pub(crate) hit: usize,
 }
 
@@ -98,8 +99,8 @@ impl Ledger {
         life
     }
 
-    /// Counts an invocation or a message of the event as gone. If the event has not ended, something else must carry
-    /// it.
+    /// Counts one carrier of the event (an invocation or a message) as gone. Fails if it was the last one and the event
+    /// has not ended.
     pub(crate) fn drop_carrier(&mut self, event: EventNumber) -> Result<(), Broken> {
         let life = self.life(event);
         life.carriers = life.carriers.checked_sub(1).expect("BUG: a carrier was dropped twice");
@@ -108,7 +109,7 @@ impl Ledger {
         end.map(|_| ())
     }
 
-    /// Counts a retry that begins and carries the event. If an event has several chains, the longest counts.
+    /// Counts a retry of the event that begins. If the event has several chains of retries, the longest counts.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);
@@ -118,7 +119,7 @@ impl Ledger {
         }
     }
 
-    /// Counts every event of `counted` once; an error if one has vanished. `outage_end` gives the end of an event's
+    /// Counts how all arrived events ended. Fails if an event has vanished. `outage_end` returns the end of an event's
     /// outage.
     pub(crate) fn balance(
         &self,
@@ -159,7 +160,7 @@ enum End {
 }
 
 impl Life {
-    /// Delivered if any copy was; else waiting while anything carries it.
+    /// Returns how an event ended: delivered if any copy was delivered, and waiting while anything carries it.
     fn end(&self, event: EventNumber) -> Result<End, Broken> {
         match (self.delivered, self.dead_lettered) {
             (Some(_), _) => Ok(End::Delivered),

@@ -1,4 +1,4 @@
-//! The handler's log against the run: at the end of a run, its lines taken together are compared with the queue.
+//! Checks the handler's log: at the end of a run, its lines taken together must agree with the messages on the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -12,34 +12,35 @@ use comeback_engine::{
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Only this many events are checked: a run may have millions, and this keeps it fast and small.
+/// Maximum number of events to check. A run may have millions; this keeps the check fast and small.
 const MOST_EVENTS: usize = 10_000;
-/// A due time first counts from the handler's clock, and later from SQS's. Each may be wrong by 5 s.
+/// Allowed difference between two due times. The first is computed with the handler's clock, later ones with SQS's, and
+/// each clock may be wrong by 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
 
-/// The lines of a run, and the handler's reports.
+/// Collects the handler's log lines and reports during a run, and compares them with the queue at its end.
 #[derive(Debug, Default)]
 pub(crate) struct LogCheck {
     log: LogFold<Hasher>,
     reported: BTreeMap<u64, Reported>,
     event_of: BTreeMap<Box<str>, EventNumber>,
-    /// Events with a message that the queue itself has removed.
+    /// Events with a message that the queue itself has removed; they are not checked.
     excused: BTreeSet<EventNumber>,
-    /// True if due times may change while a copy is only moved again, which writes no line.
+    /// True if the due time of a message may change when a copy is moved again, which writes no log line.
     can_change: bool,
     broken: Option<Broken>,
 }
 
-/// The last report on a message and its copies.
+/// The last report of the handler about a message and its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reported {
     Settled,
     Waits { at: Timestamp, waits_for: WaitsFor },
 }
 
-/// The identifiers shared by all lines about a message.
+/// The identifiers that all log lines about one message share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Name<'a> {
     key: &'a str,
@@ -50,12 +51,13 @@ struct Name<'a> {
 }
 
 impl LogCheck {
-    /// `can_change`: pauses, requests to retry, faults or a change of policy may change due times.
+    /// Makes an empty check. `can_change` says that pauses, retry requests, faults or changes of policy may change due
+    /// times.
     pub(crate) fn new(can_change: bool) -> Self {
         Self { can_change, ..Self::default() }
     }
 
-    /// Notes the handler's report on its batch and the log lines it writes.
+    /// Records the handler's report on a batch, and the log lines that it writes.
     pub(crate) fn reported(
         &mut self,
         report: &BatchReport<'_>,
@@ -101,14 +103,14 @@ impl LogCheck {
         }
     }
 
-    /// Excuses an event whose message the queue removes, unseen by any handler.
+    /// Excludes an event from the check because the queue has removed its message, unseen by any handler.
     pub(crate) fn excuse(&mut self, event: EventNumber) {
         if event.0 < MOST_EVENTS {
             self.excused.insert(event);
         }
     }
 
-    /// Compares the log with the messages on the queue, restoring moved ones first.
+    /// Compares the log with the messages on the queue; moved messages are first restored.
     pub(crate) fn check(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);
@@ -154,7 +156,7 @@ impl LogCheck {
     }
 }
 
-/// The next step that a message waits for after a report; `None` if it was re-invoked or dead-lettered.
+/// Returns the step for which a message waits after this report; `None` if it was re-invoked or dead-lettered.
 fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     let (why, tries_again) = match &outcome.end {
         End::Hidden { why, timeout, failure: None, .. } => (why, Some(now.saturating_add(*timeout))),
@@ -171,7 +173,7 @@ fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     })
 }
 
-/// Returns true if two reports on a wait mean the same end.
+/// Returns true if two reports about a wait agree on when it ends.
 fn agree(said: WaitsFor, now: WaitsFor) -> bool {
     match (said, now) {
         (WaitsFor::Due { due: said, .. }, WaitsFor::Due { due, .. }) => {

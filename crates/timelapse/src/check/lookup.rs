@@ -1,8 +1,8 @@
-//! The oracle's own reading of `POLICIES`: the policy of each function in a run.
+//! The oracle's own interpretation of `POLICIES`: it finds the policy of each function in a run.
 
 use comeback_engine::{Policies, Policy, PolicyEntry};
 
-/// Every function of a run is in this account and region.
+/// ARN prefix of every function of a run: all are in one account and region.
 const HOME: &str = "arn:aws:lambda:eu-west-1:123456789012:function:";
 
 pub(super) fn policy_of<'p>(policies: &'p Policies, function_arn: &str) -> &'p Policy {
@@ -10,7 +10,8 @@ pub(super) fn policy_of<'p>(policies: &'p Policies, function_arn: &str) -> &'p P
     entry.map_or(policies.stack(), PolicyEntry::policy)
 }
 
-/// Records name the function with `$LATEST`. A `*` matches any text within a field.
+/// Returns true if an entry's pattern matches the function. Records name the function with `$LATEST`. A `*` matches any
+/// text within a field.
 fn is_about(pattern: &str, function_arn: &str) -> bool {
     let arn = if pattern.starts_with("arn:") { pattern.to_owned() } else { format!("{HOME}{pattern}") };
     let is_qualified = arn.split(':').count() == 8;

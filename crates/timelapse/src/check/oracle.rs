@@ -1,4 +1,4 @@
-//! The oracle: checks the invariants against what happened.
+//! The oracle: checks the invariants against what really happened in the simulation.
 
 use std::iter::once;
 use std::time::Duration;
@@ -22,19 +22,19 @@ use crate::faults::records::Flaw;
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::{Mix, SimulatedTarget};
 
-/// A message that a handler has seen within this time does not expire: the longest backoff.
+/// A message that a handler has seen within this time must not expire. The time is the longest backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
-/// The handler counts the time between two reads of the pauses by its own clock, which may be off by 5 s at each.
+/// Error of the time that a handler measures between two reads of the pauses: its clock may be off by 5 s at each.
 const SKEW: Duration = Duration::from_secs(10);
 
-/// Checks the invariants. Each public method records one happening; the first broken invariant is kept.
+/// Checks the invariants during a run. Each public method records one happening; the first broken invariant is kept.
 #[derive(Debug)]
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
     books: Books,
     targets: Vec<String>,
     mix: Mix,
-    /// For each target, its bounds under the first policies and after each change.
+    /// For each target, its bounds under the first policies and after each policy change.
     bounds: Vec<Vec<Bounds>>,
     in_flight_bound: InFlightBound,
     requested: Requested,
@@ -44,7 +44,7 @@ pub(crate) struct Oracle {
     pub(crate) broken: Option<Broken>,
 }
 
-/// The pauses that a handler's environment can know of.
+/// The pauses that an environment of the handler can know, and when it last tried to read them.
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
     known: KnownPauses,
@@ -55,10 +55,10 @@ pub(crate) struct Reads {
 pub(crate) struct Start {
     pub(crate) received_at: Timestamp,
     pub(crate) clock: Timestamp,
-    /// It lives, and has time for its calls.
+    /// True if the handler does not crash and has time for its calls.
     pub(crate) can_act: bool,
     pub(crate) reads: Reads,
-    /// Its policies, by the number of changes they include.
+    /// Policies of the handler, as the number of policy changes they include.
     pub(crate) policies: usize,
 }
 
@@ -72,16 +72,16 @@ struct Hands {
 struct InHand {
     entry: Entry,
     seen: SeenMessage,
-    /// It lacks a field, so the handler only reports it failed.
+    /// True if the message lacks a field, so that the handler only reports it failed.
     overlooked: bool,
-    /// The call about it that was tried; `None` if it only got its backoff.
+    /// The call tried about the message, as it counts if it failed; `None` if the handler only set its backoff.
     after: Option<After>,
-    /// The visibility timeout that the handler asked for, if it is long enough before a call. Judged once its purpose
-    /// shows.
+    /// The last visibility timeout that the handler asked for, if it is long enough to precede a call. It is checked
+    /// once its purpose is clear.
     guard: Option<Duration>,
-    /// SQS hides it until then.
+    /// Until when SQS hides the message.
     hidden_until: Option<Timestamp>,
-    /// A re-invocation, a dead-letter or a copy of it was accepted, whether or not the handler knows.
+    /// True if a re-invocation, a dead-letter or a copy of the message was accepted, whether or not the handler knows.
     settled: bool,
     reason: Option<ReasonCode>,
 }
@@ -131,7 +131,7 @@ impl Oracle {
         self.ledger.carry(event).arrived = Some(now);
     }
 
-    /// Records the end of an invocation. If it failed, Lambda has [sent](Self::sent) its record.
+    /// Records the end of an invocation. If it failed, Lambda has already [sent](Self::sent) its invocation record.
     pub(crate) fn invocation_ended(&mut self, event: EventNumber, succeeded: bool, now: Timestamp) {
         if succeeded {
             self.ledger.life(event).delivered.get_or_insert(now);
@@ -149,13 +149,14 @@ impl Oracle {
         self.books.open(Book::new(id, now))
     }
 
-    /// Records that SQS hands a message out though a receiver has it.
+    /// Records that SQS delivers a message though a receiver already has it.
     pub(crate) fn duplicated(&mut self, entry: Entry) {
         self.books.excuse(entry);
         self.books.change(entry, |book| book.duplicated = true);
     }
 
-    /// Excuses a second settling, because of a fault: a stale receipt handle, or no answer to an accepted dead-letter.
+    /// Allows a second settling of a message because of a fault: a stale receipt handle, or a dead-letter that was
+    /// accepted without an answer.
     pub(crate) fn excuse(&mut self, entry: Entry) {
         self.books.excuse(entry);
     }
@@ -184,7 +185,7 @@ impl Oracle {
         self.drop_carrier(event);
     }
 
-    /// Records that an operator changes the visibility of a message that was hidden until `before`.
+    /// Records that an operator's recall changes the visibility of a message that was hidden until `before`.
     pub(crate) fn recalled(
         &mut self,
         entry: Entry,
@@ -206,8 +207,8 @@ impl Oracle {
         }
     }
 
-    /// Records that the mapping deletes a message that the handler did not report failed; `is_gone` unless its handle
-    /// was stale.
+    /// Records that the mapping deletes a message that the handler did not report failed. `is_gone` is false if the
+    /// handle was stale, so that SQS kept the message.
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
         if self.books.get(entry).is_some_and(|book| !book.settled) {
             let detail = "its message was deleted, but neither re-invoked nor dead-lettered nor moved";
@@ -219,14 +220,15 @@ impl Oracle {
         }
     }
 
-    /// Checks, after each happening, the messages in flight, and that none is visible while a poller is free.
+    /// Checks, after each happening, the number of messages in flight, and that no message stays visible while a poller
+    /// is free.
     pub(crate) fn queue_settled(&mut self, in_flight: usize, left_visible: bool) {
         let checked = self.in_flight_bound.check(in_flight, left_visible);
         self.note(checked);
     }
 }
 
-/// A handler and its batch.
+/// Happenings around a handler and its batch.
 impl Oracle {
     pub(crate) fn environment_made(&self) -> Reads {
         let reads = !self.requested.is_nothing();
@@ -234,7 +236,7 @@ impl Oracle {
         Reads { known, last_tried: None }
     }
 
-    /// Records that a handler's calls begin. It overlooks a message that lacks a field.
+    /// Records that a handler begins its calls. The handler overlooks messages that lack a field.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
@@ -284,7 +286,8 @@ impl Oracle {
         }
     }
 
-    /// Records that the handler tries to read the pauses; `read` is the moment that the answer dates from.
+    /// Records that the handler tries to read the pauses. `read` is the moment from which the answer dates; `None` if
+    /// the read fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| KnownPauses::at(&self.requested, moment));
         let reads = &mut self.hands_mut().start.reads;
@@ -294,7 +297,7 @@ impl Oracle {
         }
     }
 
-    /// Checks that a hop ends by the due time that the handler reports.
+    /// Checks that a move's delay ends by the due time that the handler reports.
     pub(crate) fn hop_reported(&mut self, message_id: &str, delay: Duration, due: Timestamp) {
         let end = self.hands().start.clock.saturating_add(delay);
         if end.since(due) > Duration::from_secs(1) {
@@ -303,8 +306,8 @@ impl Oracle {
         }
     }
 
-    /// Checks a message whose log line has a handle, so that an operator can end its hiding: the line must not have one
-    /// after a call that Lambda or SQS may have accepted.
+    /// Checks a message whose log line has a receipt handle, with which an operator may end its hiding. There must be
+    /// no handle after a call that Lambda or SQS may have accepted.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let InHand { seen, after, settled, reason, hidden_until, .. } = *self.in_hand(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
@@ -331,8 +334,8 @@ impl Oracle {
         self.hands.take().expect("BUG: a batch ended that never began").start.reads
     }
 
-    /// Records that SQS deletes nothing of the batch: the handler died, or the deletion was lost. Its calls will be
-    /// repeated.
+    /// Records that SQS deletes nothing of the batch, because the handler crashed or the deletion was lost. The calls
+    /// will be repeated.
     pub(crate) fn kept_after_all(&mut self) {
         let settled = self.hands().messages.iter().filter(|message| message.settled);
         let settled: Vec<Entry> = settled.map(|message| message.entry).collect();
@@ -351,7 +354,7 @@ impl Oracle {
         &self.hands().messages[position]
     }
 
-    /// Changes the notes on a message in all its copies in the batch.
+    /// Changes the notes on a message, for all its copies in the batch.
     fn mark(&mut self, position: usize, change: impl Fn(&mut InHand)) {
         let entry = self.in_hand(position).entry;
         let copies = self.hands_mut().messages.iter_mut();
@@ -362,7 +365,7 @@ impl Oracle {
         self.mark(position, |copy| copy.after = copy.after.max(Some(after)));
     }
 
-    /// The bounds of an event, under the policies of the handler that has it.
+    /// Returns the bounds for an event, under the policies of the handler that has it.
     fn bounds(&self, position: usize) -> &Bounds {
         let Hands { start, messages } = self.hands();
         &self.bounds[start.policies][self.mix.target_of(messages[position].seen.origin.attempt.event)]
@@ -378,9 +381,9 @@ impl Oracle {
     }
 }
 
-/// Calls of the handler, each about the message at a position of its batch.
+/// Calls of the handler. Each is about the message at one position of its batch.
 impl Oracle {
-    /// Records that the handler asks to hide a message. If the time is long enough, it may be for a call that follows.
+    /// Records that the handler asks to hide a message. If the time is long enough, a call may follow.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let guards = hidden_for >= *self.bounds(position).guard(&self.handling(position)).start();
         // Only for this copy: an earlier one in the batch may count as a first receive and have another start of its
@@ -403,7 +406,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a visibility timeout set by a handler that died, which may have been about to call.
+    /// Checks a visibility timeout that was set by a handler which then crashed and may have been about to make a call.
     fn judge_hiding_before_death(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         if hidden_for > self.bounds(position).longest_of_original(&handling, hidden_for) {
@@ -413,7 +416,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a wait, unless it may be something other than a backoff.
+    /// Checks the wait of a backoff. A wait that may have another purpose is not checked.
     fn check_backoff(
         &self,
         position: usize,
@@ -477,7 +480,8 @@ impl Oracle {
         self.bounds(position).reinvocation(&self.handling(position), &claim)
     }
 
-    /// Opens the envelope of a re-invocation as a target does. Returns its metadata.
+    /// Opens the envelope of a re-invocation as a target does, and returns its metadata. Fails if the payload has
+    /// changed.
     fn check_envelope(&mut self, event: EventNumber, invoked_with: &str) -> Result<Metadata, Broken> {
         let broken = |detail: &str| Broken::new(Invariant::PayloadVerbatim, event, detail);
         let raw: &RawValue =
@@ -495,7 +499,7 @@ impl Oracle {
         payload == self.payload
     }
 
-    /// Checks that the handler of a re-invocation knows of no pause, and that it has tried to read the pauses.
+    /// Checks that the handler which re-invokes knows of no pause, and has tried to read the pauses recently enough.
     fn check_paused(&self, event: EventNumber) -> Result<(), Broken> {
         let Start { received_at, clock, ref reads, .. } = self.hands().start;
         let broken = |why: String| {
@@ -514,7 +518,7 @@ impl Oracle {
         }
     }
 
-    /// Records that Lambda accepts a re-invocation. Returns the attempt that it begins.
+    /// Records that Lambda accepts a re-invocation. Returns the attempt that begins.
     pub(crate) fn reinvoked(&mut self, position: usize, now: Timestamp) -> Attempt {
         self.ledger.faults.duplicate_retries += u64::from(self.settle(position));
         let Attempt { event, number, anew } = self.in_hand(position).seen.origin.attempt;
@@ -523,7 +527,7 @@ impl Oracle {
         Attempt { event, number: number + 1, anew }
     }
 
-    /// Records that the handler gets no answer to an invoke, accepted or not.
+    /// Records that the handler gets no answer to an invoke, which Lambda may have `accepted`.
     pub(crate) fn invoke_unanswered(&mut self, position: usize, accepted: bool, now: Timestamp) {
         if accepted {
             self.books.excuse(self.in_hand(position).entry);
@@ -533,13 +537,13 @@ impl Oracle {
         self.mark_after(position, After::Unanswered);
     }
 
-    /// When the message is visible again. If nothing hides it, this is the end of the queue's own timeout.
+    /// Returns when the message is visible again. If nothing hides it, that is the end of the queue's own timeout.
     fn back(&self, position: usize) -> Timestamp {
         let unhidden = self.hands().start.received_at.saturating_add(UNHIDDEN);
         self.in_hand(position).hidden_until.unwrap_or(unhidden)
     }
 
-    /// Checks that an invoke, unless it is refused, is not too soon after the one before.
+    /// Checks that an invoke which is not refused comes late enough after the one before.
     fn space(&mut self, position: usize, now: Timestamp) {
         let InHand { entry, seen, .. } = *self.in_hand(position);
         let back = self.back(position);
@@ -551,7 +555,8 @@ impl Oracle {
         }
     }
 
-    /// Checks a dead-letter that the handler sends; `original` is the message's body, if it is still on the queue.
+    /// Checks a dead-letter that the handler sends. `original` is the message's body; `None` if it is no longer on the
+    /// queue.
     pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
         let checked = self.check_dead_letter(position, dead_letter, original);
         let reason = self.note(checked);
@@ -614,7 +619,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a move; `altered` if the copy has another body.
+    /// Checks a move. `altered` is true if the copy has another body than the original.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
         let guard = self.in_hand(position).guard.unwrap_or_default();
         let longest = self.bounds(position).longest_of_original(&self.handling(position), guard);
@@ -668,18 +673,18 @@ impl Oracle {
         self.books.open(book.of_copy(copy, now))
     }
 
-    /// Records that a copy loses its attribute, and with it all its data.
+    /// Records that a moved copy loses its message attribute, and with it all data about earlier waits.
     pub(crate) fn attribute_lost(&mut self, copy: Entry, now: Timestamp) {
         self.books.change(copy, |book| book.forget(now));
     }
 
-    /// Records that the handler gets no answer to a copy that was accepted.
+    /// Records that the handler gets no answer to a move whose copy was accepted.
     pub(crate) fn move_unanswered(&mut self, position: usize) {
         self.books.excuse(self.in_hand(position).entry);
         self.mark_after(position, After::LostCopy);
     }
 
-    /// Records that a message was re-invoked, dead-lettered or moved. Returns true for a duplicate.
+    /// Records that a message was re-invoked, dead-lettered or moved. Returns true if that is a duplicate.
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);

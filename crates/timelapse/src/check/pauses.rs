@@ -1,4 +1,5 @@
-//! The pauses that the handler of a batch can know of: those that operators had made when its environment last read.
+//! The pauses and requests that the handler of a batch can know: those that operators had made when its environment
+//! last read the parameter.
 
 use std::time::Duration;
 
@@ -9,48 +10,49 @@ use crate::aws::target::TARGET_ARN;
 use crate::check::UNHIDDEN;
 use crate::operators::{OperatorCancel, OperatorPause, OperatorRetry};
 
-/// Longest hiding of a message of a paused function.
+/// Longest time that the handler hides a message of a paused function at once.
 const HOLD: Duration = Duration::from_secs(1_344);
-/// Longest hiding of a message after a refused call.
+/// Longest time that the handler hides a message after a refused call.
 const REFUSED: Duration = Duration::from_secs(3_600);
-/// Longest time between an environment's attempts to read: at least every 30 s, or 0.3 s for each possible environment,
-/// and a quarter more.
+/// Longest time between two attempts of an environment to read the pauses: at least every 30 s, or 0.3 s for each
+/// possible environment, and a quarter more.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
-/// A request to retry ends after this.
+/// Longest time that a retry request lasts.
 const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
-/// Visibility timeouts are whole seconds, rounded up.
+/// Allowance for rounding: visibility timeouts are whole seconds, rounded up.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// The longest time between two reads of an environment, with this many environments at most.
+/// Returns the longest time between two reads of the pauses by one environment, if there are at most this many
+/// environments.
 pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
 
-/// A handler's knowledge of the parameter.
+/// What a handler knows of the pauses parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// The target's pauses, by their beginning; `None` if it has never read the parameter.
+    /// Pauses of the target, in the order of their beginnings; `None` if the handler has never read the parameter.
     spans: Option<Vec<Span>>,
     requests: Vec<RetryRequest>,
     cancels: Vec<CancelRequest>,
-    /// The longest hiding, which decides when requests end.
+    /// Longest time that a message is hidden, which decides when requests end.
     longest_wait: Duration,
 }
 
-/// All that operators request during a run.
+/// Everything that operators request during a run.
 #[derive(Debug, Default)]
 pub(crate) struct Requested {
     pub(crate) pauses: Vec<OperatorPause>,
     pub(crate) retries: Vec<OperatorRetry>,
     pub(crate) cancels: Vec<OperatorCancel>,
-    /// The pauses dropped from the full parameter, and when.
+    /// Pauses that were dropped from the full parameter, each with the moment of the drop.
     pub(crate) forgotten: Vec<(Timestamp, Pause)>,
-    /// The longest hiding, which decides when requests end.
+    /// Longest time that a message is hidden, which decides when requests end.
     pub(crate) longest_wait: Duration,
 }
 
-/// A request to retry now.
+/// An operator's request to retry waiting events now.
 #[derive(Clone, Copy, Debug)]
 struct RetryRequest {
     at: Timestamp,
@@ -58,7 +60,7 @@ struct RetryRequest {
     is_withdrawn: bool,
 }
 
-/// A request to cancel, of events with an error if it names one.
+/// An operator's request to cancel waiting events; only those with this error, if it names one.
 #[derive(Clone, Copy, Debug)]
 struct CancelRequest {
     at: Timestamp,
@@ -81,7 +83,7 @@ impl Requested {
 impl KnownPauses {
     pub(crate) const NOTHING: Self =
         Self { spans: None, requests: Vec::new(), cancels: Vec::new(), longest_wait: Duration::ZERO };
-    /// No pauses, for a handler that reads no parameter.
+    /// Knowledge of no pauses at all, for a handler that reads no parameter.
     pub(crate) const NO_PAUSES: Self = Self {
         spans: Some(Vec::new()),
         requests: Vec::new(),
@@ -89,7 +91,7 @@ impl KnownPauses {
         longest_wait: Duration::ZERO,
     };
 
-    /// The parameter as a handler reads it at `moment`, without what has been dropped by then.
+    /// Returns what a handler knows that reads the parameter at `moment`. Pauses dropped from it by then are missing.
     pub(crate) fn at(requested: &Requested, moment: Timestamp) -> Self {
         let Requested { pauses, retries, cancels, forgotten, longest_wait } = requested;
         let is_forgotten = |pause: &OperatorPause| {
@@ -138,7 +140,7 @@ impl KnownPauses {
         self.spans().iter().find(is_active)
     }
 
-    /// The reason why the target must not be invoked at `now`; `None` if it may be.
+    /// Returns the reason why the handler must not invoke the target at `now`; `None` if it may.
     pub(crate) fn forbids_invokes(&self, now: Timestamp) -> Option<String> {
         if self.is_nothing() {
             return Some("its handler has never read the pauses".into());
@@ -146,7 +148,8 @@ impl KnownPauses {
         self.active(now).map(|span| format!("its handler knows that it has been paused since {}", span.from))
     }
 
-    /// The longest wait at `now` of an event that is held, or kept as after a failure while the pauses are unknown.
+    /// Returns the longest wait at `now` of an event that is held, or that waits as after a failure because the pauses
+    /// are unknown.
     pub(crate) fn longest_keep(
         &self,
         now: Timestamp,
@@ -164,8 +167,9 @@ impl KnownPauses {
         self.spans.is_none()
     }
 
-    /// When an event is too old, as seen at `now`. `max_age` excludes the time when a handler could know of a pause, or
-    /// hold the event for a pause over for less than `between_reads`. While the pauses are unknown, all time counts.
+    /// Returns when an event is too old, as seen at `now`. Paused time does not count towards `max_age`: from the
+    /// beginning of a pause until the handler must know of its end, up to `between_reads` later, and a hold beyond
+    /// that. While the pauses are unknown, all time counts.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
@@ -189,8 +193,8 @@ impl KnownPauses {
         clock.saturating_add(left)
     }
 
-    /// End and spread of each pause that ended between `start` and `now`: it may have changed the due time of a wait
-    /// from `start`. Another environment may not know of it yet.
+    /// Returns end and spread of each pause that ended between `start` and `now`. Each may have changed the due time of
+    /// a wait from `start`. Another environment may not know of it yet.
     pub(crate) fn over(
         &self,
         start: Timestamp,
@@ -200,14 +204,16 @@ impl KnownPauses {
         ends.filter(move |(until, _)| start < *until && *until <= now)
     }
 
-    /// The latest due time at `now` of a wait that began at `start` and ends by `latest`.
+    /// Returns the latest due time, as seen at `now`, of a wait that began at `start` and would end by `latest` without
+    /// pauses.
     pub(crate) fn latest_due(&self, start: Timestamp, latest: Timestamp, now: Timestamp) -> Timestamp {
         let dues = self.over(start, now).map(|(until, spread)| until.saturating_add(spread + SECOND));
         dues.fold(latest, Timestamp::max)
     }
 
-    /// The first moment at which a request may bring back at `now` what was sent at `sent`; `None` if none reaches it.
-    /// A request ends once every message was checked by a handler that knows of it, which reads within `between_reads`.
+    /// Returns the earliest retry request that may, at `now`, bring back a message sent at `sent`; `None` if no request
+    /// covers it. A request ends once a handler that knows of it has checked every message; handlers read the parameter
+    /// within `between_reads`.
     pub(crate) fn requested(
         &self,
         sent: Timestamp,
@@ -224,7 +230,8 @@ impl KnownPauses {
         self.requests.iter().filter(reaches).map(|request| request.at).min()
     }
 
-    /// Returns true if a cancel in force at `now` covers what was sent at `sent` with this error. It may end up to `slack` later.
+    /// Returns true if a cancel request that is active at `now` covers a message sent at `sent` with this error.
+    /// Requests may last `slack` longer than usual.
     pub(crate) fn cancelled(
         &self,
         sent: Timestamp,
@@ -240,12 +247,12 @@ impl KnownPauses {
         })
     }
 
-    /// After this time, each message that a request covers has been checked.
+    /// Returns the time after which every message that a request covers has been checked.
     fn checked_within(&self, between_reads: Duration) -> Duration {
         self.longest_wait.max(HOLD) + UNHIDDEN + REFUSED + between_reads
     }
 
-    /// Beginnings and ends of pauses and requests known so far. Each may begin another wait.
+    /// Counts the beginnings and ends of pauses and requests known so far. Each may start another wait.
     pub(crate) fn boundaries(&self, now: Timestamp) -> usize {
         self.spans().len() + self.over(START, now).count() + 2 * self.requests.len()
     }

@@ -1,4 +1,4 @@
-//! The rate and the window of each fault.
+//! The faults of a run, each with its rate and its window.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -11,17 +11,17 @@ use siphasher::sip::SipHasher13;
 
 use super::fault::Fault;
 
-/// The rate of a fault, and the time in which it strikes.
+/// How often a fault strikes, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strikes {
-    /// Share of the messages, calls or batches that the [`Fault`] strikes; 0 to 1.
+    /// Share of the messages, calls or batches that the [`Fault`] strikes; 0 to 1. Each variant of `Fault` says which.
     pub rate: f64,
-    /// When it strikes, counted from the run's start.
+    /// Time during which the fault strikes, counted from the run's start.
     pub window: Range<Duration>,
 }
 
 impl Strikes {
-    /// Through the whole run.
+    /// Strikes at this rate throughout the run.
     pub const fn always(rate: f64) -> Self {
         Self { rate, window: Duration::ZERO..Duration::MAX }
     }
@@ -31,7 +31,7 @@ impl Strikes {
     }
 }
 
-/// The faults of a run; by default none strikes.
+/// The faults of a run. By default no fault strikes.
 ///
 /// ```
 /// use comeback_timelapse::{Fault, Faults, Strikes};
@@ -42,7 +42,7 @@ impl Strikes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults(BTreeMap<Fault, Strikes>);
 
-/// The faults that can strike each of the handler's calls, and its end, in [`Faults::storm`].
+/// For each of the handler's calls, and for its end: the faults that [`Faults::storm`] can choose from.
 const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
     &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],
@@ -59,8 +59,9 @@ impl Faults {
         self
     }
 
-    /// Every fault except the end of retention, occasionally throughout the run. Two more begin in the first eighth of
-    /// the run: an outage of the handler, of 1/24 to 1/12 of the run, and a time at the in-flight limit, half as long.
+    /// Returns every fault except the end of retention, each striking occasionally throughout the run. Two more begin
+    /// in the first eighth of the run: an outage of the handler, for 1/24 to 1/12 of the run, and a time at the
+    /// in-flight limit, half as long.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let steady = Fault::ALL.into_iter().filter(|fault| fault.row().1 > 0.0);
         let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.row().1))).collect());
@@ -76,8 +77,8 @@ impl Faults {
         faults
     }
 
-    /// Blackouts: each of the handler's calls, and its end, always fails for 1 to 60 minutes, in one of its ways. Each
-    /// blackout begins in the first eighth of the run.
+    /// Returns blackouts: each kind of call of the handler, and the end of its batches, fails without exception for 1
+    /// to 60 minutes. The seed chooses how it fails, and when in the first eighth of the run the blackout begins.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {
@@ -90,13 +91,13 @@ impl Faults {
         faults
     }
 
-    /// Each fault that may strike.
+    /// Returns each fault that may strike, with its rate and window.
     pub fn iter(&self) -> impl Iterator<Item = (Fault, &Strikes)> {
         self.0.iter().map(|(&fault, strikes)| (fault, strikes))
     }
 }
 
-/// One generator for each fault and purpose. No name contains a colon, so no two inputs collide.
+/// Makes a random generator for one fault and purpose. No fault's name contains a colon, so no two inputs collide.
 pub(crate) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
     seeded([&seed.to_le_bytes(), fault.as_bytes(), b":", purpose.as_bytes()])
 }

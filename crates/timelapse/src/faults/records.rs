@@ -1,28 +1,29 @@
-//! Faults of an invocation record.
+//! Faults that change invocation records.
 
 use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-/// The function of [`UnlistedFunction`](crate::Fault::UnlistedFunction)'s records. A policy must not allow it.
+/// ARN in the records that [`UnlistedFunction`](crate::Fault::UnlistedFunction) changes. A policy must not allow this
+/// function.
 pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
-/// The reason why an invocation record, struck by a fault, cannot be retried.
+/// The reason why an invocation record that a fault has changed cannot be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// A required member is missing.
+    /// A required member of the record is missing.
     Unreadable,
-    /// Its function is not on the policy's list.
+    /// The record's function is not in the policy's `TARGET_FUNCTIONS`.
     Unlisted,
 }
 
 const FUNCTION_ARN: &str = r#""functionArn":""#;
-/// The last member.
+/// Beginning of the last member of an invocation record.
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
-/// Members of an invocation record: the text that each starts with, the text that follows it, and true if the event
-/// cannot be retried without it.
+/// Members of an invocation record that can be removed: the text that starts each, the text that follows it, and true
+/// if the event cannot be retried without it.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),
@@ -48,7 +49,7 @@ pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
     Flaw::Unlisted
 }
 
-/// Beginnings of hostile messages, with the wait that each requests, if any.
+/// Beginnings of hostile `RetryAfter` messages, with the wait that each requests; `None` if it requests none.
 const HOSTILE: [(&str, Option<Duration>); 12] = [
     // Bare numbers above 14 days are ambiguous, so they request nothing.
     ("9999999999", None),
@@ -64,12 +65,13 @@ const HOSTILE: [(&str, Option<Duration>); 12] = [
     ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
     ("900 🕐", None),
 ];
-/// The digits of 10^400, and nearly a megabyte of digits.
+/// Numbers of digits of hostile numbers: those of 10^400, and nearly a megabyte.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
-/// Lambda would drop a record that is much larger.
+/// Maximum size of a record, in bytes. Lambda would drop a record that is much larger.
 const LARGEST_RECORD: usize = 1_000_000;
 
-/// Turns a record's failure into a `RetryAfter` that nobody would write. Returns the wait that it still requests.
+/// Turns a record's error into a `RetryAfter` that nobody would write. Returns the wait that it still requests; `None`
+/// if it requests none.
 pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Duration> {
     let start = record.rfind(RESPONSE_PAYLOAD).expect("BUG: Lambda writes what the function answered");
     record.truncate(start);

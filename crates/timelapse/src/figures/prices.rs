@@ -1,5 +1,5 @@
-//! AWS's list prices in US dollars: us-east-1, first tier, no free tier. Sources: aws.amazon.com/sqs/pricing (standard
-//! queues), aws.amazon.com/lambda/pricing (arm64) and aws.amazon.com/cloudwatch/pricing (standard log class).
+//! AWS's list prices in US dollars: us-east-1, first tier, without the free tier. Sources: aws.amazon.com/sqs/pricing
+//! (standard queues), aws.amazon.com/lambda/pricing (arm64) and aws.amazon.com/cloudwatch/pricing (standard log class).
 
 use std::time::Duration;
 
@@ -18,42 +18,42 @@ const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
 /// Price of a GB ingested by CloudWatch Logs.
 const LOGS_GB: f64 = 0.50;
 
-/// Bytes in the handler's line about a message: its ids, the target's ARN, the decision, its times and the error.
+/// Bytes in the handler's log line about a message: its ids, the target's ARN, the decision, its times and the error.
 const DECISION_LINE: u64 = 430;
-/// Bytes in Lambda's START, END and REPORT lines of an invocation: 70, 52 and 150.
+/// Bytes in Lambda's START, END and REPORT log lines of an invocation: 70, 52 and 150.
 const INVOCATION_LINES: u64 = 272;
 
 /// Memory of the retry handler in `template.yaml`, in GB.
 pub const HANDLER_MEMORY_GB: f64 = 0.25;
-/// Memory of the example target in `template.yaml`, in GB. Your own target's may differ.
+/// Memory of the example target in `template.yaml`, in GB. Other targets may differ.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
-/// Enough batches that no part of a cent is lost.
+/// Number of batches to price; enough that no part of a cent is lost.
 const BATCHES: u64 = 100_000;
 
 texts! {
-    /// An API call that Comeback causes and AWS bills. The target's first invocations are not among them.
+    /// An API call that Comeback causes and AWS bills. The first invocations of the target are not among them.
     pub enum ApiCall;
-    /// `service:Operation`. The two kinds of `Invoke` add the function.
+    /// Name of the call as `service:Operation`. The two kinds of `Invoke` add the function.
     pub fn name;
 
-    /// Lambda writes an invocation record to the retry queue.
+    /// Lambda sends an invocation record to the retry queue.
     SendMessage = "sqs:SendMessage",
-    /// The event source mapping polls, empty polls included.
+    /// The event source mapping polls the retry queue; empty polls are included.
     ReceiveMessage = "sqs:ReceiveMessage",
     /// The handler hides messages.
     ChangeMessageVisibilityBatch = "sqs:ChangeMessageVisibilityBatch",
-    /// The mapping deletes the settled messages of a batch.
+    /// The event source mapping deletes the settled messages of a batch.
     DeleteMessageBatch = "sqs:DeleteMessageBatch",
-    /// The handler dead-letters.
+    /// The handler sends dead-letters.
     SendMessageBatch = "sqs:SendMessageBatch",
     /// The handler moves messages: it sends them to the retry queue again.
     SendAgain = "sqs:SendMessageBatch (retry queue)",
-    /// The handler asks how many messages are in flight.
+    /// The handler counts the messages in flight.
     GetQueueAttributes = "sqs:GetQueueAttributes",
     /// The handler reads the pauses.
     ReadPauses = "ssm:GetParameter",
-    /// The mapping invokes the retry handler.
+    /// The event source mapping invokes the retry handler.
     InvokeHandler = "lambda:Invoke (retry handler)",
     /// The handler invokes the target.
     InvokeTarget = "lambda:Invoke (target)",
@@ -72,12 +72,12 @@ impl CallCounts {
         self.calls[call as usize]
     }
 
-    /// Number of requests billed for these calls: more than one for a call with a large payload.
+    /// Number of requests billed for these calls. A call with a large payload is billed as several.
     pub const fn requests(&self, call: ApiCall) -> u64 {
         self.requests[call as usize]
     }
 
-    /// Adds calls that are billed as one request each.
+    /// Adds this many calls, each billed as one request.
     pub(crate) const fn add(&mut self, call: ApiCall, calls: u64) {
         self.calls[call as usize] += calls;
         self.requests[call as usize] += calls;
@@ -90,12 +90,12 @@ impl CallCounts {
     }
 }
 
-/// Requests that SQS bills for a call with this many bytes of payload.
+/// Returns the number of requests that SQS bills for a call with this many bytes of payload.
 fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// An object from a call's name to its count. Without pauses, it omits their reads.
+/// Serializes as an object from a call's name to its count. Reads of the pauses are omitted if there were none.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -107,7 +107,7 @@ impl Serialize for CallCounts {
     }
 }
 
-/// Price of requests, in US dollars.
+/// Price of this many requests, in US dollars.
 pub fn requests(call: ApiCall, requests: u64) -> f64 {
     let a_million = match call {
         ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,
@@ -118,28 +118,29 @@ pub fn requests(call: ApiCall, requests: u64) -> f64 {
     requests as f64 / 1e6 * a_million
 }
 
-/// GB-seconds of invocations. Lambda bills each in whole milliseconds.
+/// Compute of this many invocations, in GB-seconds. Lambda bills each in whole milliseconds.
 pub fn gb_seconds(invocations: u64, run_time: Duration, memory_gb: f64) -> f64 {
     invocations as f64 * run_time.as_millis() as f64 / 1e3 * memory_gb
 }
 
-/// Price of GB-seconds, in US dollars.
+/// Price of compute, in US dollars.
 pub fn compute(gb_seconds: f64) -> f64 {
     gb_seconds * LAMBDA_GB_SECOND
 }
 
-/// Bytes in the log: the handler's decisions, and Lambda's lines about invocations of the handler and the target.
+/// Bytes in the logs: the handler's lines about its decisions, and Lambda's about invocations of the handler and the
+/// target.
 pub(crate) fn log_bytes(decisions: u64, invocations: u64) -> u64 {
     decisions * DECISION_LINE + invocations * INVOCATION_LINES
 }
 
-/// Price of bytes in the log, in US dollars.
+/// Price of bytes ingested by the logs, in US dollars.
 pub fn logs(bytes: u64) -> f64 {
     bytes as f64 / 1e9 * LOGS_GB
 }
 
-/// Price of a retry in a full batch of small messages. Its record is sent, and received twice: once to be hidden, and
-/// once to be hidden, re-invoked and deleted.
+/// Price of one retry in a full batch of small messages, in US dollars. Its record is sent once and received twice:
+/// first to be hidden, then to be re-invoked and deleted.
 pub fn usd_a_retry() -> f64 {
     let Scenario { handler_run_time, run_time, batch_size, .. } = Scenario::default();
     let retries = BATCHES * batch_size as u64;
@@ -156,7 +157,7 @@ pub fn usd_a_retry() -> f64 {
     usd(&calls, gb_seconds, log_bytes(2 * retries, 2 * BATCHES + retries)) / retries as f64
 }
 
-/// Price of a move in a full batch of small messages, whose moves share a log line.
+/// Price of one move in a full batch of small messages, in US dollars. The moves of a batch share a log line.
 pub(crate) fn usd_a_move() -> f64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let calls = [
@@ -195,8 +196,8 @@ mod tests {
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
     }
 
-    /// A tenth of four SQS requests, 0.16 USD a million; of an invocation, 0.02; of 0.1 s of 0.25 GB,
-    /// 0.033,333,5; and of 702 bytes of log, 0.0351.
+    /// For a million moves, a tenth of: four SQS requests each, 1.6 USD; an invocation each, 0.2; 0.1 s of 0.25 GB
+    /// each, 0.333,335; and 702 bytes of log each, 0.351.
     #[test]
     fn a_million_moves_cost_a_quarter_of_a_dollar() {
         assert!((usd_a_move() * 1e6 - 0.248_433_5).abs() < 1e-9, "{}", usd_a_move());

@@ -1,4 +1,4 @@
-//! One policy of a plan, and its figures.
+//! A policy that a plan compares, and its figures.
 
 use std::collections::BTreeMap;
 
@@ -14,48 +14,50 @@ use crate::schedule::Schedule;
 use crate::schedule::in_flight::pollers;
 use crate::simulation::{RunError, run};
 
-/// Number of events followed that never succeed. They are all alike, so a few are enough.
+/// Number of events to follow that never succeed. All of them are alike, so a few are enough.
 const NEVER_SUCCEEDING: usize = 100;
 const MINUTE: f64 = 60.0;
 
-/// A policy of the grid with its figures at the goal's rate of events.
+/// A policy of the grid, with its figures at the goal's rate of events.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Candidate {
-    /// `MAX_BACKOFF`, in seconds.
+    /// `MAX_BACKOFF` of the policy, in seconds.
     pub max_backoff: u64,
-    /// `JITTER`.
+    /// `JITTER` of the policy.
     pub jitter: &'static str,
-    /// `BASE_BACKOFF`, in seconds.
+    /// `BASE_BACKOFF` of the policy, in seconds.
     pub base_backoff: u64,
-    /// Milliseconds from the outage's end to the delivery of an event that failed in it. `None` if none is delivered.
+    /// Milliseconds from the outage's end to the delivery of an event that failed in the outage. `None` if none is
+    /// delivered.
     pub recovery_ms: Option<Percentiles>,
-    /// Mean retries of an event that reaches the target in the outage.
+    /// Mean number of retries of an event that reaches the target in the outage.
     pub retries_per_event: f64,
-    /// Retries a second in the busiest minute from the end of the outage on.
+    /// Retries a second in the busiest minute after the end of the outage.
     pub peak_retries_per_second: f64,
-    /// The same, as a multiple of the usual rate of events, which comes on top of it.
+    /// `peak_retries_per_second` as a multiple of the usual rate of events. This load comes on top of the usual rate.
     pub peak_load: f64,
-    /// Most events that wait at once.
+    /// Maximum number of events that wait at once.
     pub waiting: f64,
-    /// List price of the retries and the moves of a million such events, in US dollars, in full batches.
+    /// List price of the retries and moves of a million events that reach the target in the outage, in US dollars, with
+    /// full batches.
     pub usd_per_million_events: f64,
-    /// Batches under way at once in the busiest minute: the least `MAXIMUM_CONCURRENCY`.
+    /// Number of concurrent batches in the busiest minute, which `MAXIMUM_CONCURRENCY` must at least allow.
     pub maximum_concurrency: u64,
-    /// Rehearsed events that could have succeeded and were dead-lettered, by reason.
+    /// Rehearsed events that were dead-lettered although they could have succeeded, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
 }
 
 impl Candidate {
-    /// Rehearses the outage with this many events, every message hidden and polled at once. Moves and pollers are
-    /// computed, at the goal's own rate.
+    /// Rehearses the outage with this many events. Every message is hidden and polled at once; moves and pollers are
+    /// computed afterwards, at the goal's own rate.
     ///
     /// # Errors
     ///
-    /// The goal was refused, or the run broke an invariant.
+    /// Fails if the goal was refused, or if the run broke an invariant.
     ///
     /// # Panics
     ///
-    /// If a [`Policy`] refuses the settings.
+    /// Panics if a [`Policy`] refuses the settings.
     pub fn rehearse(goal: &Goal, settings: &Settings, events: usize) -> Result<Self, RunError> {
         let ideal = Settings {
             hide_up_to: HideUpTo::Always,
@@ -102,7 +104,7 @@ impl Candidate {
         }
     }
 
-    /// Returns true if every event that can succeed does, with no more pollers than Lambda allows.
+    /// Returns true if every event that can succeed is delivered, with no more pollers than Lambda allows.
     pub fn loses_nothing(&self) -> bool {
         self.dead_lettered.is_empty() && self.maximum_concurrency <= *MAXIMUM_CONCURRENCY_RANGE.end()
     }
@@ -113,10 +115,10 @@ impl Candidate {
     }
 }
 
-/// The events that never succeed, once as many are dead-lettered as arrive.
+/// Figures of the events that never succeed, in the steady state in which as many are dead-lettered as arrive.
 #[derive(Default)]
 struct Never {
-    /// Mean retries of one event.
+    /// Mean number of retries of one event.
     retries: f64,
     retries_per_second: f64,
     waiting: f64,
@@ -141,8 +143,8 @@ impl Never {
     }
 }
 
-/// Moves of the outage's events that do not fit in the room for hidden messages, one for each 900 s that an event is
-/// delayed: the total, and the moves a second in the busiest minute.
+/// Computes the moves of the outage's events that do not fit in the room for hidden messages: one for each 900 s that
+/// an event is delayed. Returns the total, and the moves a second in the busiest minute.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
     let (sum, most) = delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));
@@ -159,7 +161,8 @@ mod tests {
     use crate::plan::REHEARSED;
     use crate::scenario::Scenario;
 
-    /// The simulation also counts the polls that find nothing and the batches that are not quite full.
+    /// The tolerance is for what only the simulation counts: polls that find nothing, and batches that are not quite
+    /// full.
     #[test]
     fn price_of_a_retry_matches_a_run_with_full_batches() {
         let settings = Settings {

@@ -1,4 +1,4 @@
-//! The goal of a plan: an outage, and a time to recover from it.
+//! The goal of a plan: the outage to recover from, and the time allowed for it.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,33 +8,33 @@ use serde::{Serialize, Serializer};
 
 use crate::scenario::{Scenario, ScenarioError};
 
-/// From a second, SQS's unit, to its longest retention.
+/// Range of the times in a goal: from a second, SQS's unit, to its longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Events rehearsed under each policy. They stand for all events, which affect each other only in the queue.
+/// Number of events rehearsed under each policy. They stand for all events, which affect each other only in the queue.
 pub const REHEARSED: usize = 1_000;
 
-/// The outage to recover from, and the time to recover.
+/// The outage to recover from, and the time allowed for it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// Seeds everything random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// Time during which every invocation of the target fails; 1 s to 14 days.
+    /// Duration of the outage, in which every invocation of the target fails; 1 s to 14 days.
     #[serde(rename = "outage_seconds", serialize_with = "seconds")]
     pub outage: Duration,
-    /// Events that reach the target in a second, more than 0. All of them fail in the outage.
+    /// Number of events that reach the target in a second, more than 0. During the outage, all of them fail.
     pub events_per_second: f64,
-    /// Time from the end of the outage until 99 % of its events are delivered; 1 s to 14 days.
+    /// Time allowed from the end of the outage until 99 % of its events are delivered; 1 s to 14 days.
     #[serde(rename = "recover_within_seconds", serialize_with = "seconds")]
     pub recover_within: Duration,
-    /// Share of the events that fail every time, outage or not; from 0 to less than 1.
+    /// Share of the events that fail every time, during the outage or not; from 0 to less than 1.
     pub never_succeed: f64,
-    /// If set, the target handles this multiple of the usual rate in a minute, and fails the rest; 0.1 to 1000. After
-    /// the outage, the retries of the events that can succeed have all of it.
+    /// If set, the target handles this multiple of the usual rate in a minute, and fails the other invocations; 0.1 to
+    /// 1000. After the outage, the whole capacity is for the retries of the events that can succeed.
     pub capacity: Option<f64>,
 }
 
-/// The example in the documentation.
+/// The goal used as the example in the documentation of `comeback plan`.
 impl Default for Goal {
     fn default() -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Default for Goal {
 }
 
 impl Goal {
-    /// The outage, followed by the time in which every event ends under these settings.
+    /// Makes a scenario: the outage, followed by enough time for every event to end under these settings.
     pub(super) fn scenario(&self, settings: &Settings, events: usize) -> Scenario {
         // A scenario's traffic consists of its own events, at least a minute's worth.
         let shorter = (60.0 / self.outage.as_secs_f64()).max(1.0);
@@ -66,12 +66,13 @@ impl Goal {
         }
     }
 
-    /// The events that arrive in the outage and can succeed.
+    /// Number of events that arrive in the outage and can succeed.
     pub fn events_to_recover(&self) -> f64 {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
     }
 
-    /// Time that the target's capacity alone requires for 99 % of these; zero if its capacity is unlimited.
+    /// Shortest time in which the target's capacity allows 99 % of the events to recover; zero if its capacity is
+    /// unlimited.
     pub fn least_recovery(&self) -> Duration {
         let per_second = self.capacity.map(|times| times * self.events_per_second);
         per_second.map_or(Duration::ZERO, |per_second| {
@@ -83,7 +84,7 @@ impl Goal {
         self.least_recovery() > self.recover_within
     }
 
-    /// Checks every part. The error lists all that were refused.
+    /// Checks every part of the goal. Fails with all parts that were refused.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let Self { outage, events_per_second: rate, recover_within, never_succeed: never, .. } = self;
         let (time, share) = ("1 s to 14 days", "at least 0 and less than 1");
@@ -106,15 +107,16 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
     serializer.serialize_f64(duration.as_secs_f64())
 }
 
-/// `BASE_BACKOFF` in seconds. A longer one would delay events that fail outside an outage.
+/// Compared values of `BASE_BACKOFF`, in seconds. A longer one would delay events that fail outside an outage.
 const BASES: [u64; 3] = [1, 10, 60];
-/// `MAX_BACKOFF` in seconds; the last is the longest possible.
+/// Compared values of `MAX_BACKOFF`, in seconds. The last is the longest possible.
 const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
-/// The jitters that spread retries. `none` is omitted: a plan's events arrive evenly, which would hide its flaw.
+/// Compared jitters. `none` is omitted: a plan's events arrive evenly, which would hide how it makes retries come
+/// together.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
-/// The policies to compare for a goal: the defaults, and a grid by cap, then jitter, then base.
+/// Returns the settings to compare for a goal: the defaults, and a grid by cap, then jitter, then base.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
     // A cap under half of the goal would only cost more.
     let shortest = (goal.recover_within / 2).as_secs();

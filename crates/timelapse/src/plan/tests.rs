@@ -32,7 +32,7 @@ fn dead_lettering(reason: &'static str, events: usize) -> Candidate {
     Candidate { dead_lettered: BTreeMap::from([(reason, events)]), ..candidate(Some(10), 1, 1) }
 }
 
-/// Figures from a small range, so that many are equal.
+/// Generates grids with figures from a small range, so that many are equal.
 fn grids() -> impl Strategy<Value = Vec<Candidate>> {
     let figures = (proptest::option::weighted(0.9, 1..60u64), 1..9u64, 1..9u64);
     let any = (figures, 0..8usize, 1..1_100u64).prop_map(|((p99, retries, usd), dead_lettered, pollers)| {
@@ -98,7 +98,7 @@ fn limit_of_the_fast_policies_is_named() {
     }
 }
 
-/// 99 of 100 events of a minute's outage, at twice their rate, take 29.7 s.
+/// With a capacity of twice the usual rate, 99 % of the events of a minute's outage take 29.7 s to recover.
 #[test]
 fn capacity_is_named_before_the_waits() {
     let slow = candidate(Some(31), 1, 1);

@@ -1,4 +1,4 @@
-//! The number of waiting events and of moves, at a steady rate of failures.
+//! The number of waiting events and of moves when events fail at a steady rate.
 
 use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE};
 use serde::Serialize;
@@ -8,37 +8,39 @@ use crate::aws::queue::LONGEST_DELAY;
 use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
-/// Events waiting when events keep failing at a steady rate: arrival rate × mean wait.
+/// Number of events that wait when events keep failing at a steady rate (arrival rate × mean wait), and where they
+/// wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
-    /// Events a second that fail every time.
+    /// Number of events a second that fail every time.
     pub events_per_second: f64,
-    /// Mean wait of an event, from its first failure to its last retry.
+    /// Mean time from an event's first failure to its last retry, in seconds.
     pub mean_wait_seconds: f64,
-    /// Waiting events once as many are dead-lettered as arrive.
+    /// Number of waiting events, once as many events are dead-lettered as arrive.
     pub waiting: f64,
-    /// Events that would be hidden, and so in flight, if the queue had no limit: about `HIDE_UP_TO` at most.
+    /// Number of messages that would be hidden, and so in flight, if the queue had no limit; at most about `HIDE_UP_TO`.
     pub in_flight: f64,
-    /// Most events hidden between two counts of the queue: twice `HIDE_UP_TO`, and a batch for each poller.
+    /// Maximum number of hidden messages between two counts of the queue: twice `HIDE_UP_TO`, plus a batch for each
+    /// poller.
     pub in_flight_at_most: f64,
-    /// The queue's limit.
+    /// In-flight limit of the queue.
     pub in_flight_limit: usize,
-    /// Time from the first of these failures until the limit is reached; `None` if it never is.
+    /// Seconds from the first of these failures until the in-flight limit is reached; `None` if it never is.
     pub full_after_seconds: Option<f64>,
-    /// Highest rate at which the limit is never reached; `None` if it never is.
+    /// Highest rate at which the in-flight limit is never reached, in events a second; `None` if no rate reaches it.
     pub highest_events_per_second: Option<f64>,
-    /// Moves of the events that are not hidden.
+    /// Moves of the events whose messages are not hidden.
     pub moves: Moves,
-    /// Batches under way at once, if they are full and take as long as [`Scenario`]'s default: the least
-    /// `MAXIMUM_CONCURRENCY`, 2 or more. Lambda allows 1,000.
+    /// Number of concurrent batches, if they are full and take as long as [`Scenario`]'s default. `MAXIMUM_CONCURRENCY`
+    /// must be at least this, 2 or more. Lambda allows up to 1,000.
     pub pollers: u64,
 }
 
 impl Schedule {
-    /// Figures for this many events a second that fail every time. By Little's law, L = λ · W events wait. Up to
-    /// `HIDE_UP_TO` are hidden, and the others are delayed messages, which have no limit. If `HIDE_UP_TO` is `always`,
-    /// or not below `limit`, the limit is reached in the end. When the target has been down for a time `t`, an event
-    /// has waited for `t` at most.
+    /// Computes the figures for this many events a second that fail every time. By Little's law, L = λ · W events wait.
+    /// Up to `HIDE_UP_TO` of their messages are hidden. The others are delayed messages, which have no limit. If
+    /// `HIDE_UP_TO` is `always`, or not below `limit`, the limit is reached in the end. When the target has been down
+    /// for a time `t`, an event has waited for `t` at most.
     ///
     /// ```
     /// use comeback_engine::{HideUpTo, Policy, Settings};
@@ -80,7 +82,8 @@ impl Schedule {
         }
     }
 
-    /// The `t` at which the mean of min(`t`, wait) is this many seconds. The mean is linear between two waits.
+    /// Returns the `t`, in seconds, at which the mean of min(`t`, wait) reaches this value; `None` if it never does.
+    /// The mean is linear between two waits.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {
@@ -95,25 +98,26 @@ impl Schedule {
     }
 }
 
-/// Moves when events keep failing at a steady rate, once as many are dead-lettered as arrive.
+/// Rate and price of moves when events keep failing at a steady rate, once as many events are dead-lettered as arrive.
 ///
-/// They are an upper bound: without hiding, a wait of *w* seconds takes ⌈*w* / 900⌉ moves. A hidden message takes none,
-/// which saves at least one move for each 900 s, so *H* hidden messages save at least *H* / 900 moves a second. The
-/// handler hides the long waits first, so they save hardly more.
+/// The figures are an upper bound. Without hiding, a wait of *w* seconds takes ⌈*w* / 900⌉ moves. Hiding a message
+/// saves at least one move for each 900 s, so *H* hidden messages save at least *H* / 900 moves a second. The handler
+/// hides the long waits first, so hiding saves hardly more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moves {
-    /// Events that wait as delayed messages; the same number is the event-hours of delay in an hour.
+    /// Number of events that wait as delayed messages. It is also the number of event-hours of delay in an hour.
     pub delayed: f64,
-    /// Maximum number of messages sent again a second.
+    /// Maximum number of moves a second.
     pub per_second: f64,
-    /// Their list price, in US dollars, in full batches of small messages.
+    /// List price of the moves in an hour, in US dollars, in full batches of small messages.
     pub usd_per_hour: f64,
-    /// The same for a million event-hours of delay; `None` if no event is delayed.
+    /// List price of the moves for a million event-hours of delay, in US dollars; `None` if no event is delayed.
     pub usd_per_million_event_hours: Option<f64>,
 }
 
 impl Moves {
-    /// Moves when `waiting` events wait, `hidden` of them hidden; `all` is the moves a second if none were hidden.
+    /// Computes the moves when `waiting` events wait and `hidden` of their messages are hidden. `all` is the moves a
+    /// second without hiding.
     pub(super) fn of(all: f64, waiting: f64, hidden: f64) -> Self {
         let delayed = waiting - hidden;
         let saved = hidden / LONGEST_DELAY.as_secs_f64();
@@ -124,7 +128,8 @@ impl Moves {
     }
 }
 
-/// Batches under way at once. A message is received when it arrives, when it is due, and once for each move.
+/// Returns the number of concurrent batches. A message is received when it arrives, when it is due, and once for each
+/// move.
 pub(crate) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let received = 2.0 * retries_per_second + moves_per_second;

@@ -1,4 +1,4 @@
-//! A batch on its way through the handler, and the environments that handle batches.
+//! A batch on its way through the handler, and the environments of the handler.
 
 use std::iter::once;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::scenario::{PolicyChange, Scenario};
 
-/// Lambda ends an idle environment and replaces an old one. AWS does not document when: these are assumptions.
+/// Lambda ends an idle environment after about this long, and replaces an old one. AWS documents neither time: these
+/// are assumptions.
 pub(crate) const IDLE: Duration = Duration::from_secs(600);
 pub(crate) const LIFE: Duration = Duration::from_secs(7_200);
 
@@ -27,13 +28,13 @@ pub(crate) struct Polled {
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) started: Timestamp,
-    /// The handler's clock at that moment.
+    /// Time on the handler's clock when it started on the batch.
     pub(crate) clock: Timestamp,
-    /// The event as it should be, with all messages.
+    /// The Lambda event as it should be, with all messages complete.
     pub(crate) event: BatchEvent,
-    /// The event as the handler gets it, if messages in it lack a field.
+    /// The Lambda event as the handler gets it, if a fault has removed fields from messages; otherwise `None`.
     pub(crate) struck: Option<BatchEvent>,
-    /// Further data of each message, in the same order.
+    /// Further data of each message, in the order of the event.
     pub(crate) messages: Vec<Polled>,
     pub(super) attributes: Vec<Option<Attributes>>,
     /// The handler's environment, until its batch ends.
@@ -41,13 +42,13 @@ pub(crate) struct Batch {
     pub(crate) death: Option<Death>,
 }
 
-/// A fault ends the handler once it has made this many calls, or at once when [it has moved
+/// A crash of the handler, caused by a fault: after this many calls, or as soon as [it has moved
 /// messages](Fault::HandlerDiedAfterMove).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Death {
     pub(crate) fault: Fault,
     pub(crate) calls: u64,
-    /// Time from its start to its calls, if not its usual run time.
+    /// Time from the handler's start to its calls; `None` for its usual run time.
     pub(crate) calls_at: Option<Duration>,
 }
 
@@ -60,7 +61,7 @@ impl Batch {
         self.event.records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
     }
 
-    /// Restores moved messages to their original form, as a handler that knows about moves does.
+    /// Restores moved messages to their original form, as a handler does that knows about moves.
     pub(super) fn restore(&mut self) {
         for (record, attributes) in self.event.records.iter_mut().zip(&self.attributes) {
             let Some(attributes) = attributes else { continue };
@@ -83,13 +84,13 @@ impl Batch {
     }
 }
 
-/// The parts of the current batch that the handler's calls use.
+/// The parts of the current batch that the handler's calls need.
 #[derive(Debug)]
 pub(crate) struct AtHand {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// Its `calls` are those left.
+    /// The crash to come, if any; its `calls` are the calls left until then.
     pub(crate) death: Option<Death>,
 }
 
@@ -109,18 +110,19 @@ impl AtHand {
 pub(crate) struct SimulatedEnvironment {
     pub(crate) handler: Environment,
     pub(super) reads: Reads,
-    /// Number of policy changes that its policies include.
+    /// Policies of the environment, as the number of policy changes they include.
     pub(super) policies: usize,
     born: Timestamp,
     idle_since: Timestamp,
 }
 
-/// The environments that wait for a batch. Lambda makes and ends them.
+/// The idle environments of the handler. Lambda makes and ends them.
 #[derive(Debug)]
 pub(crate) struct Environments {
-    /// Most recently used last.
+    /// Idle environments, the most recently used last.
     idle: Vec<SimulatedEnvironment>,
-    /// A template for new environments under each policy, from that moment on. Latest last.
+    /// Templates for new environments, one for each set of policies, with the moment from which each is used; the
+    /// latest last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }
@@ -141,8 +143,8 @@ impl Environments {
         Self { idle: Vec::new(), new, reads }
     }
 
-    /// Takes an environment for a batch, or makes one, as Lambda does. None is kept when the function's variables
-    /// change.
+    /// Takes an idle environment for a batch, or makes a new one, as Lambda does. No environment is reused once the
+    /// function's variables have changed.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
         let policies = self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default();
         let lives = |it: &SimulatedEnvironment| {
@@ -155,13 +157,13 @@ impl Environments {
         })
     }
 
-    /// The policies of the environments that Lambda makes now.
+    /// Returns the policies of environments that Lambda makes now.
     pub(super) fn policies(&self, now: Timestamp) -> &Policies {
         let new = self.new.iter().rfind(|(from, _)| *from <= now).or(self.new.first());
         new.expect("BUG: no policies").1.policies()
     }
 
-    /// Takes an environment back when its batch has ended. One that died is never given back.
+    /// Takes an environment back when its batch has ended. A crashed environment is never given back.
     pub(super) fn give_back(&mut self, now: Timestamp, environment: SimulatedEnvironment) {
         self.idle.push(SimulatedEnvironment { idle_since: now, ..environment });
     }

@@ -1,5 +1,5 @@
-//! The handler's calls: counted, passed to the oracle, struck by faults, and performed, even if the answer is then
-//! lost.
+//! The handler's calls: each is counted, passed to the oracle, exposed to faults, and performed, even if its answer is
+//! then lost.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
 
-/// A handler takes a record sent longer than this after it was written for a redriven one.
+/// If a record was sent longer than this after it was written, the handler takes it for a redriven one.
 const A_DAY: Duration = Duration::from_secs(24 * 3_600);
-/// Age of a stale answer about the pauses.
+/// Age of a stale answer to a read of the pauses.
 const STALE: Duration = Duration::from_secs(600);
 
 impl Service for World {
@@ -162,7 +162,8 @@ impl Service for World {
 }
 
 impl World {
-    /// The error of a batch call that a fault strikes. Without a code it means that no answer comes.
+    /// Returns the error of a batch call that a fault strikes; `None` if no fault does. An error without a code stands
+    /// for no answer.
     fn refuse(
         &mut self,
         fault: Fault,
@@ -193,7 +194,7 @@ impl World {
         Ok(())
     }
 
-    /// Refuses about half of the entries, if the fault strikes.
+    /// If the fault strikes, chooses about half of the entries to refuse.
     fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
             return vec![false; events.len()];
@@ -229,7 +230,7 @@ impl World {
         self.tallies.moves_with_room += u64::from(has_room);
     }
 
-    /// Applies faults to a copy's attribute. Returns true if one strikes.
+    /// Applies faults to the message attribute of a moved copy. Returns true if one strikes.
     fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
         // Without these members, a copy that lost its attribute would count as another failure, with another key.
         if ![r#""timestamp":"#, r#""requestId":"#].iter().all(|member| copy.record.body.contains(member)) {
@@ -245,7 +246,7 @@ impl World {
         true
     }
 
-    /// Notes the handler's report on a batch. Messages that are moved again share one line of its log.
+    /// Notes the handler's report on a batch. All messages that are moved again share one log line.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
         self.recalls.written(report, self.now);
         let mut quiet = 0;

@@ -1,4 +1,4 @@
-//! The recalls of operators: the handler's log as they read it, and the messages that they hide anew.
+//! Recalls by operators: they read the handler's log, and shorten the time that waiting messages are hidden.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -10,11 +10,11 @@ use super::{Happening, World};
 use crate::aws::queue::ReceiptHandle;
 use crate::operators::PlannedRecall;
 
-/// The recalls of a run, and the handler's log for them.
+/// The recalls planned for a run, and the handler's log that they read.
 #[derive(Debug)]
 pub(super) struct Recalls {
     planned: Vec<PlannedRecall>,
-    /// Lines that no operator has read yet, the oldest first.
+    /// Log lines that no operator has read yet, the oldest first.
     unread: VecDeque<LogLine<'static>>,
     log: LogFold<BuildHasherDefault<DefaultHasher>>,
 }
@@ -24,12 +24,12 @@ impl Recalls {
         Self { planned, unread: VecDeque::new(), log: LogFold::default().keeping_handles() }
     }
 
-    /// The moment of each recall.
+    /// Returns the moment of each recall, with its happening.
     pub(super) fn moments(&self) -> impl Iterator<Item = (Timestamp, Happening)> {
         self.planned.iter().enumerate().map(|(index, planned)| (planned.moment, Happening::Recall(index)))
     }
 
-    /// Keeps the handler's lines about a batch.
+    /// Keeps the handler's log lines about a batch, if the run has recalls.
     pub(super) fn written(&mut self, report: &BatchReport<'_>, now: Timestamp) {
         if self.planned.is_empty() {
             return;
@@ -40,7 +40,7 @@ impl Recalls {
         }
     }
 
-    /// The receipt handles that an operator uses now, each with the due time of its message's retry.
+    /// Returns the receipt handles that an operator uses now, each with the due time of its message's retry.
     fn choose(
         &mut self,
         index: usize,
@@ -71,7 +71,7 @@ impl Recalls {
 }
 
 impl World {
-    /// An operator recalls what an entry of the pauses' document covers.
+    /// An operator recalls the messages that one entry of the pauses parameter covers.
     pub(super) fn recall(&mut self, index: usize) {
         let now = self.now;
         let Some(pauses) = self.parameter.held(now) else { return };

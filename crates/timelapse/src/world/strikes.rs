@@ -19,7 +19,7 @@ use crate::faults::records::{
 
 /// Largest difference between the clocks of SQS and of Lambda.
 const SKEW_MS: u64 = 5_000;
-/// The fields of a message that SQS always writes: the object that each is in, and its name.
+/// Fields of a message that SQS always writes: the object that contains each, and its name.
 const FIELDS: [(&str, &str); 6] = [
     ("", "messageId"),
     ("", "receiptHandle"),
@@ -30,7 +30,7 @@ const FIELDS: [(&str, &str); 6] = [
 ];
 
 impl World {
-    /// Applies faults to the record of a failure before it is sent.
+    /// Applies faults to an invocation record before it is sent.
     pub(super) fn strike_record(
         &mut self,
         event: EventNumber,
@@ -53,7 +53,7 @@ impl World {
         None
     }
 
-    /// May plan an early end of a message's retention.
+    /// Lets a fault plan an early end of a message's retention.
     pub(super) fn strike_retention(&mut self, slot: usize, id: Id, carried: Carried) {
         let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) else { return };
         let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));
@@ -61,7 +61,7 @@ impl World {
         self.early_expiries.push((slot, id, carried));
     }
 
-    /// Ends a retention early, unless the message is gone by now.
+    /// Ends a message's retention early, unless the message is gone by now.
     pub(super) fn expire_early(&mut self, index: usize) {
         let (slot, id, Carried { entry, origin }) = self.early_expiries[index];
         if self.queue.expire_early(slot, id) {
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// Hands a message out again though it is hidden, unless it has changed state meanwhile.
+    /// Delivers a message again though it is hidden, unless it has changed state meanwhile.
     pub(super) fn appear_early(&mut self, receipt: ReceiptHandle) {
         if let Some(received) = self.queue.appear_early(receipt) {
             let Polled { carried, .. } = self.polled(received);
@@ -113,7 +113,7 @@ impl World {
         self.oracle.duplicated(entry);
     }
 
-    /// The handler's clock when it starts on a batch.
+    /// Returns the time on the handler's clock when it starts on a batch.
     pub(super) fn handlers_clock(&mut self, batch: &Batch) -> Timestamp {
         let Some(rng) = self.dice.roll(Fault::ClockSkew, self.now) else { return self.now };
         let ahead = rng.random_range(0..=2 * SKEW_MS);
@@ -121,8 +121,8 @@ impl World {
         Timestamp::from_millis(self.now.as_millis() + ahead - SKEW_MS)
     }
 
-    /// The death of a handler whose batch has this many messages, if a fault draws one. It strikes when the handler
-    /// dies.
+    /// Draws the crash of a handler whose batch has this many messages; `None` if no fault strikes. The fault counts as
+    /// a strike when the handler crashes.
     pub(super) fn draw_death(&mut self, messages: u64) -> Option<Death> {
         for fault in [
             Fault::HandlerOutage,
@@ -148,7 +148,7 @@ impl World {
         None
     }
 
-    /// Removes fields from messages of a batch. Returns the messages that the handler will overlook.
+    /// Removes fields from messages of a batch. Returns the indexes of the messages that the handler will overlook.
     pub(super) fn strike_fields(&mut self, batch: &mut Batch) -> Vec<usize> {
         let mut struck = None;
         let mut overlooked = Vec::new();
@@ -169,7 +169,7 @@ impl World {
     }
 }
 
-/// A batch's messages as Lambda passes them to the handler.
+/// Returns a batch's messages as Lambda passes them to the handler.
 fn sqs_messages(batch: &Batch) -> Vec<Value> {
     let messages = batch.event.records.iter().zip(&batch.attributes).map(|(record, attributes)| {
         let mut message = json!({

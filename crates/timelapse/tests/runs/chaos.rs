@@ -1,4 +1,4 @@
-//! Whole runs with every kind of fault, in which every invariant holds.
+//! Simulated runs with every kind of fault, in which every invariant must hold.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Deliveries of one kind, and those in which every allowed call failed.
+/// Counts the deliveries of one kind, and those in which every allowed call failed.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -79,7 +79,7 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     });
 }
 
-/// Varied by the seed: each jitter, both styles, limits that are reached and limits that are not.
+/// Varies the scenario by the seed: each jitter, both styles, and limits that are reached or not.
 fn varied(seed: u64) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -122,8 +122,8 @@ fn hundreds_of_storms_break_no_invariant() {
     });
 }
 
-/// Its retention ends while a slow handler works on it. Without the excuse of `Oracle::removed`, each seed breaks an
-/// invariant.
+/// The retention of a message ends while a slow handler works on it. Without the excuse in `Oracle::removed`, each seed
+/// would break an invariant.
 #[test]
 fn message_that_expires_during_its_batch_may_be_settled() {
     (0..6u64).into_par_iter().for_each(|seed| {
@@ -160,7 +160,7 @@ fn endless_multiplication_ends_the_run() {
     }
 }
 
-/// Two messages of one event in one batch: each call names its message.
+/// If one batch holds two messages of one event, each call must name the right message.
 #[test]
 fn two_copies_of_an_event_are_told_apart() {
     let seed = 317_546_270;
@@ -178,7 +178,8 @@ fn two_copies_of_an_event_are_told_apart() {
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Retries of ten events in an outage of three hours with this fault from its start, divided by those without it.
+/// Retries of ten events in an outage of three hours with this fault from its start, divided by the retries without the
+/// fault.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);

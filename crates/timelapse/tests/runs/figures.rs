@@ -1,4 +1,4 @@
-//! The figures of a run.
+//! Tests of the figures of a run.
 
 use std::time::Duration;
 

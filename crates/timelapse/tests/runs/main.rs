@@ -1,4 +1,4 @@
-//! Whole runs: the invariants of all, and the results of some.
+//! Tests of whole simulated runs: the invariants hold in all, and some have known results.
 
 mod chaos;
 mod figures;
@@ -27,7 +27,7 @@ const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3_600)
 }
 
-/// Waits from a second to the longest that SQS can hide a message.
+/// Settings whose waits go from a second to the longest that SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -37,7 +37,7 @@ fn policies(settings: Settings) -> Policies {
     Policy::new(settings).expect("a valid policy").into()
 }
 
-/// The run's figures; a violation fails the test with its full report.
+/// Returns the run's figures. A violation fails the test with its full report.
 fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
     run(scenario, &policies(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -50,7 +50,7 @@ fn dead_lettered(summary: &Summary) -> usize {
     summary.dead_lettered.values().sum()
 }
 
-/// A small scenario with some of everything.
+/// Makes a small scenario with a bit of everything.
 fn busy() -> Scenario {
     Scenario {
         events: 40,
@@ -61,7 +61,7 @@ fn busy() -> Scenario {
     }
 }
 
-/// By default every event is back within an hour of the outage's end, whatever its length.
+/// With the default policy, every event is back within an hour of the outage's end, however long the outage.
 #[test]
 fn every_event_is_back_within_an_hour_of_any_outage() {
     for outage in [HOUR / 4, hours(3), hours(20)] {
@@ -79,7 +79,7 @@ fn every_event_is_back_within_an_hour_of_any_outage() {
     }
 }
 
-/// MAX_RETRIES is high enough for the longest MAX_AGE.
+/// `MAX_RETRIES` is high enough for the longest `MAX_AGE`.
 #[test]
 fn outage_of_five_days_loses_only_what_always_fails() {
     let fortnight = Settings { max_age: 14 * 86_400, ..Settings::default() };
@@ -206,7 +206,7 @@ fn nonsensical_pauses_are_refused() {
     }
 }
 
-/// Counts the handler's reported actions, to compare them with the simulated world's.
+/// Counts the actions that the handler reports, to compare them with what the simulated AWS saw.
 #[derive(Default)]
 struct Tally {
     reinvoked: u64,

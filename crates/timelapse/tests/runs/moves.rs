@@ -1,4 +1,4 @@
-//! Whole runs in which messages wait by being sent again.
+//! Simulated runs in which messages wait by being moved, that is, sent again with a delay.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn hiding(hide_up_to: HideUpTo) -> Settings {
     Settings { hide_up_to, ..long_waits() }
 }
 
-/// Every retry: its event, its number, and its due time in ms.
+/// Every retry of a run: its event, its number, and its due time in ms.
 #[derive(Default)]
 struct Retries(BTreeSet<(usize, u64, u64)>);
 
@@ -25,7 +25,7 @@ impl Watcher for Retries {
     }
 }
 
-/// Hiding and moving give the same retries: with calls that take no time, each comes at its due time.
+/// Hiding and moving give the same retries: if calls take no time, each retry comes at its due time.
 #[test]
 fn hiding_and_moving_give_the_same_retries() {
     (1..=4u64).into_par_iter().for_each(|seed| {
@@ -49,7 +49,7 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// Traffic that repeatedly fills the room of both environments, also between their counts.
+/// The traffic repeatedly fills the room of both environments, also between their counts.
 #[test]
 fn bounded_messages_in_flight_delay_no_event() {
     let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };

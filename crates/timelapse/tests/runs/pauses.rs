@@ -1,4 +1,4 @@
-//! Whole runs in which operators pause functions.
+//! Simulated runs in which operators pause functions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{HOUR, MINUTE, hours, long_waits, summary, watched};
 
 const DAY: Duration = hours(24);
 
-/// An outage of an hour, in which an operator pauses the target for this long.
+/// Makes an outage of an hour, in which an operator pauses the target for this long.
 fn paused(length: Duration, spread: Duration) -> Scenario {
     Scenario {
         outage: HOUR,
@@ -24,7 +24,7 @@ fn paused(length: Duration, spread: Duration) -> Scenario {
     }
 }
 
-/// The time of each event's first re-invocation after a pause, and the number of invocations during it.
+/// Records each event's first re-invocation after a pause, and the number of invocations during the pause.
 struct ComesBack {
     from: Duration,
     until: Duration,
@@ -49,8 +49,8 @@ impl Watcher for ComesBack {
     }
 }
 
-/// 200 pauses of the target have ended, this long apart, and the parameter has room for 30. A pause of every function
-/// is still recorded and obeyed at once, and so are seven retry requests.
+/// Makes 200 pauses of the target that have ended, begun this long apart; the parameter has room for 30. A pause of
+/// every function must still be recorded and obeyed at once, and so must seven retry requests.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let ended = (0..200).map(|n| {
         let pause = OperatorPause::of_all(apart * n, apart / 2, Duration::ZERO);
@@ -70,7 +70,7 @@ fn full_history_leaves_room_for_new_pauses() {
     assert_eq!((summary.delivered, seen.invoked_in_pause), (100, 0));
 }
 
-/// The oracle counts only the paused time that is still recorded.
+/// The oracle leaves out only the paused time that is still recorded.
 #[test]
 fn forgotten_pause_counts_toward_an_events_age() {
     let (scenario, _) = with_a_full_history(Duration::from_secs(4_000));
@@ -81,7 +81,7 @@ fn forgotten_pause_counts_toward_an_events_age() {
 }
 
 /// A pause of three hours takes effect within the interval of the reads. After it every event comes back within the
-/// spread, or at the check that a hold may delay it to, and no minute has many more than its share.
+/// spread, or at the end of its last hold, and no minute has many more events than its share.
 #[test]
 fn held_events_come_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {
@@ -133,7 +133,7 @@ fn a_pause_of_13_days_loses_nothing() {
         });
 }
 
-/// SQS keeps no message longer, so the handler dead-letters it before, with its reason.
+/// SQS keeps no message longer than its retention, so the handler dead-letters the message before, with its reason.
 #[test]
 fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     let pauses = vec![OperatorPause { length: None, ..OperatorPause::of_all(HOUR, HOUR, HOUR) }];
@@ -148,7 +148,7 @@ fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     );
 }
 
-/// Most events would be too old at the pause's end, and some holds end later still.
+/// Most events would be too old when the pause ends, and some holds end even later.
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {
@@ -172,7 +172,7 @@ fn pause_affects_only_its_functions() {
     assert_eq!(here.api_calls.of(ApiCall::ReadPauses), 0, "without a pause there is no parameter");
 }
 
-/// Counts of steps by name.
+/// Counts the handler's steps by name.
 #[derive(Default)]
 struct Steps(BTreeMap<&'static str, usize>);
 

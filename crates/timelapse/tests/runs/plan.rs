@@ -1,4 +1,4 @@
-//! Plans: their contents, and that they are reproducible.
+//! Tests of plans: what they contain, and that they are reproducible.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// A short outage with few retries, and a goal that leaves only the longest cap in the grid.
+/// A goal with a short outage and few retries. It leaves only the longest cap in the grid.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),
@@ -24,7 +24,7 @@ fn plan(goal: &Goal, settings: &Settings) -> Plan {
     Plan::of(goal, settings, &|| {}).expect("a valid goal")
 }
 
-/// A plan's figures for the defaults equal the rehearsal of `comeback simulate`.
+/// A plan's figures for the default policy must equal those of `comeback simulate`.
 #[test]
 fn figures_of_a_policy_match_its_own_run() {
     let plan = plan(&goal(), &settings());
@@ -82,7 +82,7 @@ fn plan_lists_everything_refused() {
     assert!(matches!(error, PlanError::Refused { .. }));
 }
 
-/// `make policy-table` prints every row. The cheapest default rows are computed again here.
+/// `make policy-table` prints every row of docs/plan.md. This test computes the cheapest default rows again.
 #[test]
 fn page_shows_the_defaults_beside_other_policies() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");

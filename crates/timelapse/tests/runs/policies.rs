@@ -1,4 +1,4 @@
-//! Runs with several functions, each under its own policy, which changes while events wait.
+//! Simulated runs with several functions, each under its own policy. The policies change while events wait.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn two_functions() -> Scenario {
     Scenario { events: 60, targets, ..Scenario::default() }
 }
 
-/// Policies of the two functions, with these variables.
+/// Parses policies for the two functions from these variables.
 fn read(variables: &[(&str, &str)]) -> Policies {
     let arns = ["orders", "export-eu"].map(|name| target(name, None).arn()).join(",");
     let value = |name: &str| variables.iter().find(|(given, _)| *given == name).map(|(_, value)| *value);
@@ -65,7 +65,7 @@ fn shorter_age_dead_letters_waiting_events() {
     assert_eq!(reasons(&unchanged), [vec![], vec![]] as [Vec<&str>; 2]);
 }
 
-/// When each retry ended.
+/// Records when each retry ended, counted from the run's start.
 #[derive(Default)]
 struct Retries(Vec<Duration>);
 
@@ -91,7 +91,8 @@ fn shorter_age_leaves_a_last_retry() {
     assert!(retries.0.len() == 20 && retries.0.iter().all(in_time), "{:?}", retries.0);
 }
 
-/// Very different entries for the two functions. `orders` moves under the second, and the other way round.
+/// Very different values of `POLICIES` for the two functions. In some, `orders` matches its own name, in others a
+/// pattern.
 const ENTRIES: [&str; 8] = [
     "orders MAX_AGE=30m; export-* MAX_AGE=14d BACKOFFS=20s,5m,30m,2h",
     "*s MAX_RETRIES=2 JITTER=none; export-eu:$LATEST BASE_BACKOFF=10m",

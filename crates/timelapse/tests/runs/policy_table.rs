@@ -1,4 +1,5 @@
-//! The tables of docs/plan.md that show the default policy beside others, row by row. `examples/policy_table.rs` prints them.
+//! The rows of the tables in docs/plan.md that compare the default policy with others. `examples/policy_table.rs`
+//! prints them.
 
 use std::time::Duration;
 
@@ -11,17 +12,17 @@ use rayon::prelude::*;
 pub(crate) const SEEDS: u64 = 20;
 const HOUR: u64 = 3_600;
 pub(crate) const DAY: u64 = 24 * HOUR;
-/// High enough for moves and for more pollers than the default.
+/// Rate of events: high enough for moves, and for more pollers than the default.
 const EVENTS_PER_SECOND: f64 = 10.0;
 
-/// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES`, all with full jitter.
+/// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES` of each policy. All have full jitter.
 pub(crate) const POLICIES: [(&str, [u64; 3]); 3] = [
     ("**10 s to 1 h**, the default", [10, 3_600, 1_000]),
     ("10 s to 2 h", [10, 7_200, 1_000]),
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
 
-/// An outage, with enough events in it: at least one a minute, or the busiest minute would be chance.
+/// An outage, with enough events in it: at least one a minute, because the busiest minute would otherwise be chance.
 #[derive(Clone, Copy)]
 pub(crate) struct Outage {
     pub(crate) name: &'static str,
@@ -50,7 +51,7 @@ pub(crate) fn settings([base_backoff, max_backoff, max_retries]: [u64; 3], max_a
 }
 
 impl Outage {
-    /// Long enough to deliver each event after the longest outage.
+    /// `MAX_AGE` long enough to deliver each event after the longest outage, in seconds.
     pub(crate) const MAX_AGE: u64 = 2 * DAY;
     pub(crate) const COLUMNS: &str =
         "| outage | policy | p50, min | p99, min | retries an event | busiest minute | pollers | USD |";
@@ -87,12 +88,12 @@ impl Outage {
     }
 }
 
-/// A function with five events an hour and an outage of three hours.
+/// Rows for a function with five events an hour and an outage of three hours.
 pub(crate) mod quiet {
     use super::*;
 
     const EVENTS: usize = 15;
-    /// 67 runs have a thousand events in all.
+    /// Number of runs; 67 have a thousand events in all.
     const RUNS: u64 = 67;
     pub(crate) const COLUMNS: &str =
         "| policy | p50, min | p99, min | retries an event | busiest minute, retries |";
@@ -123,7 +124,7 @@ pub(crate) mod quiet {
     }
 }
 
-/// Events that fail every time.
+/// Rows for events that fail every time.
 pub(crate) mod failing {
     use super::*;
 
@@ -150,7 +151,7 @@ pub(crate) mod failing {
     }
 }
 
-/// The mean of some figures, and their range.
+/// Mean and range of some figures.
 struct Spread {
     mean: f64,
     least: f64,
@@ -167,13 +168,13 @@ impl Spread {
         }
     }
 
-    /// `31 (22–37)`
+    /// Formats as `31 (22–37)`: the mean, and the range.
     fn text(&self) -> String {
         format!("{} ({}–{})", rounded(self.mean), rounded(self.least), rounded(self.most))
     }
 }
 
-/// Rounds to two digits, or to a whole number.
+/// Formats a figure rounded to two digits, or to a whole number.
 fn rounded(figure: f64) -> String {
     if figure < 10.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
 }

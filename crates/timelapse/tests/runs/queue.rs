@@ -43,7 +43,7 @@ fn the_longest_deferral_is_one_sqs_accepts() {
     assert_eq!((summary.delivered, longest.0), (5, 43_170));
 }
 
-/// A handler this slow makes no call: its deadline comes 7 s before its timeout.
+/// Run time of a handler that is too slow to make any call: its deadline comes 7 s before its timeout.
 const LATE: Duration = Duration::from_secs(58);
 
 #[test]
@@ -64,7 +64,7 @@ fn sqs_moves_no_message_before_its_retention_ends() {
     assert_eq!(summary.dead_lettered, [("expired", 3)].into());
 }
 
-/// A repeated call would be refused again.
+/// Once SQS refuses a call permanently, repeating it would be pointless.
 #[test]
 fn a_refusal_of_the_queue_is_final() {
     let faults = Faults::default().with(Fault::StaleReceiptHandle, Strikes::always(1.0));

@@ -1,4 +1,4 @@
-//! Orders to retry now, in whole runs.
+//! Simulated runs in which operators request retries now.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use rayon::prelude::*;
 
 use super::{HOUR, MINUTE, hours, long_waits, watched};
 
-/// An outage of eight hours.
+/// Makes a scenario with an outage of eight hours.
 fn outage() -> Scenario {
     Scenario { events: 1_000, outage: hours(8), arrival_spread: hours(8), ..Scenario::default() }
 }
 
-/// The first retry of each event after a moment, and the number that came early.
+/// Records the first retry of each event after a moment, and the number of retries that came early.
 struct After {
     moment: Duration,
     first: BTreeMap<usize, Duration>,
@@ -42,7 +42,7 @@ impl Watcher for After {
     }
 }
 
-/// Receive count of each message.
+/// Counts the receives of each message.
 #[derive(Default)]
 struct Receives(BTreeMap<String, u32>);
 
@@ -72,8 +72,8 @@ fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     });
 }
 
-/// With 1,000 environments, each reads every 375 s. Even a request for a single second reaches everything: each hidden
-/// message when its hiding ends, up to 12 hours later.
+/// With 1,000 environments, each reads the parameter every 375 s. Even a request for a single second reaches
+/// everything: each hidden message is checked when its hiding ends, up to 12 hours later.
 #[test]
 fn request_reaches_messages_hidden_before_it_was_read() {
     let settings =
@@ -91,8 +91,8 @@ fn request_reaches_messages_hidden_before_it_was_read() {
     assert_eq!(seen.early, 1_000, "the last came at {:?}", seen.first.values().max());
 }
 
-/// Events that wait for half a day are held until SQS's last day, while refusals bring them back after 1,230 s: SQS's
-/// 1,000 receives are never reached.
+/// Events that wait for half a day are held until SQS's last day, while refusals bring them back after 1,230 s. They
+/// must never reach SQS's 1,000 receives.
 #[test]
 fn no_message_reaches_a_thousand_receives() {
     [0.0, 0.5, 1.0].into_par_iter().for_each(|rate| {
@@ -122,7 +122,7 @@ fn no_message_reaches_a_thousand_receives() {
     });
 }
 
-/// When each event was delivered.
+/// Records when each event was delivered.
 #[derive(Default)]
 struct Deliveries(BTreeMap<usize, Duration>);
 
@@ -134,7 +134,7 @@ impl Watcher for Deliveries {
     }
 }
 
-/// Down for three hours; two minutes later, `comeback retry --within 1m`.
+/// The target is down for three hours. Two minutes later, an operator runs `comeback retry --within 1m`.
 #[test]
 fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
     let last = |retries: Vec<OperatorRetry>| {
@@ -186,7 +186,7 @@ fn a_cancel_of_another_error_or_withdrawn_cancels_nothing() {
     assert_eq!(cancelled(None, Some(Duration::ZERO)), 0);
 }
 
-/// A withdrawn request brings back no more than handlers who still know it.
+/// After its withdrawal, a request reaches only events whose handlers still know it.
 #[test]
 fn a_withdrawn_request_brings_nothing_back() {
     let early = |withdrawn_after| {
@@ -198,7 +198,8 @@ fn a_withdrawn_request_brings_nothing_back() {
     assert!(early(None) > 100 && early(Some(Duration::ZERO)) == 0);
 }
 
-/// Calls are accepted and not answered, handlers die after theirs and write no line, and operators ask again and again.
+/// Calls are accepted and not answered, handlers crash after their calls and write no log line, and operators request
+/// retries again and again.
 #[test]
 fn no_recall_repeats_a_call_that_may_have_been_accepted() {
     (0..8u64).into_par_iter().for_each(|seed| {

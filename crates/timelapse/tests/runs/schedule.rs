@@ -1,4 +1,4 @@
-//! Properties of every policy's schedule, and the default's schedule.
+//! Properties of every policy's schedule, and figures of the default policy's schedule.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
     Schedule::of(&policy(settings), seed, events, &|| {})
 }
 
-/// 18.2 backoffs fit into MAX_AGE, as an independent Python script of the formula confirms. The next is cut to one last
-/// retry, unless less than 2 minutes are left.
+/// 18.2 backoffs fit into `MAX_AGE`, as an independent Python script of the formula confirms. The next backoff is cut
+/// to make one last retry, unless less than 2 minutes are left.
 #[test]
 fn twelve_hour_backoffs_make_about_19_retries() {
     let schedule = schedule(long_waits(), 1, 2_000);
@@ -67,7 +67,7 @@ fn each_wait_is_cut_into_moves() {
     assert_eq!((in_flight.moves.per_second, in_flight.moves.delayed), (2.0 * 15.0, 2.0 * 4_095.0));
 }
 
-/// Moves a second of a simulation, once as many events are dead-lettered as arrive.
+/// Mean number of moves a second in a simulation, once as many events are dead-lettered as arrive.
 fn simulated_moves_per_second(settings: &Settings, events: usize) -> f64 {
     let hours = |hours: u64| Duration::from_secs(hours * 3_600);
     let moves_until = |end| {

@@ -7,21 +7,21 @@ use super::*;
 
 const DAY: u64 = 86_400;
 
-/// A queue on its agenda, with a clock set by each step.
+/// A queue with its agenda and a clock. Each step of a test sets the clock.
 struct Fixture {
     queue: Queue<Sender>,
     agenda: Agenda<QueueTimer>,
     ids: Xoshiro256PlusPlus,
 }
 
-/// The data a message carries here: a number that its sender chose.
+/// Data that a message carries in these tests: a number that its sender chose.
 type Sender = usize;
 
-/// A received message: the data it carries, its receipt and its record.
+/// A received message: its data, its receipt and its record.
 type Got = (Sender, ReceiptHandle, Record);
 
 impl Fixture {
-    /// The messages that the queue itself has removed.
+    /// Returns the messages that the queue itself has removed since the call before.
     fn removed(&mut self) -> Vec<(Sender, Removal)> {
         std::mem::take(&mut self.queue.removals)
     }
@@ -43,7 +43,7 @@ impl Fixture {
         self.queue.send(time(at), time(365.0 * DAY as f64), &mut self.agenda, message)
     }
 
-    /// Lets the agenda run up to `at`, as the simulation does.
+    /// Runs the agenda until `at`, as the simulation does.
     fn advance(&mut self, at: f64) {
         while let Some((now, timer)) = self.agenda.next_until(time(at)) {
             self.queue.run_out(now, timer);
@@ -72,7 +72,7 @@ impl Fixture {
     }
 }
 
-/// Seconds after a fixed start, to the millisecond.
+/// Returns the moment that is this many seconds after a fixed start.
 fn time(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
@@ -226,13 +226,13 @@ fn messages_come_in_the_order_of_their_appearance() {
     assert_eq!(carried, [2, 1, 0]);
 }
 
-/// Visible, in flight, delayed.
+/// Returns the numbers of visible, in-flight and delayed messages.
 fn depth(fixture: &Fixture) -> [usize; 3] {
     let Depth { visible, in_flight, delayed } = fixture.queue.depth();
     [visible, in_flight, delayed]
 }
 
-/// One message, sent at 0 s.
+/// Makes a queue with one message, sent at 0 s with this delay.
 fn with_one_delayed(secs: u64) -> Fixture {
     let mut fixture = Fixture::new(QueueSettings::default());
     fixture.send_delayed(0.0, secs, 7).unwrap();

@@ -1,4 +1,4 @@
-//! Each check at its edge: the last call that it allows, and the first that it refuses.
+//! Tests each check at its limit: with the last call that it allows, and the first that it refuses.
 
 use comeback_engine::Settings;
 
@@ -11,12 +11,12 @@ use crate::faults::fault::Fault;
 use crate::faults::mix::{Faults, Strikes};
 use crate::operators::OperatorPause;
 
-/// A moment, in seconds after the first failure.
+/// Returns the moment that is this many seconds after the first failure.
 fn at(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
 
-/// Waits from a second to the longest that SQS can hide a message.
+/// Settings whose waits go from a second to the longest that SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -32,8 +32,8 @@ fn hourly() -> Bounds {
 
 const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
 
-/// A message of an event whose attempt 3 has failed: retry 4, with a ceiling of 8 s, comes next. It
-/// was first received 10 s after the event's first failure.
+/// Makes a message of an event whose attempt 3 has failed. Retry 4 is next, with a ceiling of 8 s. The message was
+/// first received 10 s after the event's first failure.
 fn seen(receive_count: u32) -> SeenMessage {
     SeenMessage {
         origin: Origin { attempt: THIRD, flaw: None, written: None, asked: None, error: None },
@@ -174,7 +174,7 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
 
-/// Its ceiling is 8 s, and the last retry comes 60 s before the end.
+/// The ceiling of the wait is 8 s, and the last retry comes 60 s before `MAX_AGE` ends.
 #[test]
 fn no_wait_past_the_last_retry() {
     let late = SeenMessage { first_receive: at(3_535.0), ..seen(2) };
@@ -189,7 +189,7 @@ fn asked_for(wait: Duration, written: Option<Timestamp>) -> Origin {
     Origin { attempt: THIRD, flaw: None, written, asked: Some(wait), error: None }
 }
 
-/// The target asked for 600 s when it failed, 9 s after the event's first failure.
+/// Adds a requested wait of 600 s, from the failure 9 s after the event's first failure.
 fn asked(seen: SeenMessage) -> SeenMessage {
     SeenMessage { asked: asked_for(Duration::from_secs(600), Some(at(9.0))).window(at(9.5)), ..seen }
 }
@@ -297,7 +297,8 @@ fn reasons_are_true() {
     }
 }
 
-/// The event's function was paused for 1,000 s from its 600th second on, with a spread of 300 s.
+/// The function was paused for 1,000 s, starting 600 s after the event's first failure, with a spread of 300 s. The
+/// handler reads the parameter at `known_at`.
 fn paused(known_at: f64) -> KnownPauses {
     let secs = Duration::from_secs;
     let pause = OperatorPause::of_all(secs(600), secs(1_000), secs(300));

@@ -1,4 +1,4 @@
-//! Calls that the handler never makes: each breaks an invariant.
+//! Tests of the oracle with calls that the real handler never makes. Each breaks an invariant.
 
 use comeback_engine::{Attribute, Policy, Settings};
 use rand::SeedableRng;
@@ -10,7 +10,7 @@ use crate::faults::records::UNLISTED_ARN;
 use crate::operators::OperatorPause;
 
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
-/// The event of a scenario that has only one.
+/// The event of a scenario with a single event.
 const EVENT: EventNumber = EventNumber(0);
 const FIRST: Attempt = Attempt { event: EVENT, number: 0, anew: None };
 const ORIGIN: Origin = Origin { attempt: FIRST, flaw: None, written: Some(START), asked: None, error: None };
@@ -23,7 +23,7 @@ fn id(number: u64) -> Id {
     Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(number))
 }
 
-/// One event that failed at once; a handler has its message.
+/// An event that failed at once, and a handler that has received its message.
 struct Fixture {
     oracle: Oracle,
     entry: Entry,
@@ -56,7 +56,7 @@ impl Fixture {
         fixture
     }
 
-    /// The same at the message's second receive, after its backoff.
+    /// Makes the fixture at the message's second receive, after its backoff.
     fn due() -> Self {
         let mut fixture = Self::new();
         fixture.hide(1);
@@ -89,7 +89,7 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
-    /// Asks to hide the message before a call. SQS refuses, so only the call itself spaces the next one.
+    /// Asks to hide the message before a call. SQS refuses, so only the call itself delays the next one.
     fn guard(&mut self) {
         self.oracle.hides(0, Duration::from_secs(3_660));
     }
@@ -100,7 +100,7 @@ impl Fixture {
         self.oracle.reinvoked(0, at(2));
     }
 
-    /// Invokes without an answer.
+    /// Makes an invoke that gets no answer.
     fn invoke_unanswered(&mut self, accepted: bool, now: Timestamp) {
         self.guard();
         self.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
@@ -117,7 +117,7 @@ impl Fixture {
         self.oracle.dead_lettered(0);
     }
 
-    /// Moves the message. Returns the copy.
+    /// Moves the message with this delay, and returns the copy.
     fn send_again(&mut self, seconds: u64, now: Timestamp) -> Entry {
         let delay = Duration::from_secs(seconds);
         self.guard();
@@ -136,7 +136,7 @@ fn payload() -> String {
     text
 }
 
-/// A correct envelope around any payload.
+/// Wraps a payload in a correct envelope.
 fn envelope(payload: &str) -> String {
     let first_failure = START.as_secs();
     format!(
@@ -367,7 +367,7 @@ fn a_move_that_ends_with_its_backoff_breaks_nothing() {
     assert_eq!(fixture.broken(), None);
 }
 
-/// If its handler died, or SQS refused the copy, it would come back late.
+/// If the handler crashed, or SQS refused the copy, the original would come back too late.
 #[test]
 fn a_moved_original_hidden_too_long() {
     for (hidden_for, broken) in [(7_260, None), (7_261, Some(Invariant::LongestWait))] {
@@ -378,7 +378,7 @@ fn a_moved_original_hidden_too_long() {
     }
 }
 
-/// If its deletion is lost, it would come back while its copy is on its way.
+/// If its deletion is lost, the original would come back while its copy is still delayed.
 #[test]
 fn a_moved_original_shown_or_invoked_too_early() {
     let moved = || {
