@@ -24,7 +24,7 @@ pub(crate) struct Race {
 /// A client's write, as it arrives at the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Write {
-    /// Arrival time, in ms from the run's start.
+    /// Arrival time of the write at the server, in ms from the run's start.
     pub at_ms: f64,
     /// The client that sent the write, numbered from 0.
     pub client: u32,

@@ -8,10 +8,10 @@ use serde::Serialize;
 /// Half the ceiling of the first wait, in ms, because the study counts attempts from 1 like the published program. It
 /// is also the value of `memory`, from which decorrelated jitter draws, before a client's first refusal.
 pub(crate) const BASE_MS: f64 = 5.0;
-/// The longest wait, in ms.
+/// Cap of every wait, in ms.
 const CAP_MS: f64 = 2_000.0;
 
-/// The wait of a client after its n-th refused write. Here v = min(2000, 5·2ⁿ) ms:
+/// Backoff strategies. Each gives the wait of a client after its n-th refused write, where v = min(2000, 5·2ⁿ) ms:
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {

@@ -7,7 +7,7 @@ use crate::race::{self, Race, Stream, Write};
 use crate::reference::{self, CPython};
 use crate::strategy::Strategy;
 
-/// The maximum number of clients at a point.
+/// Maximum number of clients at one point of a study.
 pub const MAX_CLIENTS: u32 = 100_000;
 /// The maximum number of clients without backoff, where the number of calls grows with the square of the clients.
 pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
@@ -15,11 +15,11 @@ pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
 /// One combination to study: a number of clients and a strategy. It gives one cell of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Number of clients, 1 to [`MAX_CLIENTS`].
+    /// Number of clients that update the row; 1 to [`MAX_CLIENTS`].
     pub clients: u32,
     /// The backoff that every client uses.
     pub strategy: Strategy,
-    /// Number of runs, at least 1.
+    /// Number of runs to average; at least 1.
     pub runs: u32,
 }
 
@@ -45,7 +45,7 @@ pub struct Cell {
     pub clients: u32,
     /// Strategy of the point.
     pub strategy: Strategy,
-    /// Mean time until the last client had its answer, in ms.
+    /// Mean time from a run's start until the last client had its answer, in ms.
     pub time_ms: f64,
     /// Mean number of writes that the server received in a run.
     pub calls: f64,

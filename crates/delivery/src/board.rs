@@ -17,7 +17,7 @@ pub(crate) struct Board<E, R> {
     limits: Limits,
     /// Entries without an outcome, by their index in the input.
     tracks: BTreeMap<usize, Track<E>>,
-    /// Entries that may be sent now, the lowest index first. Of each lane, only the first open entry can be here.
+    /// Entries that may be sent now, the lowest index first. Each lane has at most its first open entry here.
     ready: BTreeSet<usize>,
     /// Halves of calls that the service refused as a whole. Each is sent again unchanged.
     halves: VecDeque<Vec<usize>>,
@@ -96,7 +96,7 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Adds the next entry of the input.
+    /// Adds the next entry of the input to the board.
     pub(crate) fn push<O: Operation<Entry = E, Receipt = R>>(&mut self, operation: &O, entry: E) {
         let index = self.progress.entries;
         self.progress.entries += 1;

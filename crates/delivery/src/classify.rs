@@ -29,7 +29,7 @@ macro_rules! send_once {
 }
 pub(crate) use send_once;
 
-/// Classifies an AWS SDK error by its cause, so that a sender knows whether to retry.
+/// Converts an AWS SDK error into a [`ServiceError`], whose kind tells a sender whether to retry.
 ///
 /// A known service code decides; otherwise the HTTP status does. Without an answer the request may have arrived, so the
 /// error is transient. A request that could not be built is refused. A request that could not be signed, because there

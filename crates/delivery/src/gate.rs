@@ -30,11 +30,11 @@ const LONGEST_STEP: Duration = Duration::from_millis(100);
 const SHORTEST: f64 = 0.001;
 /// Each successful call raises the rate by this fraction of the known rate.
 const STEP: f64 = 1.0 / 16.0;
-/// Calls grow by this factor while the gap is shorter than `COMFORTABLE`.
+/// While the gap between calls is shorter than `COMFORTABLE`, each successful call lets the next grow by this factor.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// A pause that a service asks for is capped at our own next wait plus this, so that the service cannot stop a sender
-/// for a day.
+/// If the service asks for a pause, the sender pauses for at most its own next wait plus this time, so that the service
+/// cannot stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits and spaces all calls of a sender, also those of its clones.
@@ -46,7 +46,7 @@ pub(crate) struct Gate {
     pace: Mutex<Pace>,
 }
 
-/// Permission to make one call.
+/// Permission from the gate to make one call.
 pub(crate) struct Pass {
     _permit: SemaphoreGuardArc,
     /// The round of the [`Pace`] in which the call began.
@@ -89,7 +89,7 @@ impl Gate {
 /// Pace of one sender: the size of its next call, and the gap before it.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// The service's limit of entries in a call.
+    /// The service's limit on the number of entries in a call.
     most: usize,
     /// Number of entries in the next call. A fraction, because it grows by a factor.
     size: f64,
@@ -238,7 +238,7 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// Simulates a full call of which the service accepts this share.
+        /// Simulates the answer to a full call: the service accepts this share of its entries.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);

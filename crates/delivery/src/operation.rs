@@ -1,4 +1,4 @@
-//! [`Operation`], the sender's view of a batch API, and its errors.
+//! The [`Operation`] trait, through which a sender uses a batch API, and the errors of such an API.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub trait Operation {
     /// Limits of one call. Read once, when a sender is made.
     fn limits(&self) -> Limits;
 
-    /// Bytes of the entry, as the service counts them.
+    /// Size of the entry in bytes, as the service counts it.
     fn size(&self, entry: &Self::Entry) -> usize;
 
     /// Bytes that the entry takes in a call, if the service counts them differently there; by default

@@ -21,10 +21,10 @@ const RETRIES: u64 = 5;
 const STEP: Duration = Duration::from_millis(100);
 
 impl Retries {
-    /// The default: 5 retries, each wait uniform over {1 ms … 100 ms · 2ⁿ⁻¹} ([full jitter](Jitter::Full)), on average
-    /// about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws its own.
+    /// The default: 5 retries. Each wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full jitter](Jitter::Full)),
+    /// on average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws its own waits.
     ///
-    /// The operating system seeds the draws, so that senders that fail together do not retry together. For the same
+    /// The operating system seeds the draws, so that senders that fail together do not retry together. To have the same
     /// draws in every run, use [`seeded`](Self::seeded).
     pub fn exponential() -> Self {
         let backoff = valid(Backoff::exponential(STEP, STEP * 16));
@@ -33,7 +33,7 @@ impl Retries {
         Self::each(move || backoff.delays())
     }
 
-    /// Like [`exponential`](Self::exponential), with draws from this seed.
+    /// Like [`exponential`](Self::exponential), with draws from this seed, the same in every run.
     pub fn seeded(seed: u64) -> Self {
         let backoff = valid(Backoff::exponential(STEP, STEP * 16));
         // The seed goes into the upper half, so that senders with neighbouring seeds share no draws.

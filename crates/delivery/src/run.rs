@@ -19,7 +19,7 @@ use crate::sender::Sender;
 /// Source of the entries, and conditions that end a delivery early.
 pub(crate) struct Intake<I, H, M, D> {
     pub(crate) source: I,
-    /// The maximum number of open entries.
+    /// Maximum number of open entries; beyond it, no entry is taken from the source.
     pub(crate) window: usize,
     /// Returns true while the caller still wants outcomes. Called whenever the loop is polled.
     pub(crate) is_wanted: H,

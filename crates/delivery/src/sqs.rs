@@ -64,7 +64,7 @@ pub struct SqsReceipt {
     pub sequence_number: Option<String>,
 }
 
-/// A message to send.
+/// A message to send, with its attributes and options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     /// The body; SQS refuses an empty one.

@@ -1,4 +1,4 @@
-//! Flags shared by several rehearsals: the retry handler's policy, and output paths.
+//! Command-line flags that several rehearsals share: the retry handler's policy, and output paths.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -12,7 +12,7 @@ use crate::figure::{Key, TEXT, drawn, frame};
 /// Something that happened to the event, to be drawn as a mark or a bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
-    /// Time since the first failure.
+    /// Time since the event's first failure.
     pub since: Duration,
     /// The attempt that was made. If the event waits or is dead-lettered, the attempt that would come next.
     pub attempt: u64,

@@ -189,7 +189,7 @@ fn planned(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> R
 /// A plan's settings, ready to paste into a deployment.
 #[derive(Serialize)]
 struct Pasted {
-    /// Settings of the stack; `None` if no policy meets the goal.
+    /// Settings of the stack to deploy; `None` if no policy meets the goal.
     settings: Option<Vec<DeployedSetting>>,
     /// The changed entry of `POLICIES`; `None` if the plan is for the whole stack, or no policy meets the goal.
     entry: Option<String>,

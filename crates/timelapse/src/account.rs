@@ -42,7 +42,7 @@ pub(crate) trait Service {
 pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,
-    /// Time that the handler has waited between its calls. It only brings the handler's deadline nearer.
+    /// Total time that the handler has waited between its calls. The waits only bring its deadline nearer.
     pub(crate) waited: Cell<Duration>,
     /// True during a call. If the simulation panics in a call, the handler would mistake our bug for a failed call.
     pub(crate) at_work: Cell<bool>,

@@ -1,4 +1,4 @@
-//! The faults of a run: each [`Fault`], the rates and windows of [`Faults`](mix::Faults), and the dice that decide when
+//! The faults of a run: each [`Fault`], the rates and windows of [`Faults`], and the dice that decide when
 //! one strikes.
 
 pub(crate) mod fault;

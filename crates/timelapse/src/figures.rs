@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 use crate::targets::Mix;
 use prices::{ApiCall, CallCounts};
 
-/// Counts kept during a run.
+/// Counts that a run keeps as it goes, to be summed up at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
@@ -104,7 +104,7 @@ pub struct Summary {
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events that still wait for a retry at the end of the run.
     pub waiting: usize,
-    /// Events that would have arrived after the end of the run.
+    /// Events whose arrival would come after the end of the run.
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
@@ -234,7 +234,7 @@ pub struct TargetFigures {
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events that still wait for a retry at the end of the run.
     pub waiting: usize,
-    /// Events that would have arrived after the end of the run.
+    /// Events whose arrival would come after the end of the run.
     pub not_arrived: usize,
     /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event arrived.
     pub attempts: Option<Percentiles>,
@@ -288,11 +288,11 @@ fn rounded(figure: f64) -> f64 {
 /// Median, 99th percentile and maximum of some values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
-    /// Half of the values are at most this.
+    /// Median: half of the values are at most this.
     pub p50: u64,
-    /// 99 in 100 values are at most this.
+    /// 99th percentile: 99 in 100 values are at most this.
     pub p99: u64,
-    /// The largest value.
+    /// Maximum of the values.
     pub max: u64,
 }
 

@@ -167,7 +167,7 @@ pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// One call, as the service sees it.
+/// One call, as the service received it.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) operation: String,

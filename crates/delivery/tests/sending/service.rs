@@ -198,8 +198,8 @@ impl Call {
 }
 
 impl Fate {
-    /// The error reported for an entry with this fate; `None` if it is delivered. `first` is the fate of its call's
-    /// first entry.
+    /// Returns the error reported for an entry with this fate; `None` if the entry is delivered. `first` is the fate of
+    /// the first entry in the same call.
     pub(crate) fn kind(fate: Option<Self>, first: Option<Self>) -> Option<ErrorKind> {
         match (first, fate) {
             (Some(Self::Panic), _) => Some(ErrorKind::Panicked),

@@ -48,7 +48,7 @@ async fn slow_table_is_used_fully() {
     }
 }
 
-/// A table with 100 writes a second and a burst of 500.
+/// The table accepts 100 writes a second, after a burst of 500.
 #[tokio::test(start_paused = true)]
 async fn slow_table_needs_few_calls() {
     let table = Metered::new(DYNAMODB, 100.0, 500.0);

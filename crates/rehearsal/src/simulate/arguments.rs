@@ -25,7 +25,7 @@ pub struct SimulateArguments {
     /// Faults to inject, besides the target's failures.
     #[command(flatten)]
     pub faults: FaultFlags,
-    /// The scenario, and where its results go.
+    /// The scenario to simulate, and where to write the results.
     #[command(flatten)]
     pub simulation: SimulationFlags,
     /// The retry policy to simulate.

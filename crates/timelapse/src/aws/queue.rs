@@ -62,12 +62,12 @@ pub(crate) struct Sent<T> {
     pub(crate) carried: T,
 }
 
-/// Attributes stored with a message.
+/// Message attributes that are stored with a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// The message attribute `Comeback`, a String.
+    /// The message attribute `Comeback`, a String; `None` if the message has none.
     pub comeback: Option<Box<str>>,
-    /// The system attribute `AWSTraceHeader`.
+    /// The system attribute `AWSTraceHeader`; `None` if the message has none.
     pub trace_header: Option<Box<str>>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Received {
     pub(crate) id: Id,
 }
 
-/// Number of messages in each state.
+/// Number of messages in each state, as `GetQueueAttributes` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// `ApproximateNumberOfMessages`: messages that can be received, unless the in-flight limit is reached.
@@ -115,7 +115,7 @@ pub struct Depth {
 /// A timer that the queue sets. It has no effect if the message has changed state since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
-    /// Ends a message's delay or visibility timeout, if this is still its latest receipt.
+    /// Ends a message's delay or visibility timeout, unless the message was received again since.
     Appears(ReceiptHandle),
     Retention(usize),
 }
@@ -425,7 +425,7 @@ impl<T> Queue<T> {
         Some(received)
     }
 
-    /// Makes a receipt stale, though nobody else has received the message.
+    /// Makes a receipt handle stale, as if somebody else had received the message.
     pub(crate) fn make_stale<H: Ord + From<QueueTimer>>(
         &mut self,
         receipt: ReceiptHandle,

@@ -38,7 +38,7 @@ struct Invocation<T> {
     function: usize,
 }
 
-/// How invocations fail, and how long they take.
+/// Ways in which invocations of the target fail, and their run times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ways {
     /// If set, a function that is down alternates between down and up, for this long each.
@@ -186,9 +186,9 @@ impl Function {
 /// Error of a failed invocation of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetError {
-    /// `errorType`.
+    /// `errorType` in the invocation record.
     pub error_type: &'static str,
-    /// `errorMessage`.
+    /// `errorMessage` in the invocation record.
     pub error_message: &'static str,
     /// The wait, in whole seconds, that the target asks for with `RetryAfter`; it is written before the message. `None`
     /// if it asks for none.

@@ -31,7 +31,7 @@ const INVOKE_TIME: Duration = Duration::from_secs(20);
 const LARGEST_MESSAGE: usize = 1_048_576;
 /// Room for the growth of the next failure's invocation record over the current one, apart from the envelope.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// Upper bound on the size of an envelope, in bytes.
+/// Maximum size of an envelope, in bytes.
 const ENVELOPE: usize = 256;
 
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub(super) struct Bounds {
     pub(super) between_reads: Duration,
 }
 
-/// What happened to a failed call about a message, as far as its handler knows; the worst is the greatest.
+/// Kinds of failed calls about a message, as far as its handler knows; the worst is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
     /// A re-invocation or a dead-letter failed.
@@ -319,7 +319,8 @@ impl Bounds {
         now > end || end.since(start) < 2 * self.last_retry()
     }
 
-    /// The last retry comes this long before `MAX_AGE` ends, and at least this long after the first receive.
+    /// Returns how long before the end of `MAX_AGE` the last retry comes, which is also the shortest time from the first
+    /// receive to it.
     fn last_retry(&self) -> Duration {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }

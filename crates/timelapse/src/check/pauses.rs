@@ -29,7 +29,7 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
 
-/// What a handler knows of the pauses parameter.
+/// A handler's knowledge of the pauses parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// Pauses of the target, in the order of their beginnings; `None` if the handler has never read the parameter.

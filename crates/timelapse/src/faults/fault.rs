@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How a fault affects the number of messages in flight, which the handler limits (its room for hidden messages).
+/// Effect of a fault on the number of messages in flight, which the handler limits (its room for hidden messages).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Room {
     /// The fault neither keeps messages in flight without the handler's knowledge, nor prevents moves, nor distorts the

@@ -7,15 +7,15 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::scenario::Scenario;
 
-/// Price of a million SQS requests.
+/// Price of a million SQS requests, in US dollars.
 const SQS_REQUESTS: f64 = 0.40;
 /// Payload size that SQS bills as one request, in bytes.
 const SQS_CHUNK: usize = 64 * 1_024;
-/// Price of a million Lambda requests.
+/// Price of a million Lambda requests, in US dollars.
 const LAMBDA_REQUESTS: f64 = 0.20;
-/// Price of a GB-second of Lambda on arm64.
+/// Price of a GB-second of Lambda on arm64, in US dollars.
 const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
-/// Price of a GB ingested by CloudWatch Logs.
+/// Price of a GB ingested by CloudWatch Logs, in US dollars.
 const LOGS_GB: f64 = 0.50;
 
 /// Bytes in the handler's log line about a message: its ids, the target's ARN, the decision, its times and the error.
@@ -51,7 +51,7 @@ texts! {
     SendAgain = "sqs:SendMessageBatch (retry queue)",
     /// The handler counts the messages in flight.
     GetQueueAttributes = "sqs:GetQueueAttributes",
-    /// The handler reads the pauses.
+    /// The handler reads the pauses parameter.
     ReadPauses = "ssm:GetParameter",
     /// The event source mapping invokes the retry handler.
     InvokeHandler = "lambda:Invoke (retry handler)",
@@ -67,7 +67,7 @@ pub struct CallCounts {
 }
 
 impl CallCounts {
-    /// Number of these calls.
+    /// Number of calls of this kind.
     pub const fn of(&self, call: ApiCall) -> u64 {
         self.calls[call as usize]
     }
@@ -83,7 +83,7 @@ impl CallCounts {
         self.requests[call as usize] += calls;
     }
 
-    /// Adds a call with this many bytes of payload.
+    /// Adds one call with this many bytes of payload. SQS may bill it as several requests.
     pub(crate) fn add_carrying(&mut self, call: ApiCall, bytes: usize) {
         self.calls[call as usize] += 1;
         self.requests[call as usize] += chunks(bytes);

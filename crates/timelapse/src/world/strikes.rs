@@ -17,7 +17,7 @@ use crate::faults::records::{
     Flaw, RESPONSE_PAYLOAD, name_unlisted_function, without_a_member, write_hostile_message,
 };
 
-/// Largest difference between the clocks of SQS and of Lambda.
+/// Largest difference between the clocks of SQS and of the handler, in ms.
 const SKEW_MS: u64 = 5_000;
 /// Fields of a message that SQS always writes: the object that contains each, and its name.
 const FIELDS: [(&str, &str); 6] = [

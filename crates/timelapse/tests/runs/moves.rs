@@ -88,7 +88,7 @@ fn nothing_moves_with_room_and_counts_are_few() {
     assert!((1..100).contains(&counts), "{counts} counts in a day");
 }
 
-/// Many pollers share the room, so each environment has little of it.
+/// Many pollers share the room for hidden messages, so each environment has little of it.
 #[test]
 fn too_many_pollers_move_despite_room() {
     let moved = |maximum_concurrency| {
