@@ -29,8 +29,8 @@ pub struct Goal {
     pub recover_within: Duration,
     /// Share of the events that fail every time, during the outage or not; from 0 to less than 1.
     pub never_succeed: f64,
-    /// If set, the target handles this multiple of the usual rate in a minute, and fails the other invocations; 0.1 to
-    /// 1000. After the outage, the whole capacity is for the retries of the events that can succeed.
+    /// If set, the target handles this multiple of the usual rate in a minute (0.1 to 1000), and fails the other
+    /// invocations. After the outage, the whole capacity is for the retries of the events that can succeed.
     pub capacity: Option<f64>,
 }
 
