@@ -9,6 +9,7 @@
 //! may give each call a [`Fault`]: it fails, its answer is lost, or the operator is killed there.
 
 mod calls;
+mod clock;
 mod demo;
 mod function;
 mod logs;
@@ -21,14 +22,13 @@ mod running;
 mod sample;
 mod stack;
 
-use std::cell::{Cell, OnceCell, RefCell, RefMut};
+use std::cell::{OnceCell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
-use tokio::sync::watch;
 
 use crate::account::{Account, Place};
 use crate::aws::{self, Executions, Key, Mapping, MetricAlarm};
@@ -36,6 +36,7 @@ use crate::function::FunctionName;
 use running::Running;
 
 pub use calls::{Call, Fault};
+pub use clock::{Clock, ManualClock};
 pub use demo::{Demo, DemoFunction};
 pub use function::{Function, Invocation, function_arn, role_arn};
 pub use logs::LogGroup;
@@ -43,7 +44,6 @@ pub use metrics::Metrics;
 pub use parameter::Parameter;
 pub use queue::{Queue, Stored};
 pub use role::{Role, policy};
-pub use running::{Clock, SleepClock};
 pub use sample::Sample;
 pub use stack::{Stack, Template};
 
@@ -64,20 +64,9 @@ pub struct SimulatedAws {
 /// The state that all callers share.
 struct World {
     state: RefCell<State>,
-    clock: watch::Sender<Timestamp>,
-    sleep: Cell<Sleep>,
-    /// The deployment that runs in the account by itself; it has its own clock.
+    /// The clock, unless what runs in the account has one of its own.
+    manual: Rc<ManualClock>,
     running: OnceCell<Rc<Running>>,
-}
-
-/// The effect of [`Aws::sleep`](crate::aws::Aws::sleep) on the account's clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sleep {
-    /// It sets the clock to the end of the sleep, so nobody waits.
-    #[default]
-    Advances,
-    /// It waits until the owner has set the clock.
-    Waits,
 }
 
 /// Everything in the account.
@@ -128,8 +117,7 @@ impl SimulatedAws {
     pub fn new(now: Timestamp) -> Self {
         let world = World {
             state: RefCell::default(),
-            clock: watch::Sender::new(now),
-            sleep: Cell::default(),
+            manual: Rc::new(ManualClock::new(now)),
             running: OnceCell::new(),
         };
         Self { world: Rc::new(world), caller: Rc::new(calls::Caller::new(CALLER)) }
@@ -190,35 +178,23 @@ impl SimulatedAws {
         })
     }
 
+    fn clock(&self) -> &dyn Clock {
+        self.world.running.get().map_or(&*self.world.manual, |running| &**running.clock())
+    }
+
     /// The time of the account.
     pub fn time(&self) -> Timestamp {
-        self.world.running.get().map_or_else(|| *self.world.clock.borrow(), |running| running.clock().now())
+        self.clock().now()
     }
 
     /// Sets the clock, which never goes back.
     pub fn set_time(&self, now: Timestamp) {
-        self.world.clock.send_if_modified(|time| {
-            let is_later = now > *time;
-            *time = now.max(*time);
-            is_later
-        });
+        self.world.manual.set(now);
     }
 
     /// Moves the clock on.
     pub fn advance(&self, duration: Duration) {
-        self.set_time(self.time().saturating_add(duration));
-    }
-
-    /// Decides what a sleep does to the clock.
-    pub fn set_sleep(&self, sleep: Sleep) {
-        self.world.sleep.set(sleep);
-    }
-
-    /// The next moment at which something changes by itself: a message becomes visible or ends, or an update ends.
-    pub fn next_change(&self) -> Option<Timestamp> {
-        let state = self.state();
-        let queues = state.queues.values().filter_map(Queue::next_change);
-        queues.chain(state.stacks.values().filter_map(Stack::next_change)).min()
+        self.world.manual.advance(duration);
     }
 
     /// Denies this caller an IAM action, such as `sqs:ReceiveMessage`.
@@ -249,25 +225,6 @@ impl SimulatedAws {
     /// Does work of this caller, whose hook may kill it; `None` if it did.
     pub async fn until_killed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.caller.alive(None, work).await
-    }
-
-    /// Waits until the clock shows a time, or something else has moved it.
-    async fn wait(&self, until: Timestamp) {
-        if let Some(running) = self.world.running.get() {
-            return running.clock().sleep_until(until).await;
-        }
-        match self.world.sleep.get() {
-            Sleep::Advances => {
-                calls::yield_now().await;
-                self.set_time(until);
-            }
-            Sleep::Waits => {
-                let mut clock = self.world.clock.subscribe();
-                if *clock.borrow_and_update() < until {
-                    let _ = clock.changed().await;
-                }
-            }
-        }
     }
 }
 

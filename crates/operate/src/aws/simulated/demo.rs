@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use comeback_timelapse::{Defect, Live, LiveFunction, TargetError};
 
-use super::running::{Clock, Running};
+use super::clock::Clock;
+use super::running::Running;
 use super::{Sample, SimulatedAws, function_arn};
 use crate::account::Account;
 

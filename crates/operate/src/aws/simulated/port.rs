@@ -201,7 +201,7 @@ impl Aws for SimulatedAws {
             super::calls::yield_now().await;
         }
         while self.time() < until {
-            self.wait(until).await;
+            self.clock().sleep_until(until).await;
         }
     }
 
@@ -381,7 +381,7 @@ impl Aws for SimulatedAws {
                 return Ok(received);
             }
             let change = self.state().queue_of(url).ok().and_then(|queue| queue.next_change());
-            self.wait(change.map_or(until, |change| change.min(until))).await;
+            self.clock().sleep_until(change.map_or(until, |change| change.min(until))).await;
         }
     }
 

@@ -1,13 +1,11 @@
 //! A deployment that runs: Lambda, its functions and the retry handler that ships, around the account's queues.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{
     Attribute, BatchEvent, DeadLetter, Move, Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp,
@@ -15,41 +13,9 @@ use comeback_engine::{
 use comeback_timelapse::{Live, Surroundings};
 use serde_json::{Value, json};
 
+use super::clock::Clock;
 use super::{Queue, Sample, State, queue_arn, queue_url};
 use crate::aws::{self, AttributeValue, EntryFailure, Message, NewMessage, Series};
-
-/// The clock of an account that runs.
-#[async_trait(?Send)]
-pub trait Clock: fmt::Debug {
-    /// The time of the account, which never goes back.
-    fn now(&self) -> Timestamp;
-
-    /// Waits until the clock shows this time.
-    async fn sleep_until(&self, time: Timestamp);
-}
-
-/// A clock that stands still, except that a sleep sets it to its end. Nobody waits, and a run is always the same.
-#[derive(Debug)]
-pub struct SleepClock(Cell<Timestamp>);
-
-impl SleepClock {
-    /// A clock that shows this time.
-    pub const fn new(now: Timestamp) -> Self {
-        Self(Cell::new(now))
-    }
-}
-
-#[async_trait(?Send)]
-impl Clock for SleepClock {
-    fn now(&self) -> Timestamp {
-        self.0.get()
-    }
-
-    async fn sleep_until(&self, time: Timestamp) {
-        super::calls::yield_now().await;
-        self.0.set(self.now().max(time));
-    }
-}
 
 /// The [`Sample`] deployment, running. Before each call, it runs up to the time of its clock.
 #[derive(Debug)]

@@ -93,9 +93,4 @@ impl Stack {
         self.enter("UPDATE_ROLLBACK_COMPLETE");
         None
     }
-
-    /// When the update that is under way ends.
-    pub(super) fn next_change(&self) -> Option<Timestamp> {
-        self.update.as_ref().map(|update| update.ends)
-    }
 }

@@ -1,5 +1,4 @@
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 use super::*;
 use crate::aws::contract::{self, Fixture};
@@ -272,26 +271,6 @@ async fn stale_revision_overwrites_no_variables() {
     assert_eq!(read().await.update, aws::UpdateStatus::Done);
     let failure = aws.set_variables(Sample::ORDERS, BTreeMap::new(), before).await.unwrap_err().to_string();
     assert!(failure.contains("PreconditionFailedException"), "{failure}");
-}
-
-#[tokio::test]
-async fn a_sleep_waits_for_the_owner_of_the_clock() {
-    let aws = sample(false);
-    aws.set_sleep(Sleep::Waits);
-    let slept = Rc::new(Cell::new(false));
-    let sleeping = async {
-        aws.sleep(HOUR).await;
-        slept.set(true);
-    };
-    let driving = async {
-        for _ in 0..2 {
-            assert!(!slept.get());
-            aws.advance(HOUR / 2);
-            calls::yield_now().await;
-        }
-    };
-    tokio::join!(sleeping, driving);
-    assert_eq!(aws.time(), NOW.saturating_add(HOUR));
 }
 
 #[tokio::test]

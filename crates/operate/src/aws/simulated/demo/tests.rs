@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use comeback_engine::Timestamp;
 
+use super::super::clock::ManualClock;
 use super::*;
 use crate::change::{Change, Ended, Planned};
 use crate::dead::{self, Chosen, Filter, Redrive};
@@ -21,20 +22,20 @@ const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
 
 struct Shift {
     demo: Demo,
-    clock: Rc<super::super::SleepClock>,
+    clock: Rc<ManualClock>,
     operator: Operator,
 }
 
 impl Shift {
     fn begin(seed: u64) -> Self {
-        let clock = Rc::new(super::super::SleepClock::new(NOW));
-        let demo = Demo::new(seed, Rc::<super::super::SleepClock>::clone(&clock));
+        let clock = Rc::new(ManualClock::new(NOW));
+        let demo = Demo::new(seed, Rc::<ManualClock>::clone(&clock));
         let operator = Operator::new(demo.account(), Which::Stack(Sample::STACK.into()));
         Self { demo, clock, operator }
     }
 
-    async fn pass(&self, time: Duration) {
-        self.clock.sleep_until(self.operator.now().saturating_add(time)).await;
+    fn pass(&self, time: Duration) {
+        self.clock.advance(time);
     }
 
     async fn perform<C: Change + 'static>(&self, change: C) -> String {
@@ -96,7 +97,7 @@ async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
     let (operator, wanted) =
         (shift.operator.clone(), Wanted { why: Some("the payment service".into()), ..Wanted::default() });
     shift.perform(PauseRetries { operator, function: orders(), wanted }).await;
-    shift.pass(HOUR).await;
+    shift.pass(HOUR);
     let held = shift.waits().await[&("orders".into(), "ConnectTimeout".into())].0;
     assert!(held >= count, "{held} of {count}");
 
@@ -112,7 +113,7 @@ async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
     let all = Chosen::matching(Filter::default());
     shift.perform(Redrive::new(shift.operator.clone(), all)).await;
     // A wait that a function asked for lasts as long as it asked.
-    shift.pass(HOUR).await;
+    shift.pass(HOUR);
     let status = status(&shift.operator, true, None).await.unwrap();
     assert_eq!(status.retry_queue.total(), 0);
     assert_eq!(status.dead_letters.total(), 0);
@@ -123,7 +124,7 @@ async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
 async fn demonstration_is_the_same_for_the_same_seed() {
     let lines = async |seed| {
         let shift = Shift::begin(seed);
-        shift.pass(HOUR).await;
+        shift.pass(HOUR);
         let state = shift.demo.aws().state();
         state.log_groups[Sample::LOG_GROUP].lines.iter().map(|line| line.message.clone()).collect::<Vec<_>>()
     };
