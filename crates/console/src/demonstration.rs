@@ -46,11 +46,13 @@ impl Demonstration {
 #[derive(Debug)]
 struct FastClock {
     set: Cell<Set>,
-    /// Notified when somebody sets the clock's pace or time.
+    /// When somebody last read it.
+    read_at: Cell<Instant>,
+    /// Notified when the pace or the time has changed.
     changed: Notify,
 }
 
-/// The clock's time at one real instant, and its pace from then on.
+/// When a clock was last set, and its pace from then on.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     at: Instant,
@@ -62,8 +64,9 @@ struct Set {
 impl FastClock {
     /// A clock that stands still until [`begin`](Self::begin) is called.
     fn new(time: Timestamp) -> Self {
-        let set = Set { at: Instant::now(), time, pace: FIRST_PACE, stands: true };
-        Self { set: Cell::new(set), changed: Notify::new() }
+        let at = Instant::now();
+        let set = Set { at, time, pace: FIRST_PACE, stands: true };
+        Self { set: Cell::new(set), read_at: Cell::new(at), changed: Notify::new() }
     }
 
     fn begin(&self) {
@@ -72,21 +75,22 @@ impl FastClock {
 
     fn change(&self, change: impl FnOnce(&mut Set)) {
         let mut set = self.read();
+        set.at = Instant::now();
         change(&mut set);
         self.set.set(set);
         self.changed.notify_waiters();
     }
 
-    /// Advances the clock to the present and returns its state.
+    /// Reads the clock: how it is set, with the time that it shows now.
     fn read(&self) -> Set {
-        let mut set = self.set.get();
-        let at = Instant::now();
-        if !set.stands {
-            let passed = at.duration_since(set.at).min(UNWATCHED);
-            set.time = set.time.saturating_add(passed * PACES[set.pace]);
-        }
-        set.at = at;
+        let (mut set, at) = (self.set.get(), Instant::now());
+        // Nobody has looked for this long, beyond what counts.
+        let skipped = at.duration_since(self.read_at.replace(at)).saturating_sub(UNWATCHED);
+        set.at += skipped;
         self.set.set(set);
+        if !set.stands {
+            set.time = set.time.saturating_add(at.duration_since(set.at) * PACES[set.pace]);
+        }
         set
     }
 }
@@ -159,5 +163,62 @@ impl Demonstration {
             _ => return false,
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_secs(1_000);
+
+    fn shown(clock: &FastClock) -> u64 {
+        clock.now().since(START).as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clock_runs_at_its_pace_and_stands_still_in_between() {
+        let clock = FastClock::new(START);
+        let passes = async |millis| tokio::time::advance(Duration::from_millis(millis)).await;
+        passes(1_000).await;
+        assert_eq!(shown(&clock), 0, "it has not begun");
+        clock.begin();
+        for _ in 0..1_000 {
+            passes(1).await;
+            shown(&clock);
+        }
+        assert_eq!(shown(&clock), 60, "however often somebody looks");
+        clock.change(|set| set.pace += 1);
+        passes(1_000).await;
+        assert_eq!(shown(&clock), 60 + 300);
+        clock.change(|set| set.stands = true);
+        passes(1_000).await;
+        assert_eq!(shown(&clock), 360);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clock_stops_while_nobody_looks() {
+        let clock = FastClock::new(START);
+        clock.begin();
+        tokio::time::advance(8 * 60 * UNWATCHED).await;
+        assert_eq!(shown(&clock), 60 * UNWATCHED.as_secs());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(shown(&clock), 60 * UNWATCHED.as_secs() + 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sleep_ends_when_the_clock_shows_its_end() {
+        let (clock, begin) = (FastClock::new(START), Instant::now());
+        clock.sleep_until(START.saturating_add(Duration::from_secs(30))).await;
+        assert_eq!((shown(&clock), begin.elapsed()), (30, Duration::ZERO), "a stopped clock is moved on");
+        clock.begin();
+        let wakes = clock.sleep_until(START.saturating_add(Duration::from_secs(6 * 3_600)));
+        let hurries = async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            clock.change(|set| set.pace = PACES.len() - 1);
+        };
+        tokio::join!(wakes, hurries);
+        let hours = shown(&clock) / 3_600;
+        assert!(hours == 6 && begin.elapsed() < Duration::from_secs(70), "{hours} h, {:?}", begin.elapsed());
     }
 }
