@@ -68,8 +68,8 @@ pub trait Surroundings {
     /// Returns the text of the pauses parameter; `None` if it does not exist.
     fn pauses(&mut self, now: Timestamp) -> Option<String>;
 
-    /// Called when a function writes a line to its log. `function` is empty for the handler.
-    fn log(&mut self, now: Timestamp, function: &str, stream: &str, line: String);
+    /// A function has written a line to its log at this time. The handler's name is empty.
+    fn log(&mut self, at: Timestamp, function: &str, stream: &str, line: String);
 
     /// Called when the handler has handled a batch.
     fn handled(&mut self, now: Timestamp);
@@ -298,8 +298,9 @@ impl Live {
             *running -= 1;
             // A running invocation has a slot of its own, which stands for its environment.
             let stream = stream(started, function as u64, key as u64);
-            let lines = function_log(request_id, self.now.since(started), ends);
-            lines.into_iter().for_each(|line| surroundings.log(self.now, short_name(&is.arn), &stream, line));
+            for (at, line) in function_log(request_id, started, self.now, ends) {
+                surroundings.log(at, short_name(&is.arn), &stream, line);
+            }
         }
         let record = match ends {
             Ending::Delivered => return,
@@ -426,17 +427,21 @@ impl<S: Surroundings> Service for Calls<'_, S> {
     }
 }
 
-/// Returns the log lines that Lambda and the function write about an invocation.
-fn function_log(request_id: Id, took: Duration, ends: Ending) -> Vec<String> {
-    let mut lines = vec![format!("START RequestId: {request_id} Version: $LATEST")];
+/// The log lines of Lambda and the function about an invocation, each with its time.
+fn function_log(
+    request_id: Id,
+    started: Timestamp,
+    ended: Timestamp,
+    ends: Ending,
+) -> Vec<(Timestamp, String)> {
+    let mut lines = vec![(started, format!("START RequestId: {request_id} Version: $LATEST"))];
     if let Ending::Failed(TargetError { error_type, error_message, .. }) = ends {
-        lines.push(format!("[ERROR] {error_type}: {error_message}"));
+        lines.push((ended, format!("[ERROR] {error_type}: {error_message}")));
     }
-    let took = took.as_millis();
-    lines.push(format!("END RequestId: {request_id}"));
-    lines.push(format!(
-        "REPORT RequestId: {request_id}\tDuration: {took}.00 ms\tBilled Duration: {took} ms\t"
-    ));
+    let took = ended.since(started).as_millis();
+    let report =
+        format!("REPORT RequestId: {request_id}\tDuration: {took}.00 ms\tBilled Duration: {took} ms\t");
+    lines.extend([(ended, format!("END RequestId: {request_id}")), (ended, report)]);
     lines
 }
 

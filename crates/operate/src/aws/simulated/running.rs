@@ -174,9 +174,9 @@ impl Surroundings for State {
         Some(self.parameters.get(Sample::PAUSES)?.versions.last()?.text.clone())
     }
 
-    fn log(&mut self, now: Timestamp, function: &str, stream: &str, line: String) {
+    fn log(&mut self, at: Timestamp, function: &str, stream: &str, line: String) {
         let name = if function.is_empty() { Sample::HANDLER } else { function };
-        self.log_groups.entry(format!("/aws/lambda/{name}")).or_default().write(now, stream, line);
+        self.log_groups.entry(format!("/aws/lambda/{name}")).or_default().write(at, stream, line);
     }
 
     fn handled(&mut self, now: Timestamp) {
