@@ -68,9 +68,9 @@ pub(crate) struct Browser {
     origin: String,
 }
 
-/// JavaScript that sets `named` to the visible links and buttons whose text is `name`. Throws if there is none.
+/// The element with this text that can be pressed, in the page's main part, its head or the demonstration's bar.
 const PRESSED: &str = r#"
-    const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a")];
+    const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a, #demo button")];
     const named = pressable.filter(it => it.checkVisibility() && it.textContent.trim() === name);
     if (named.length === 0) throw `no ${name} among ${pressable.map(it => it.textContent.trim()).join(", ")}`;
 "#;

@@ -1,61 +1,68 @@
-//! An operator handles an incident in the console: finds it, pauses the function, and resumes it after the fix. Only
-//! breaking and fixing the function happens elsewhere.
+//! The night shift of docs/console.md by buttons alone, on the demonstration: there is neither an account nor a server.
 
-use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
+use comeback_tests::{Operator, Shell};
 use serde_json::json;
 
 use crate::console::browser::{Browser, Running};
 use crate::world::World;
 
-const STACK: &str = "--stack console";
+/// The functions that fail.
+const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 
-/// Backoffs are long enough for a pause to begin and end. An event that becomes due during the pause is held, and
-/// recalled when the pause ends.
-pub(crate) async fn console_leads_through_an_incident(world: &World) {
-    let stack = world.deploy("console", "BaseBackoff=120 MaxBackoff=120 Jitter=none").await;
-    let ministack = world.ministack().await;
-    let function = stack.output("ExampleTargetName");
-    let operator = Operator::of(ministack);
-    let running = Running::start(&operator, "incident", STACK).await;
+/// What fails is found, paused, fixed, resumed, retried and redriven, until nothing is left.
+pub(crate) async fn console_leads_through_an_incident(_: &World) {
+    // The command would find no credentials.
+    let shell = Shell::default().with("COMEBACK", Operator::program()).with("AWS_CONFIG_FILE", "/nowhere");
+    let running = Running::start_in(shell, "incident", "--demo").await;
     let mut browser = Browser::signed_in(&running, "incident").await;
-
-    break_it(ministack, function, "FAIL_WITH=TargetDown");
-    let keys = [
-        ministack.invoke(function, r#"{"order": 1}"#).await,
-        ministack.invoke(function, r#"{"order": 2}"#).await,
-    ];
     browser.visit("/waiting");
-    let shown =
-        browser.sees("both events", |text| text.contains("2 waiting events in the handler's log")).await;
-    assert!(shown.contains("TargetDown") && shown.contains("2 backoff"), "{shown}");
-    let due = browser.ask("return document.querySelector('main tbody td:nth-child(6)').innerText");
-    assert!(due.as_str().is_some_and(|due| due.starts_with("in ")), "when the next comes back: {due}");
-    browser.follow(&keys[0]).await;
-    browser.sees("the event's life", |text| text.contains("TargetDown")).await;
-    assert_times_are_local(&mut browser, &keys[0]);
+    browser.assert_accessible("the demonstration");
+    browser.follow("Stop the clock").await;
+    let shown = browser.sees("which functions fail", |text| text.contains("ConnectTimeout")).await;
+    assert!(shown.contains("RetryAfter") && shown.contains("1h"), "since when: {shown}");
+    let comes_back =
+        "return [...document.querySelectorAll('main td')].some(it => it.innerText.startsWith('in '))";
+    assert_eq!(browser.ask(comes_back), true, "when they come back: {shown}");
+    let key = browser.ask("return document.querySelector('main a[href^=\"/event\"]').textContent");
+    let key = key.as_str().expect("a key");
+    browser.follow(key).await;
+    browser.sees("the event's life", |text| text.contains("attempt")).await;
+    assert_times_are_local(&mut browser, key);
 
     browser.visit("/waiting");
-    browser.follow(&format!("Pause {function}")).await;
-    browser.fill("Reason", "a deploy broke it");
+    browser.follow("Pause orders").await;
+    browser.fill("Reason", "payments are down");
     browser.follow("Show the plan").await;
     browser.follow("Pause").await;
     browser.sees("the pause", |text| text.contains("Done.") && text.contains("is paused. Retries may")).await;
-    let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
-    assert_eq!(listed["pauses"][0]["why"], "a deploy broke it", "{listed:#}");
     browser.visit("/");
-    browser.sees("the pause on the first page", |text| text.contains("a deploy broke it")).await;
+    browser.sees("the pause on the first page", |text| text.contains("payments are down")).await;
+    tabs_do_not_repeat_each_other(&mut browser).await;
 
-    break_it(ministack, function, "");
-    browser.visit("/waiting");
-    browser.follow(&format!("Resume {function}")).await;
+    browser.visit("/");
+    for function in FAILING {
+        browser.follow(&format!("Fix {function}")).await;
+        browser.shows("a function that works", &format!("Break {function}")).await;
+    }
+    browser.follow("Resume orders").await;
     let plan = browser.text();
-    assert!(plan.contains("a deploy broke it") && plan.contains("held now."), "{plan}");
+    assert!(plan.contains("payments are down"), "{plan}");
     browser.follow("Resume").await;
     browser.sees("the end of the pause", |text| text.contains("Done.")).await;
-    let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
-    assert_eq!(listed["pauses"], json!([]), "{listed:#}");
-    tabs_and_commands_do_not_repeat_each_other(&operator, &mut browser, function).await;
-    are_delivered(ministack, &stack, 2).await;
+    browser.visit("/");
+    browser.follow("Retry now…").await;
+    browser.fill("Function", "*");
+    browser.follow("Show the plan").await;
+    browser.follow("Retry now").await;
+    browser.sees("the end of the request", |text| text.contains("Done.")).await;
+    dead_letters_are_redriven(&mut browser).await;
+
+    browser.visit("/");
+    browser.follow("Start the clock").await;
+    browser.follow("Faster").await;
+    browser.shows("the pace", "300 times as fast").await;
+    let is_over = |text: &str| text.contains("Waiting\n0") && text.contains("Dead-letters\n0");
+    browser.sees("that nothing is left", is_over).await;
     browser.visit("/waiting");
     browser.sees("that nothing waits", |text| text.contains("No event is waiting.")).await;
     let is_shown = browser.ask("return document.getElementById('gone').checkVisibility()");
@@ -95,71 +102,55 @@ fn assert_times_are_local(browser: &mut Browser, key: &str) {
     browser.chromium.call("Emulation.setScriptExecutionDisabled", json!({"value": false}));
 }
 
-fn break_it(ministack: &MiniStack, function: &str, variables: &str) {
-    let shell = ministack.shell().with("FUNCTION", function).with("VARIABLES", variables);
-    let update = "aws lambda update-function-configuration --function-name \"$FUNCTION\" --environment \"Variables={$VARIABLES}\"";
-    shell.run(update).unwrap_or_else(|error| panic!("{error}"));
+async fn dead_letters_are_redriven(browser: &mut Browser) {
+    browser.visit("/dead");
+    browser.follow("Scan").await;
+    browser.sees("the end of the scan", |text| text.contains("Done.")).await;
+    browser.visit("/dead");
+    browser.sees("why they died", |text| text.contains("ValidationError")).await;
+    browser.follow("Redrive …").await;
+    browser.follow("Redrive").await;
+    browser.sees("the end of the redrive", |text| text.contains("Done.")).await;
 }
 
-async fn are_delivered(ministack: &MiniStack, stack: &Stack, orders: usize) {
-    eventually("the orders to be taken, each in a retry", async || {
-        let lines = log_lines(ministack, stack.target_logs()).await;
-        let taken =
-            lines.iter().filter(|line| line["message"] == "succeeded" && line["attempt"].as_u64() >= Some(1));
-        (taken.count() == orders).then_some(())
-    })
-    .await;
-}
-
-/// Changes made in one tab or by a command show up in the other tab, and are not made again. Pauses an alias that has
-/// no events, so that this pause holds none.
-async fn tabs_and_commands_do_not_repeat_each_other(
-    operator: &Operator,
-    browser: &mut Browser,
-    function: &str,
-) {
-    let other = format!("{function}:live");
-    let create = format!(
-        "aws lambda create-alias --function-name {function} --name live --function-version '$LATEST'"
-    );
-    operator.shell().run(&create).unwrap_or_else(|error| panic!("{error}"));
-    let listed = || operator.comeback(&format!("pause --list --history {STACK} --json")).json(0);
-    let count = |what: &str| {
-        let history = listed()["history"].take();
-        let entries = history.as_array().expect("a list").iter();
-        entries.filter(|it| it["what"] == what && it.to_string().contains(&other)).count()
-    };
-
-    // A command changes the plan that a tab shows.
-    browser.visit("/pause");
-    browser.fill("Function", &other);
-    browser.fill("Reason", "by a tab");
-    browser.follow("Show the plan").await;
-    drop(operator.comeback(&format!("pause {other} {STACK} --reason 'by a command' --yes")).ended(0));
+/// Pauses another function, so that this pause does not hold the events.
+async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
+    // One tab changes the plan that another shows.
+    let first = browser.tab();
+    plan_a_pause(browser, "by a tab").await;
+    let second = browser.open_tab();
+    plan_a_pause(browser, "by another tab").await;
+    browser.follow("Pause").await;
+    browser.sees("the pause", |text| text.contains("Done.")).await;
+    browser.switch_to(&first);
     browser.follow("Pause").await;
     browser
         .sees("that the plan has changed", |text| text.contains("The plan has changed since it was shown"))
         .await;
-    assert!(!listed().to_string().contains("by a tab"), "{:#}", listed());
     browser.follow("See the new plan").await;
-    browser.sees("the plan as it is now", |text| text.contains("by a command")).await;
+    browser.sees("the plan as it is now", |text| text.contains("by another tab")).await;
 
     // Two tabs, and a button pressed twice.
-    let resume = format!("/resume?plan=yes&function={}", other.replace(':', "%3A"));
-    browser.visit(&resume);
-    let first = browser.tab();
-    let second = browser.open_tab();
-    browser.visit(&resume);
+    let resume = "/resume?plan=yes&function=emails";
+    browser.visit(resume);
+    browser.switch_to(&second);
+    browser.visit(resume);
     browser.press("Resume");
     browser.switch_to(&first);
-    browser.ask("const form = document.querySelector('form[method=post]'); form.requestSubmit(); form.requestSubmit();");
+    browser.ask("const form = document.querySelector('main form[method=post]'); form.requestSubmit(); form.requestSubmit();");
     let ended = browser.sees("an end", has_ended).await;
     browser.switch_to(&second);
     let other_end = browser.sees("an end", has_ended).await;
     let both = [ended, other_end];
-    assert_eq!(count("resumed"), 1, "{both:?}");
-    assert!(both.iter().any(|text| text.contains("Done.")), "{both:?}");
+    assert_eq!(both.iter().filter(|text| text.contains("emails: resumed")).count(), 1, "{both:?}");
     browser.switch_to(&first);
+}
+
+async fn plan_a_pause(browser: &mut Browser, reason: &str) {
+    browser.visit("/pause");
+    browser.fill("Function", "emails");
+    browser.fill("Reason", reason);
+    browser.follow("Show the plan").await;
 }
 
 fn has_ended(text: &str) -> bool {
