@@ -7,108 +7,88 @@ WITH := tests/tools/with.sh
 CARGO := $(WITH) -- cargo
 # For every cargo command: with others, cargo would unify features differently and build most dependencies again.
 ALL := --workspace --all-features
-PYTHON_CLIENTS := clients/python clients/python-sqs
-NODE_CLIENTS := clients/node clients/node-sqs
 
 # The functions' architecture: arm64 is cheaper on Lambda. Any machine cross-compiles for either.
 ARCH ?= arm64
 STACK ?= comeback
-# Further parameters for `make deploy`, such as PARAMETERS="MaxAge=3600 Envelope=inline".
-PARAMETERS ?=
-# The architectures that `make dist` builds for.
-ARCHS ?= arm64 x86_64
-# Further options for `make verify-aws`, such as VERIFY=--yes.
-VERIFY ?=
-# How long `make fuzz` runs each of its targets, and how many seeds `make chaos` has.
-FUZZ_SECONDS ?= 600
-SEEDS ?= 2000
-# A commit for `make bench-handler` to compare with, such as BEFORE=v0.1.0.
-BEFORE ?=
-export ARCHS FUZZ_SECONDS SEEDS BEFORE
+# `make deploy` also takes parameters, such as PARAMETERS="MaxAge=3600 Envelope=inline".
+# Other variables, such as SEEDS=100 for `make chaos`, go to the script that the target runs.
 
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile)
 
-help: ## list the targets
+help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-console: ## open the console on a simulated account, 60 times as fast (needs only Rust and a C compiler)
+console: ## open the console on a simulated account (needs only Rust and C)
 	cargo run --profile demo -p comeback --no-default-features --features console -- ui --demo
 
-demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
+demo: ## simulate an outage over 24 virtual hours (needs only Rust and C)
 	cargo run --profile demo -p comeback --no-default-features -- simulate
 
 test: ## run every test, including those against the local stack
 	@python3 tests/tools/stages.py
 
-test-fast: ## run the tests that need no browser, server or Node (three minutes once built)
+test-fast: ## run the tests without browser, server and Node (three minutes)
 	$(CARGO) test $(ALL) --no-fail-fast
 
+# Two lints at once: where cargo checks our own crates one after the other, a core is free.
 check: ## run what CI runs: formatting, lints, docs, then `make test`
-	@# Two at once: where cargo checks our own crates one after the other, a core is free.
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint-rust lint-infra lint-clients lint-licences lint-workflows
-	python3 tests/mutation/check.py --planted
-	$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint
+	@$(MAKE) --no-print-directory test
 
-local: tools ## deploy the stack on this machine, send an event and watch it succeed
-	@# A package's tests build its programs too. `cargo run` would build most dependencies again: it takes a single package,
-	@# and leaves out the features that tests add.
+# A package's tests build its programs too. `cargo run` would build most dependencies again: it takes a single package, and
+# leaves out the features that tests add.
+local: tools ## deploy to this machine, send an event and watch it succeed
 	$(CARGO) test $(ALL) --no-run --test repository
 	@$(WITH) -- "$${CARGO_TARGET_DIR:-target}/debug/local"
 
 build: tools ## build the two functions for ARCH (arm64 or x86_64)
 	$(CARGO) lambda build --release --$(subst _,-,$(ARCH)) -p retry-handler -p flaky-target
 
-deploy: tools ## build and deploy STACK to the AWS account your credentials name
+deploy: tools ## build and deploy STACK to the AWS account of your credentials
 	$(WITH) -- sam build --parameter-overrides Architecture=$(ARCH)
 	$(WITH) -- sam deploy --stack-name $(STACK) --parameter-overrides Architecture=$(ARCH) $(PARAMETERS)
 
-conformance: ## check the requests that `make test` recorded against AWS's own models and the permissions
+conformance: ## check the requests that `make test` recorded against AWS's models
 	@cd tests/conformance && ../../$(WITH) conformance ministack infra -- python -m unittest --quiet
 	@$(WITH) conformance -- python tests/conformance
 
-chaos: ## simulate every fault with SEEDS seeds (2000) under several policies, then run `make mutants`
+chaos: ## simulate every fault with SEEDS seeds (2000), then plant bugs
 	tests/chaos.sh
 	$(MAKE) mutants
 
-mutants: ## plant bugs in a copy, one at a time, and check that the tests catch each (twelve minutes)
+mutants: ## plant bugs, and check that the tests catch each (twelve minutes)
 	$(WITH) -- python3 tests/mutation/check.py
 
-fuzz: ## fuzz all parsers, each for FUZZ_SECONDS (installs a nightly Rust)
+fuzz: ## fuzz each parser for FUZZ_SECONDS (600; installs a nightly Rust)
 	$(WITH) fuzz -- fuzz/run.sh
 
-scale: ## measure the cost of up to a million events, 100,000 dead-letters, log lines and recalls (twenty minutes)
-	$(CARGO) build --release -p comeback
-	for measure in measure dead_letters waiting recall; do \
-		$(WITH) ministack aws -- python3 tests/scale/$$measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"; done
+scale: ## measure the cost of up to a million events (twenty minutes)
+	$(WITH) ministack aws -- tests/scale/run.sh
 
-bench-handler: ## measure the handler's start, batches and size beside an empty function
+bench-handler: ## measure the handler beside an empty function, and BEFORE=COMMIT
 	$(WITH) sam -- tests/handler_speed/bench.sh
 
-policy-table: ## print the tables of docs/plan.md that compare the default policy with others (five minutes)
+policy-table: ## print the policies' table of docs/plan.md (five minutes)
 	$(CARGO) run --release -p comeback-timelapse --example policy_table
 
-semver: ## check that the libraries stay compatible with the previous release
+semver: ## check that the libraries stay compatible with the last release
 	@packaging/check/semver.sh
 
-verify-aws: ## check on your AWS account what no emulator can show (ten minutes; asks first)
+verify-aws: ## check on AWS what no emulator can show (ten minutes; asks first)
 	@$(WITH) clients sam -- python packaging/verify_aws $(VERIFY)
 
-dist: ## build a release for ARCHS into dist/
+dist: ## build a release for ARCHS (arm64 x86_64) into dist/
 	packaging/release.sh build
 
-check-dist: ## check the release in dist/, and that another folder builds the same bytes
+check-dist: ## check the release in dist/, and that it can be reproduced
 	packaging/release.sh check
 
 advisories: ## look for known weaknesses of dependencies
-	@# Never in CI's `make check`, which works offline: the databases are on GitHub, npm and PyPI.
-	$(WITH) deny -- cargo deny check advisories
-	for folder in infra $(NODE_CLIENTS) tests/console; do npm --prefix $$folder audit --package-lock-only; done
-	for tools in tests/tools/*.txt; do \
-		$(WITH) audit -- pip-audit --require-hashes --disable-pip --requirement $$tools; done
+	$(WITH) deny audit -- tests/tools/advisories.sh
 
-lock-tools: ## lock the tools of tests/tools/*.in and their dependencies by hash
-	for tools in tests/tools/*.in; do $(WITH) uv -- uv pip compile --quiet --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --no-annotate $$tools --output-file $${tools%.in}.txt; done
+lock-tools: ## lock the tools of tests/tools/*.in by hash
+	$(WITH) uv -- tests/tools/lock.sh
 
 clean: ## remove built files and installed tools
 	cargo clean
@@ -120,6 +100,8 @@ tools:
 chromium faketime:
 	@$(WITH) $@ --
 
+lint: lint-rust lint-infra lint-clients lint-licences lint-workflows lint-mutants
+
 lint-rust:
 	$(WITH) -- tests/tools/lint_rust.sh
 
@@ -127,25 +109,22 @@ lint-infra:
 	$(WITH) infra -- npm --prefix infra run check
 
 lint-clients:
-	for client in $(PYTHON_CLIENTS); do (cd $$client && ../../$(WITH) clients -- python -m mypy); done
-	for client in $(NODE_CLIENTS); do $(WITH) $$client -- npm --prefix $$client run check; done
+	$(WITH) clients clients/node clients/node-sqs -- tests/tools/clients.sh check
 
 lint-licences:
 	$(WITH) deny -- cargo deny check licenses bans sources
 
-lint-templates:
-	$(WITH) sam -- sam validate --lint
-	$(WITH) sam -- cfn-lint template.yaml
-	$(WITH) sam -- python packaging/cloudformation.py 1.0.0 | $(WITH) sam -- cfn-lint
-
 lint-workflows:
-	@# zizmor looks for security holes, check-jsonschema for errors in the syntax.
-	$(WITH) workflows -- zizmor --quiet --offline --persona pedantic --strict-collection .github
 	$(WITH) workflows -- tests/tools/lint_workflows.sh
+
+lint-mutants:
+	python3 tests/mutation/check.py --planted
+
+lint-templates:
+	$(WITH) sam -- tests/tools/lint_templates.sh
 
 test-infra:
 	$(WITH) infra -- npm --prefix infra test
 
 test-clients:
-	for client in $(PYTHON_CLIENTS); do (cd $$client && ../../$(WITH) clients -- python -m pytest --quiet); done
-	for client in $(NODE_CLIENTS); do $(WITH) $$client -- npm --prefix $$client test; done
+	$(WITH) clients clients/node clients/node-sqs -- tests/tools/clients.sh test

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make dist` (build) and `make check-dist` (check): the release in dist/, for the architectures in ARCHS.
 set -euo pipefail
-archs=${ARCHS:-arm64 x86_64}
+export ARCHS=${ARCHS:-arm64 x86_64}
 with=tests/tools/with.sh
 
 # First, so that a failure comes before any build: the scripts need it, and Python has it from 3.11 on.
@@ -19,7 +19,7 @@ tomllib() {
 build() {
     "$with" packaging sam about cyclonedx clients infra -- python packaging/dist.py
     local arguments=()
-    for arch in $archs; do arguments+=(--architecture "$arch"); done
+    for arch in $ARCHS; do arguments+=(--architecture "$arch"); done
     "$with" -- python3 packaging/packages.py dist "${arguments[@]}"
     "$with" packaging -- python packaging/manifest.py
 }

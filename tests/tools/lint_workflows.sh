@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `make lint-workflows`: checks the files in .github against their schemas.
+# `make lint-workflows`: looks for security holes in the workflows, and checks the files in .github against their schemas.
 set -euo pipefail
+zizmor --quiet --offline --persona pedantic --strict-collection .github
 check() { check-jsonschema --quiet --builtin-schema "$@"; }
 check vendor.github-workflows .github/workflows/*.yml
 check vendor.dependabot .github/dependabot.yml

@@ -190,7 +190,7 @@ impl Browser {
         static AXE: LazyLock<String> = LazyLock::new(|| {
             let file = root().join("tests/console/node_modules/axe-core/axe.min.js");
             std::fs::read_to_string(file)
-                .expect("axe-core is installed: run `make tests/console/node_modules/.installed`")
+                .expect("axe-core is installed: run `tests/tools/with.sh tests/console --`")
         });
         self.chromium.evaluate(&format!("{}; undefined", *AXE));
         let found = self.ask(

@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# `make lint-templates`: checks template.yaml, and what a release makes of it for CloudFormation alone.
+set -euxo pipefail
+sam validate --lint
+cfn-lint template.yaml
+python packaging/cloudformation.py 1.0.0 | cfn-lint

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# `make lock-tools`: writes each tests/tools/NAME.txt, with all dependencies of NAME.in.
+set -euo pipefail
+for tools in tests/tools/*.in; do
+    uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+        "$tools" --output-file "${tools%.in}.txt"
+done
