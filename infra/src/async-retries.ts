@@ -6,8 +6,8 @@ import { Construct } from 'constructs';
 
 import { type AttachOptions, sendFailures } from './attach';
 import { checkTopic, Monitor, type MonitorOptions } from './monitor';
-import { type FunctionPolicy, policySettings } from './function-policy';
-import { type PolicyProps, policyVariables, waitingVariables } from './policy';
+import { type FunctionPolicy } from './function-policy';
+import { type PolicyProps, policySettings, policyVariables, waitingVariables } from './policy';
 import {
   type AsyncRetriesProps,
   checkProps,

@@ -1,75 +1,110 @@
 import { type Duration } from 'aws-cdk-lib';
 
-import { type EnvelopeStyle, type Jitter, type PolicyProps, policyVariables } from './policy';
+/** The distribution of a backoff under its ceiling: `JITTER`. */
+export enum Jitter {
+  /** Uniform between one second and the ceiling. */
+  FULL = 'full',
 
-/** The retry policy of a single function. Properties that are not set come from the `AsyncRetries`. */
+  /** Uniform between half the ceiling and the ceiling. */
+  EQUAL = 'equal',
+
+  /** Uniform between the base and three times the previous backoff. */
+  DECORRELATED = 'decorrelated',
+
+  /** The ceiling itself. */
+  NONE = 'none',
+}
+
+/** The place of the metadata in a retry's payload: `ENVELOPE`. */
+export enum EnvelopeStyle {
+  /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
+  WRAP = 'wrap',
+
+  /** An object payload gets an additional key, `_retry_metadata`; any other payload is wrapped. */
+  INLINE = 'inline',
+}
+
+/**
+ * The retry policy: each property is an environment variable of the retry handler.
+ *
+ * A function can be attached with a policy of its own. What that does not set is as the `AsyncRetries` has it, except that
+ * `backoffs` also replaces its `baseBackoff` and `maxBackoff`, and each of those its `backoffs`.
+ */
 export interface FunctionPolicy {
   /**
    * The time for which an event is retried, counted from its first failure; 60 seconds to 14 days.
    *
-   * @default - that of the AsyncRetries
+   * @default Duration.hours(24)
    */
   readonly maxAge?: Duration;
 
   /**
    * The maximum retries of one chain; 0 to 10,000.
    *
-   * @default - that of the AsyncRetries
+   * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second
+   * chain. With the other defaults, `maxAge` ends first, after about 56 retries.
+   *
+   * @default 1000
    */
   readonly maxRetries?: number;
 
   /**
-   * The ceiling of the first backoff; 1 second to `maxBackoff`. Replaces the `backoffs` of the AsyncRetries.
+   * The ceiling of the first backoff, which doubles with every retry; 1 second to `maxBackoff`.
    *
-   * @default - that of the AsyncRetries
+   * @default Duration.seconds(10)
    */
   readonly baseBackoff?: Duration;
 
   /**
-   * The cap of every ceiling; 1 second to 43,170 seconds. Replaces the `backoffs` of the AsyncRetries.
+   * The cap of every ceiling; 1 second to 43,170 seconds. That is 12 hours less 30 seconds, the longest time for which
+   * SQS can hide a message.
    *
-   * @default - that of the AsyncRetries
+   * @default Duration.hours(1)
    */
   readonly maxBackoff?: Duration;
 
   /**
-   * The ceilings of the backoffs, the last one repeated. Replaces the `baseBackoff` and `maxBackoff` of the AsyncRetries.
+   * The ceilings of the backoffs, the last one repeated, instead of `baseBackoff` and `maxBackoff`; at most 64, each
+   * 1 second to 43,170 seconds, and none shorter than the one before. Cannot be combined with `Jitter.DECORRELATED`.
    *
-   * @default - that of the AsyncRetries
+   * @default - they double from `baseBackoff` to `maxBackoff`
    */
   readonly backoffs?: Duration[];
 
   /**
    * The distribution of a backoff under its ceiling.
    *
-   * @default - that of the AsyncRetries
+   * @default Jitter.FULL
    */
   readonly jitter?: Jitter;
 
   /**
-   * The place of the metadata in a retry's payload.
+   * The place of the metadata in a retry's payload. You can change it while events wait, because both styles are always
+   * understood.
    *
-   * @default - that of the AsyncRetries
+   * @default EnvelopeStyle.WRAP
    */
   readonly envelope?: EnvelopeStyle;
 
   /**
-   * Whether the handler obeys the function's own `RetryAfter` and `NonRetryable` errors.
+   * Whether the handler obeys a function's own errors: `RetryAfter`, whose message sets the time of the retry, and
+   * `NonRetryable`.
    *
-   * @default - that of the AsyncRetries
+   * @default true
    */
   readonly directives?: boolean;
 
   /**
-   * Globs (`*`, `?`) for `errorType`s that go straight to the dead-letter queue. Replaces those of the AsyncRetries.
+   * Globs (`*`, `?`) for `errorType`s that go straight to the dead-letter queue. Each is compared with the whole type,
+   * its class name and its simple name: `Refused` and `RefusedException` both match `com.acme.RefusedException`.
    *
-   * @default - that of the AsyncRetries
+   * @default []
    */
   readonly nonRetryableErrors?: string[];
 }
 
-/** The variable of each property, in the order of an entry. */
-const VARIABLES: Readonly<Record<keyof FunctionPolicy, string>> = {
+/** The variable of each property, in the order of an entry of `POLICIES`. */
+export const VARIABLES = {
   maxAge: 'MAX_AGE',
   maxRetries: 'MAX_RETRIES',
   baseBackoff: 'BASE_BACKOFF',
@@ -79,33 +114,4 @@ const VARIABLES: Readonly<Record<keyof FunctionPolicy, string>> = {
   envelope: 'ENVELOPE',
   directives: 'DIRECTIVES',
   nonRetryableErrors: 'NON_RETRYABLE_ERRORS',
-};
-
-/**
- * A function's entry of `POLICIES`, after the pattern.
- *
- * @param inherited the policy of the AsyncRetries
- * @param refusals receives a line for each property that the handler would refuse at startup
- */
-export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, refusals: string[]): string {
-  const names = Object.keys(VARIABLES) as (keyof FunctionPolicy)[];
-  const given = names.filter((name) => policy[name] !== undefined);
-  if (given.length === 0) {
-    refusals.push('it sets nothing; leave it out, or set at least one property');
-  }
-  const { baseBackoff, maxBackoff, backoffs, ...others } = inherited;
-  const waits = {
-    ...(policy.backoffs === undefined ? { baseBackoff, maxBackoff } : {}),
-    ...(policy.baseBackoff === undefined && policy.maxBackoff === undefined ? { backoffs } : {}),
-  };
-  const own = Object.fromEntries(given.map((name) => [name, policy[name]]));
-  const values = policyVariables({ ...others, ...waits, ...own }, refusals);
-  for (const glob of policy.nonRetryableErrors ?? []) {
-    if (/[\s;]/.test(glob)) {
-      refusals.push(
-        `nonRetryableErrors (NON_RETRYABLE_ERRORS) has ${JSON.stringify(glob)}; it must not have white space or a semicolon`,
-      );
-    }
-  }
-  return given.map((name) => `${VARIABLES[name]}=${values[VARIABLES[name]] ?? ''}`).join(' ');
-}
+} as const satisfies Record<keyof FunctionPolicy, string>;

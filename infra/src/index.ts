@@ -1,6 +1,6 @@
 export { AsyncRetries } from './async-retries';
 export { type AttachOptions } from './attach';
-export { type FunctionPolicy } from './function-policy';
+export { EnvelopeStyle, type FunctionPolicy, Jitter } from './function-policy';
 export { type MonitorOptions } from './monitor';
-export { EnvelopeStyle, HandlerMetrics, Jitter, type PolicyProps, type WaitingProps } from './policy';
+export { HandlerMetrics, type PolicyProps, type WaitingProps } from './policy';
 export { type AsyncRetriesProps } from './props';

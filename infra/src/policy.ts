@@ -1,31 +1,8 @@
 import { Duration, Token, Tokenization } from 'aws-cdk-lib';
 
+import { type FunctionPolicy, VARIABLES } from './function-policy';
 import * as SETTINGS from './settings.json';
 import { isOutside, replaceTokens, shown, textProblem, wholeNumber } from './values';
-
-/** The distribution of a backoff under its ceiling: `JITTER`. */
-export enum Jitter {
-  /** Uniform between one second and the ceiling. */
-  FULL = 'full',
-
-  /** Uniform between half the ceiling and the ceiling. */
-  EQUAL = 'equal',
-
-  /** Uniform between the base and three times the previous backoff. */
-  DECORRELATED = 'decorrelated',
-
-  /** The ceiling itself. */
-  NONE = 'none',
-}
-
-/** The place of the metadata in a retry's payload: `ENVELOPE`. */
-export enum EnvelopeStyle {
-  /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
-  WRAP = 'wrap',
-
-  /** An object payload gets an additional key, `_retry_metadata`; any other payload is wrapped. */
-  INLINE = 'inline',
-}
 
 /** The metrics that the handler writes: `METRICS`. Each is billed by the month. */
 export enum HandlerMetrics {
@@ -39,85 +16,14 @@ export enum HandlerMetrics {
   TARGET = 'target',
 }
 
-/** The retry policy: each property is an environment variable of the retry handler. */
-export interface PolicyProps {
-  /**
-   * The time for which an event is retried, counted from its first failure; 60 seconds to 14 days.
-   *
-   * @default Duration.hours(24)
-   */
-  readonly maxAge?: Duration;
-
-  /**
-   * The maximum retries of one chain; 0 to 10,000.
-   *
-   * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second
-   * chain. With the other defaults, `maxAge` ends first, after about 56 retries.
-   *
-   * @default 1000
-   */
-  readonly maxRetries?: number;
-
-  /**
-   * The ceiling of the first backoff, which doubles with every retry; 1 second to `maxBackoff`.
-   *
-   * @default Duration.seconds(10)
-   */
-  readonly baseBackoff?: Duration;
-
-  /**
-   * The cap of every ceiling; 1 second to 43,170 seconds. That is 12 hours less 30 seconds, the longest time for which
-   * SQS can hide a message.
-   *
-   * @default Duration.hours(1)
-   */
-  readonly maxBackoff?: Duration;
-
-  /**
-   * The ceilings of the backoffs, the last one repeated, instead of `baseBackoff` and `maxBackoff`; at most 64, each
-   * 1 second to 43,170 seconds, and none shorter than the one before. Cannot be combined with `Jitter.DECORRELATED`.
-   *
-   * @default - they double from `baseBackoff` to `maxBackoff`
-   */
-  readonly backoffs?: Duration[];
-
-  /**
-   * The distribution of a backoff under its ceiling.
-   *
-   * @default Jitter.FULL
-   */
-  readonly jitter?: Jitter;
-
-  /**
-   * The place of the metadata in a retry's payload. You can change it while events wait, because both styles are always
-   * understood.
-   *
-   * @default EnvelopeStyle.WRAP
-   */
-  readonly envelope?: EnvelopeStyle;
-
-  /**
-   * Whether the handler obeys a function's own errors: `RetryAfter`, whose message sets the time of the retry, and
-   * `NonRetryable`.
-   *
-   * @default true
-   */
-  readonly directives?: boolean;
-
+/** The retry policy of all functions, and the metrics that the handler writes. */
+export interface PolicyProps extends FunctionPolicy {
   /**
    * The metrics that the handler writes into its log, in CloudWatch's embedded metric format.
    *
    * @default HandlerMetrics.OFF
    */
   readonly metrics?: HandlerMetrics;
-
-  /**
-   * Globs (`*`, `?`) for `errorType`s that go straight to the dead-letter queue. Each is compared with the whole type,
-   * its class name and its simple name: `Refused` and `RefusedException` both match `com.acme.RefusedException`.
-   *
-   * @default []
-   */
-  readonly nonRetryableErrors?: string[];
 }
 
 /** Limits on the messages that wait hidden. */
@@ -153,10 +59,22 @@ export interface WaitingProps {
 /** The default for the handler and its event source mapping. */
 export const DEFAULT_MAX_CONCURRENCY = SETTINGS.MAXIMUM_CONCURRENCY.default;
 
-const HIDE_UP_TO = `it must be ${SETTINGS.HIDE_UP_TO.range.replace(', or always', '')}; to hide without a limit, set alwaysHide`;
-
 /** The number of characters of an `errorType` in a dead-letter. */
 const LONGEST_GLOB = 256;
+
+const PROPERTIES = {
+  ...VARIABLES,
+  metrics: 'METRICS',
+  hideUpTo: 'HIDE_UP_TO',
+  maxConcurrency: 'MAXIMUM_CONCURRENCY',
+} as const;
+
+type Property = keyof typeof PROPERTIES;
+
+/** A property as messages name it, such as `maxAge (MAX_AGE)`. */
+function label(property: Property): string {
+  return `${property} (${PROPERTIES[property]})`;
+}
 
 /**
  * The retry policy, as environment variables of the retry handler.
@@ -164,44 +82,35 @@ const LONGEST_GLOB = 256;
  * @param refusals receives a line for each property that the handler would refuse at startup
  */
 export function policyVariables(props: PolicyProps, refusals: string[]): Record<string, string> {
-  const maxAge = duration('maxAge', 'MAX_AGE', props.maxAge, refusals);
-  const maxRetries = wholeNumber(
-    'maxRetries (MAX_RETRIES)',
-    props.maxRetries ?? SETTINGS.MAX_RETRIES.default,
-    refusals,
-  );
-  const baseBackoff = duration('baseBackoff', 'BASE_BACKOFF', props.baseBackoff, refusals);
-  const maxBackoff = duration('maxBackoff', 'MAX_BACKOFF', props.maxBackoff, refusals);
-  const backoffs = props.backoffs?.map((ceiling) => seconds('backoffs (BACKOFFS)', ceiling, refusals));
+  const maxAge = duration('maxAge', props, refusals);
+  const maxRetries = number('maxRetries', props.maxRetries, refusals);
+  const baseBackoff = duration('baseBackoff', props, refusals);
+  const maxBackoff = duration('maxBackoff', props, refusals);
+  const backoffs = props.backoffs?.map((ceiling) => seconds('backoffs', ceiling, refusals));
   if (backoffs?.length === 0) {
-    refusals.push('backoffs (BACKOFFS) is ""; it must be a list of Durations');
+    refusals.push(`${label('backoffs')} is ""; it must be a list of Durations`);
   }
-  const jitter = choice('jitter', 'JITTER', props.jitter, refusals);
-  const envelope = choice('envelope', 'ENVELOPE', props.envelope, refusals);
-  const metrics = choice('metrics', 'METRICS', props.metrics, refusals);
-  for (const [name, given] of [
-    ['baseBackoff (BASE_BACKOFF)', props.baseBackoff],
-    ['maxBackoff (MAX_BACKOFF)', props.maxBackoff],
-  ] as const) {
-    if (backoffs !== undefined && given !== undefined) {
+  const jitter = choice('jitter', props, refusals);
+  const envelope = choice('envelope', props, refusals);
+  const metrics = choice('metrics', props, refusals);
+  for (const replaced of ['baseBackoff', 'maxBackoff'] as const) {
+    if (backoffs !== undefined && props[replaced] !== undefined) {
       refusals.push(
-        `${name} is set together with backoffs (BACKOFFS), which replaces it; set only one of the two`,
+        `${label(replaced)} is set together with ${label('backoffs')}, which replaces it; set only one of the two`,
       );
     }
   }
-  checkRange('maxAge', 'MAX_AGE', maxAge, ' s', refusals);
-  checkRange('maxRetries', 'MAX_RETRIES', maxRetries, '', refusals);
+  checkRange('maxAge', maxAge, refusals);
+  checkRange('maxRetries', maxRetries, refusals);
   if (backoffs === undefined) {
     checkBaseAndCap(baseBackoff, maxBackoff, refusals);
   } else {
     checkCeilings(backoffs, jitter, refusals);
   }
   for (const glob of props.nonRetryableErrors ?? []) {
-    // The handler would split a glob at a comma, and ignore a blank glob.
-    const isOne = Token.isUnresolved(glob) || !(glob.includes(',') || glob.trim() === '');
-    const problem = isOne ? globProblem(glob) : 'each must be one errorType glob';
+    const problem = globProblem(glob);
     if (problem !== undefined) {
-      refusals.push(`nonRetryableErrors (NON_RETRYABLE_ERRORS) has ${shown(glob)}; ${problem}`);
+      refusals.push(`${label('nonRetryableErrors')} has ${shown(glob)}; ${problem}`);
     }
   }
   return {
@@ -218,50 +127,32 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
   };
 }
 
-/** CloudFormation returns other characters as `?`, which would match more than intended. */
-function globProblem(glob: string): string | undefined {
-  const isAscii = /^[ -~]*$/.test(replaceTokens(glob, ''));
-  return (
-    textProblem(glob, LONGEST_GLOB) ??
-    (isAscii ? undefined : 'it must be ASCII; write ? for any other character')
-  );
-}
-
-function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: string[]): void {
-  checkRange('maxBackoff', 'MAX_BACKOFF', maxBackoff, ' s', refusals);
-  const { min, max } = SETTINGS.BASE_BACKOFF;
-  // Do not refuse a base because of a cap that is itself refused, or not yet known.
-  const cap = Math.min(max, Number(maxBackoff) || max);
-  if (isOutside(baseBackoff, min, cap)) {
-    const range = SETTINGS.BASE_BACKOFF.range.replace('MAX_BACKOFF', `maxBackoff (${String(cap)} s)`);
-    const wayOut = Number(baseBackoff) > cap ? ': lower it, or raise maxBackoff' : '';
-    refusals.push(`baseBackoff (BASE_BACKOFF) is ${baseBackoff} s; it must be ${range}${wayOut}`);
+/**
+ * A function's entry of `POLICIES`, after the pattern.
+ *
+ * @param inherited the policy of the AsyncRetries
+ * @param refusals receives a line for each property that the handler would refuse at startup
+ */
+export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, refusals: string[]): string {
+  const names = Object.keys(VARIABLES) as (keyof FunctionPolicy)[];
+  const given = names.filter((name) => policy[name] !== undefined);
+  if (given.length === 0) {
+    refusals.push('it sets nothing; leave it out, or set at least one property');
   }
-}
-
-function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): void {
-  const { min, max, entries, range } = SETTINGS.BACKOFFS;
-  if (ceilings.length > entries) {
-    refusals.push(
-      `backoffs (BACKOFFS) has ${String(ceilings.length)} ceilings; the maximum is ${String(entries)}`,
-    );
-  }
-  const outside = ceilings.find((ceiling) => isOutside(ceiling, min, max));
-  if (outside !== undefined) {
-    refusals.push(`backoffs (BACKOFFS) has a ceiling of ${outside} s; each must be ${range}`);
-  }
-  for (const [index, ceiling] of ceilings.entries()) {
-    const before = ceilings[index - 1] ?? '0';
-    if (isOutside(ceiling, Number(before) || 0, Infinity)) {
-      refusals.push(
-        `backoffs (BACKOFFS) falls from ${before} s to ${ceiling} s; no ceiling may be shorter than the one before it`,
-      );
-      break;
+  const { baseBackoff, maxBackoff, backoffs, ...others } = inherited;
+  const waits = {
+    ...(policy.backoffs === undefined ? { baseBackoff, maxBackoff } : {}),
+    ...(policy.baseBackoff === undefined && policy.maxBackoff === undefined ? { backoffs } : {}),
+  };
+  const own = Object.fromEntries(given.map((name) => [name, policy[name]]));
+  const values = policyVariables({ ...others, ...waits, ...own }, refusals);
+  for (const glob of policy.nonRetryableErrors ?? []) {
+    if (/[\s;]/.test(glob)) {
+      const problem = 'it must not have white space or a semicolon';
+      refusals.push(`${label('nonRetryableErrors')} has ${JSON.stringify(glob)}; ${problem}`);
     }
   }
-  if (jitter === 'decorrelated') {
-    refusals.push('jitter (JITTER) is decorrelated; with backoffs (BACKOFFS) it must be full, equal or none');
-  }
+  return given.map((name) => `${VARIABLES[name]}=${values[VARIABLES[name]] ?? ''}`).join(' ');
 }
 
 /**
@@ -273,12 +164,8 @@ export function waitingVariables(
   props: WaitingProps,
   refusals: string[],
 ): Record<'HIDE_UP_TO' | 'MAXIMUM_CONCURRENCY', string> {
-  const maxConcurrency = wholeNumber(
-    'maxConcurrency (MAXIMUM_CONCURRENCY)',
-    props.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
-    refusals,
-  );
-  checkRange('maxConcurrency', 'MAXIMUM_CONCURRENCY', maxConcurrency, '', refusals);
+  const maxConcurrency = number('maxConcurrency', props.maxConcurrency, refusals);
+  checkRange('maxConcurrency', maxConcurrency, refusals);
   return {
     HIDE_UP_TO: hideUpTo(props, refusals),
     MAXIMUM_CONCURRENCY: maxConcurrency,
@@ -289,22 +176,73 @@ function hideUpTo({ hideUpTo, alwaysHide = false }: WaitingProps, refusals: stri
   if (alwaysHide && hideUpTo !== undefined) {
     refusals.push('hideUpTo and alwaysHide (HIDE_UP_TO) are both set; leave one of them out');
   }
-  const { default: unset, min, max } = SETTINGS.HIDE_UP_TO;
-  const number = wholeNumber('hideUpTo (HIDE_UP_TO)', hideUpTo ?? unset, refusals, HIDE_UP_TO);
-  if (isOutside(number, min, max)) {
-    refusals.push(`hideUpTo (HIDE_UP_TO) is ${number}; ${HIDE_UP_TO}`);
+  const { default: unset, min, max, range } = SETTINGS.HIDE_UP_TO;
+  const expected = `it must be ${range.replace(', or always', '; to hide without a limit, set alwaysHide')}`;
+  const value = wholeNumber(label('hideUpTo'), hideUpTo ?? unset, refusals, expected);
+  if (isOutside(value, min, max)) {
+    refusals.push(`${label('hideUpTo')} is ${value}; ${expected}`);
   }
-  return alwaysHide ? 'always' : number;
+  return alwaysHide ? 'always' : value;
+}
+
+function globProblem(glob: string): string | undefined {
+  // The handler would split a glob at a comma, and ignore a blank glob.
+  if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {
+    return 'each must be one errorType glob';
+  }
+  // CloudFormation returns other characters as `?`, which would match more than intended.
+  const isAscii = /^[ -~]*$/.test(replaceTokens(glob, ''));
+  const onlyAscii = isAscii ? undefined : 'it must be ASCII; write ? for any other character';
+  return textProblem(glob, LONGEST_GLOB) ?? onlyAscii;
+}
+
+function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: string[]): void {
+  checkRange('maxBackoff', maxBackoff, refusals);
+  const { min, max } = SETTINGS.BASE_BACKOFF;
+  // Do not refuse a base because of a cap that is itself refused, or not yet known.
+  const cap = Math.min(max, Number(maxBackoff) || max);
+  if (isOutside(baseBackoff, min, cap)) {
+    const range = SETTINGS.BASE_BACKOFF.range.replace('MAX_BACKOFF', `maxBackoff (${String(cap)} s)`);
+    const wayOut = Number(baseBackoff) > cap ? ': lower it, or raise maxBackoff' : '';
+    refusals.push(`${label('baseBackoff')} is ${baseBackoff} s; it must be ${range}${wayOut}`);
+  }
+}
+
+function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): void {
+  const { min, max, entries, range } = SETTINGS.BACKOFFS;
+  if (ceilings.length > entries) {
+    refusals.push(
+      `${label('backoffs')} has ${String(ceilings.length)} ceilings; the maximum is ${String(entries)}`,
+    );
+  }
+  const outside = ceilings.find((ceiling) => isOutside(ceiling, min, max));
+  if (outside !== undefined) {
+    refusals.push(`${label('backoffs')} has a ceiling of ${outside} s; each must be ${range}`);
+  }
+  for (const [index, ceiling] of ceilings.entries()) {
+    const before = ceilings[index - 1] ?? '0';
+    if (isOutside(ceiling, Number(before) || 0, Infinity)) {
+      refusals.push(
+        `${label('backoffs')} falls from ${before} s to ${ceiling} s; no ceiling may be shorter than the one before it`,
+      );
+      break;
+    }
+  }
+  if (jitter === 'decorrelated') {
+    refusals.push(
+      `${label('jitter')} is decorrelated; with ${label('backoffs')} it must be full, equal or none`,
+    );
+  }
 }
 
 /** The number of seconds as text. A token stays a token. */
-function seconds(label: string, duration: Duration, refusals: string[]): string {
+function seconds(property: Property, duration: Duration, refusals: string[]): string {
   if (duration.isUnresolved()) {
     return Tokenization.stringifyNumber(duration.toSeconds());
   }
   const value = duration.toSeconds({ integral: false });
   if (!Number.isInteger(value)) {
-    refusals.push(`${label} is "${String(value)}"; it must be whole seconds`);
+    refusals.push(`${label(property)} is "${String(value)}"; it must be whole seconds`);
     return '';
   }
   return String(value);
@@ -312,42 +250,41 @@ function seconds(label: string, duration: Duration, refusals: string[]): string 
 
 /** A duration in seconds, or the setting's default. */
 function duration(
-  property: string,
-  variable: 'MAX_AGE' | 'BASE_BACKOFF' | 'MAX_BACKOFF',
-  given: Duration | undefined,
+  property: 'maxAge' | 'baseBackoff' | 'maxBackoff',
+  props: FunctionPolicy,
   refusals: string[],
 ): string {
-  return seconds(
-    `${property} (${variable})`,
-    given ?? Duration.seconds(SETTINGS[variable].default),
-    refusals,
-  );
+  const unset = SETTINGS[PROPERTIES[property]].default;
+  return seconds(property, props[property] ?? Duration.seconds(unset), refusals);
+}
+
+/** A whole number, or the setting's default. */
+function number(
+  property: 'maxRetries' | 'maxConcurrency',
+  given: number | undefined,
+  refusals: string[],
+): string {
+  return wholeNumber(label(property), given ?? SETTINGS[PROPERTIES[property]].default, refusals);
 }
 
 /** One of a setting's words, or its default. A token can be checked only by the handler. */
-function choice(
-  property: string,
-  variable: 'JITTER' | 'ENVELOPE' | 'METRICS',
-  given: string | undefined,
-  refusals: string[],
-): string {
-  const { default: unset, choices, range } = SETTINGS[variable];
-  const value = given ?? unset;
+function choice(property: 'jitter' | 'envelope' | 'metrics', props: PolicyProps, refusals: string[]): string {
+  const { default: unset, choices, range } = SETTINGS[PROPERTIES[property]];
+  const value: string = props[property] ?? unset;
   if (!Token.isUnresolved(value) && !choices.includes(value)) {
-    refusals.push(`${property} (${variable}) is ${shown(value)}; it must be ${range}`);
+    refusals.push(`${label(property)} is ${shown(value)}; it must be ${range}`);
   }
   return value;
 }
 
 function checkRange(
-  property: string,
-  variable: 'MAX_AGE' | 'MAX_RETRIES' | 'MAX_BACKOFF' | 'MAXIMUM_CONCURRENCY',
+  property: 'maxAge' | 'maxRetries' | 'maxBackoff' | 'maxConcurrency',
   value: string,
-  unit: string,
   refusals: string[],
 ): void {
-  const { min, max, range } = SETTINGS[variable];
+  const { min, max, range } = SETTINGS[PROPERTIES[property]];
   if (isOutside(value, min, max)) {
-    refusals.push(`${property} (${variable}) is ${value}${unit}; it must be ${range}`);
+    const unit = property === 'maxAge' || property === 'maxBackoff' ? ' s' : '';
+    refusals.push(`${label(property)} is ${value}${unit}; it must be ${range}`);
   }
 }

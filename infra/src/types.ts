@@ -28,23 +28,28 @@ const PATH: Type = [
   'the path of a folder or a zip file',
 ];
 
-/** The type of each property, for callers without a type checker. The three enums are checked by value. */
-export const PROPS: Readonly<
-  Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope' | 'metrics'>, Type>
-> = {
+/** The type of each property of a policy, for callers without a type checker. The enums are checked by value. */
+export const FUNCTION_POLICY: Readonly<Record<Exclude<keyof FunctionPolicy, 'jitter' | 'envelope'>, Type>> = {
   maxAge: DURATION,
   maxRetries: NUMBER,
   baseBackoff: DURATION,
   maxBackoff: DURATION,
   backoffs: DURATIONS,
+  directives: BOOLEAN,
   nonRetryableErrors: STRINGS,
+};
+
+/** The type of each property of the construct. */
+export const PROPS: Readonly<
+  Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope' | 'metrics'>, Type>
+> = {
+  ...FUNCTION_POLICY,
   targetFunctions: STRINGS,
   bootstrap: PATH,
   architecture: [has('dockerPlatform'), 'a lambda.Architecture, such as lambda.Architecture.ARM_64'],
   memorySize: NUMBER,
   batchSize: NUMBER,
   hideUpTo: NUMBER,
-  directives: BOOLEAN,
   alwaysHide: BOOLEAN,
   maxConcurrency: NUMBER,
   logRetention: [
@@ -54,17 +59,6 @@ export const PROPS: Readonly<
   removalPolicy: [oneOf(RemovalPolicy), 'a RemovalPolicy, such as RemovalPolicy.DESTROY'],
   encryptionKey: [has('keyArn'), 'a kms.IKey, such as Key.fromKeyArn gives'],
   deadLetterQueue: [has('queueArn'), 'an sqs.IQueue, such as Queue.fromQueueArn gives'],
-};
-
-/** The type of each property of a function's policy. */
-export const FUNCTION_POLICY: Readonly<Record<Exclude<keyof FunctionPolicy, 'jitter' | 'envelope'>, Type>> = {
-  maxAge: DURATION,
-  maxRetries: NUMBER,
-  baseBackoff: DURATION,
-  maxBackoff: DURATION,
-  backoffs: DURATIONS,
-  directives: BOOLEAN,
-  nonRetryableErrors: STRINGS,
 };
 
 /** The type of each option of `attach`. */

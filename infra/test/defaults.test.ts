@@ -52,7 +52,7 @@ function template(props: AsyncRetriesProps, options: AttachOptions): unknown {
 }
 
 test('omitted properties have their documented defaults', () => {
-  const policy = documented('policy.ts');
+  const policy = { ...documented('function-policy.ts'), ...documented('policy.ts') };
   const others = documented('props.ts');
   const options = documented('attach.ts');
   expect(Object.keys(policy)).toHaveLength(12);

@@ -4,16 +4,16 @@ use std::fmt;
 use std::time::Duration;
 
 use comeback_backoff::{Jitter, requested_wait};
-use comeback_engine::{DueBy, ReasonCode, Timestamp, simple_name};
+use comeback_engine::{BACKOFF_RANGE, DueBy, MAX_AGE_RANGE, ReasonCode, Timestamp, simple_name};
 use lambda_runtime::Diagnostic;
 
-/// Maximum backoff: 12 hours less 30 s, because SQS counts its 12 hours from the receive.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(43_170);
+/// Maximum backoff, as for the retry handler.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
 /// Maximum visibility timeout after the first receive. The time of a later receive is unknown: a throttled poller may
 /// have held the message for 1,230 s.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
-const LONGEST_AGE: Duration = Duration::from_secs(1_209_600);
-const SHORTEST_AGE: Duration = Duration::from_secs(60);
+const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
+const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 /// Default maximum backoff for a FIFO queue, which delivers nothing of a group while one of its messages is hidden.
 const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
