@@ -1,18 +1,16 @@
-"""Archives whose bytes depend only on their content."""
+"""Archives whose bytes depend only on their content. (The zip that `cargo lambda` can write has the time of the build.)"""
 
-import gzip
-import io
-import tarfile
+import os
 import time
 import zipfile
 from pathlib import Path
 
-from build import epoch
+from build import run
 
 
 def write_zip(archive: Path, program: Path) -> None:
     """Zips a program for Lambda, as an executable `bootstrap`."""
-    entry = zipfile.ZipInfo("bootstrap", time.gmtime(epoch())[:6])
+    entry = zipfile.ZipInfo("bootstrap", time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"]))[:6])
     entry.create_system = 3  # Unix: the next line sets its mode
     entry.external_attr = 0o100755 << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
@@ -21,19 +19,7 @@ def write_zip(archive: Path, program: Path) -> None:
 
 
 def write_tar(archive: Path, folder: Path) -> None:
-    """Packs a folder under its name: files in order, owner 0."""
-    entries = [folder, *sorted(folder.rglob("*"))]
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for path in entries:
-            tar.add(path, str(path.relative_to(folder.parent)), recursive=False, filter=neutral)
-    with archive.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=epoch()) as zipped:
-        zipped.write(content.getvalue())
-
-
-def neutral(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.mtime = epoch()
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = "root"
-    entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
-    return entry
+    """Packs a folder under its name."""
+    neutral = ["--sort=name", f"--mtime=@{os.environ['SOURCE_DATE_EPOCH']}", "--owner=root:0", "--group=root:0", "--mode=u=rwX,go=rX"]
+    gzip = ["--format=ustar", "--use-compress-program", "gzip -9 --no-name"]
+    run("tar", "--create", *neutral, *gzip, "--file", str(archive), "--directory", str(folder.parent), folder.name)

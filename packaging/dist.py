@@ -1,16 +1,15 @@
-"""Builds a release into `dist/`, without the npm and Python packages (`packages.py`) and the list of files
-(`manifest.py`), which `make dist` adds.
+"""Builds a release into `dist/`, with the variables that `release.sh` sets.
 
 | file | holds |
 |---|---|
-| `build.py` | the programs, reproducibly |
-| `elf.py` | requirements of a program on its machine |
+| `build.py` | the programs |
 | `archive.py` | zips and tarballs, reproducibly |
 | `template.py` | the templates of a release for SAM |
 | `cloudformation.py`, `expand.py` | its template for CloudFormation alone; they run in the SAM CLI's Python |
 | `command.py` | the `comeback` command's tarballs and `install.sh` |
 | `bill.py`, `licences.py` | SBOMs and third-party licences |
-| `refused.py` | the error of a release that cannot be built |
+| `packages.py` | the packages for npm and Python |
+| `manifest.py` | the list of files |
 """
 
 import os
@@ -21,16 +20,16 @@ import sys
 import bill
 import build
 import command
+import manifest
 import template
 from archive import write_zip
-from build import MACHINES, ROOT
-from refused import Refused
+from build import MACHINES, ROOT, Refused
 
 DIST = ROOT / "dist"
 
 
 def main() -> None:
-    archs = chosen(os.environ.get("ARCHS", ""))
+    archs = chosen(os.environ["ARCHS"])
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
     # Licences are collected offline, including those of crates that only other targets need.
@@ -42,12 +41,14 @@ def main() -> None:
     write_cloudformation()
     bill.write(DIST, archs)
     command.write(DIST, archs)
+    build.run(sys.executable, "packaging/packages.py", "dist", *(f"--architecture={arch}" for arch in archs))
+    manifest.write(DIST)
     print(f"made {DIST} for {' and '.join(archs)}")
 
 
 def chosen(words: str) -> list[str]:
-    """Returns the architectures to build for, by default all."""
-    archs = words.split() or list(MACHINES)
+    """Returns the architectures to build for."""
+    archs = words.split()
     for arch in archs:
         if arch not in MACHINES:
             raise Refused(f"ARCHS names {arch!r}: it may hold {' and '.join(MACHINES)}")

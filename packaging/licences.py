@@ -8,8 +8,7 @@ from subprocess import PIPE
 
 import tomlkit
 
-from build import ROOT, TARGET, gnu, musl, run
-from refused import Refused
+from build import ROOT, TARGET, Refused, gnu, musl, run
 
 LICENCES = "THIRD-PARTY-LICENCES.txt"
 

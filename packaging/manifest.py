@@ -2,11 +2,9 @@
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 
-from build import ROOT, version
-from refused import Refused
+from build import Refused, version
 
 SUMS = "SHA256SUMS"
 MANIFEST = "manifest.json"
@@ -29,10 +27,3 @@ def write(dist: Path) -> None:
 def digest(path: Path) -> str:
     """Returns a file's SHA-256 in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-if __name__ == "__main__":
-    try:
-        write(ROOT / "dist")
-    except (OSError, Refused) as error:
-        sys.exit(f"error: {error}")

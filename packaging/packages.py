@@ -1,17 +1,15 @@
 """Builds the npm packages and the Python wheels, and puts them into a folder that holds the retry handler's zip files.
 
-The same sources give the same bytes. What each package needs is copied first, so that nothing is left in the sources.
+What each package needs is copied first, so that nothing is left in the sources.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,13 +24,8 @@ ARCHITECTURES = ("arm64", "x86_64")
 # The licences of everything linked into the retry handler.
 LICENCES = "THIRD-PARTY-LICENCES.txt"
 
-# The time stamp of every file in a wheel: the oldest that a zip can hold.
-EPOCH = "315532800"
-
 
 def main() -> None:
-    # A wheel keeps the modes of its files.
-    os.umask(0o022)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help=f"holds retry-handler-ARCHITECTURE.zip and {LICENCES}, and receives the packages")
     parser.add_argument(
@@ -110,14 +103,12 @@ def wheel(source: Path, folder: Path) -> None:
     for path in source.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
-    run([PYTHON, "-m", "pip", "wheel", *options, "--wheel-dir", folder, "."], source, {"SOURCE_DATE_EPOCH": EPOCH})
+    run([PYTHON, "-m", "pip", "wheel", *options, "--wheel-dir", folder, "."], source)
 
 
-def run(command: list[str | Path], folder: Path, variables: Mapping[str, str] = {}) -> None:
+def run(command: list[str | Path], folder: Path) -> None:
     """Runs a command, and shows its output only on failure: jsii warns at length about old Node versions."""
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}")
 

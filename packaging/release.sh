@@ -16,12 +16,18 @@ tomllib() {
     done
 }
 
+# The same sources give the same bytes in any folder: programs hold no path of this machine, and files have one time stamp
+# and the same modes.
 build() {
-    "$with" packaging sam about cyclonedx clients infra -- python packaging/dist.py
-    local arguments=()
-    for arch in $ARCHS; do arguments+=(--architecture "$arch"); done
-    "$with" -- python3 packaging/packages.py dist "${arguments[@]}"
-    "$with" packaging -- python packaging/manifest.py
+    local cargo=${CARGO_HOME:-$HOME/.cargo}
+    "$with" packaging sam about cyclonedx clients infra --
+    export CARGO_TARGET_DIR=$PWD/target/dist
+    export CARGO_ENCODED_RUSTFLAGS=--remap-path-prefix=$PWD=/comeback$'\x1f'--remap-path-prefix=$cargo=/cargo
+    export CFLAGS="-ffile-prefix-map=$PWD=/comeback -ffile-prefix-map=$cargo=/cargo"
+    # A zip file cannot hold an earlier time.
+    export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-315532800}
+    umask 022
+    "$with" packaging -- python packaging/dist.py
 }
 
 # The ignored trials update from the release before this one, which they build, and run `verify-aws` on MiniStack.
@@ -37,8 +43,8 @@ check() {
     "$with" -- cfn-lint dist/comeback.cfn.json
     "$with" -- cargo test --workspace --all-features --test release
     "$with" -- cargo test --workspace --all-features --test stack -- --ignored
-    "$with" packaging -- python packaging/check/crates.py
-    "$with" packaging -- python packaging/check/again.py
+    "$with" -- packaging/check/crates.sh
+    packaging/check/again.sh
 }
 
 tomllib

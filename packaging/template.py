@@ -6,7 +6,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
-from refused import Refused
+from build import Refused
 
 REPOSITORY = "https://github.com/comeback-retries/comeback"
 

@@ -5,7 +5,7 @@ import unittest
 from support import ROOT
 
 import template
-from refused import Refused
+from build import Refused
 from ruamel.yaml import YAML
 
 SOURCE = (ROOT / "template.yaml").read_text()

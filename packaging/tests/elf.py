@@ -5,8 +5,6 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
-from refused import Refused
-
 NAMES = {"arm64": "EM_AARCH64", "x86_64": "EM_X86_64"}
 
 
@@ -15,17 +13,17 @@ def check_machine(program: Path, arch: str) -> None:
     with program.open("rb") as file:
         machine = ELFFile(file)["e_machine"]
     if machine != NAMES[arch]:
-        raise Refused(f"{program} is for {machine}, not for {NAMES[arch]}")
+        raise AssertionError(f"{program} is for {machine}, not for {NAMES[arch]}")
 
 
 def check_glibc(program: Path, newest: tuple[int, ...]) -> None:
     """Fails if a program needs a symbol of a glibc newer than this."""
     versions = glibc_versions(program)
     if not versions:
-        raise Refused(f"{program} names no version of glibc")
+        raise AssertionError(f"{program} names no version of glibc")
     if max(versions) > newest:
         found, allowed = (".".join(map(str, version)) for version in (max(versions), newest))
-        raise Refused(f"{program} needs glibc {found}, and Amazon Linux 2023 has {allowed}")
+        raise AssertionError(f"{program} needs glibc {found}, and Amazon Linux 2023 has {allowed}")
 
 
 def check_static(program: Path) -> None:
@@ -36,7 +34,7 @@ def check_static(program: Path) -> None:
         dynamic = elf.get_section_by_name(".dynamic")
         needed = [tag.needed for tag in dynamic.iter_tags("DT_NEEDED")] if dynamic else []
     if needed or "PT_INTERP" in kinds:
-        raise Refused(f"{program} is not static: it needs {', '.join(needed) or 'a loader'}")
+        raise AssertionError(f"{program} is not static: it needs {', '.join(needed) or 'a loader'}")
 
 
 def glibc_versions(program: Path) -> set[tuple[int, ...]]:
