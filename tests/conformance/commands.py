@@ -19,6 +19,7 @@ FREE = {"sts:GetCallerIdentity"}
 CONDITIONS = {
     "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
     "cloudformation:DescribeStackEvents": "if the update of the stack failed",
+    "logs:CreateLogStream": "if no change was recorded before",
     "kms:DescribeKey": "if a queue has a key",
     "lambda:ListTags": "Lambda asks for it to give a function's tags with GetFunction",
     "ssm:GetParameterHistory": "if the parameter cannot be read as pauses",

@@ -4,6 +4,7 @@ mod attach;
 mod cancel;
 pub(crate) mod dead;
 pub(crate) mod doctor;
+mod history;
 mod pause;
 mod retry;
 pub(crate) mod session;
@@ -74,6 +75,12 @@ pub(crate) enum OperateCommand {
     /// reaches what has failed so far; with it, also what these events fail with later.
     #[command(after_help = cancel::EXAMPLES)]
     Cancel(cancel::CancelArguments),
+    /// List what operators changed, when and why
+    ///
+    /// Every change that a terminal or the console makes is recorded as a line in the handler's log group, for as long as
+    /// that keeps its lines. A change is recorded when it ends, so one whose program was killed is not.
+    #[command(after_help = history::EXAMPLES, mut_args(session::without_yes))]
+    History(history::HistoryArguments),
     /// List, show, redrive, discard and import dead-letters
     #[command(after_help = dead::EXAMPLES)]
     Dead(dead::DeadArguments),
@@ -92,6 +99,7 @@ impl OperateCommand {
             Self::Resume(it) => &it.common,
             Self::Retry(it) => &it.common,
             Self::Cancel(it) => &it.common,
+            Self::History(it) => &it.common,
             Self::Dead(it) => it.common(),
         }
     }
@@ -108,6 +116,7 @@ impl OperateCommand {
             Self::Resume(it) => pause::resume(it, session).await,
             Self::Retry(it) => retry::run(it, session).await,
             Self::Cancel(it) => cancel::run(it, session).await,
+            Self::History(it) => history::run(it, session).await,
             Self::Dead(it) => dead::run(it, session).await,
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use comeback_engine::{RETENTION, Timestamp};
+use comeback_operate::activity::{Recorded, recorded};
 use comeback_operate::deployment::Deployment;
 use comeback_operate::doctor::diagnosis::Diagnosis;
 use comeback_operate::doctor::{Examination, doctor};
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     /// The demonstration; `None` if the console shows a real deployment.
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
+    activity: Fresh<Recorded>,
     traces: RefCell<Traces>,
     deployment: Fresh<Deployment>,
     checks: RefCell<Checks>,
@@ -93,6 +95,7 @@ impl Console {
             account,
             demo,
             status: Fresh::default(),
+            activity: Fresh::default(),
             deployment: Fresh::default(),
             checks: RefCell::default(),
             labs: Labs::default(),
@@ -152,6 +155,7 @@ impl Console {
     pub(super) fn has_changed(&self) {
         self.log.outdate();
         self.status.outdate();
+        self.activity.outdate();
         self.deployment.outdate();
         self.checks.borrow_mut().clear();
         self.traces.borrow_mut().clear();
@@ -184,6 +188,11 @@ impl Console {
             trace(&self.asking().await?, &options).await
         };
         known.get(|| self.now(), async |_| read().await).await
+    }
+
+    /// The recorded changes of operators.
+    pub(super) async fn activity(&self) -> Read<Recorded> {
+        self.activity.get(|| self.now(), async |_| recorded(&self.asking().await?, None).await).await
     }
 
     pub(super) async fn deployment(&self) -> Read<Deployment> {

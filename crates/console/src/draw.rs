@@ -23,7 +23,8 @@ pub(super) fn address(command: &Command) -> Option<String> {
         format!("{path}{}", function.unwrap_or_default())
     };
     Some(match command.name {
-        CommandName::Status | CommandName::History => "/".into(),
+        CommandName::Status => "/".into(),
+        CommandName::History => "/activity".into(),
         CommandName::Pause if command.words.iter().any(|word| word == "--list") => "/".into(),
         CommandName::Waiting => of("/waiting"),
         CommandName::Trace => format!("/event?id={}", encoded(operand?)),
@@ -51,6 +52,7 @@ mod tests {
             (CommandName::Pause, &["--list"], Some("/")),
             (CommandName::Pause, &["a b"], Some("/pause?function=a%20b")),
             (CommandName::Resume, &["--all"], Some("/resume")),
+            (CommandName::History, &[], Some("/activity")),
             (CommandName::Trace, &["k-1"], Some("/event?id=k%2D1")),
             (CommandName::Trace, &[], None),
             (CommandName::DeadShow, &["k-1"], Some("/dead")),

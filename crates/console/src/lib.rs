@@ -39,6 +39,7 @@
 //!    plan, POST performs it.
 
 mod access;
+mod activity;
 mod change;
 mod console;
 mod dead;
@@ -131,6 +132,7 @@ fn routes() -> Router<Console> {
         .merge(function::routes())
         .merge(demo::routes())
         .merge(doctor::routes())
+        .merge(activity::routes())
         .merge(lab::routes())
         .layer(DefaultBodyLimit::max(LARGEST_FORM))
 }

@@ -23,12 +23,13 @@ use crate::demonstration::Bar;
 use crate::response::{html, with_type};
 
 /// Path and name of each page in the navigation, in order.
-const NAVIGATION: [(&str, &str); 6] = [
+const NAVIGATION: [(&str, &str); 7] = [
     ("/", "Overview"),
     ("/waiting", "Waiting"),
     ("/dead", "Dead-letters"),
     ("/function", "Functions"),
     ("/doctor", "Doctor"),
+    ("/activity", "Activity"),
     ("/lab", "Policy lab"),
 ];
 

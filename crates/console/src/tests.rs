@@ -56,7 +56,7 @@ pub(super) async fn snapshot_of(dead_letters: impl IntoIterator<Item = DeadLette
 }
 
 /// Where the tests' sample deployment is.
-fn address() -> Address {
+pub(super) fn address() -> Address {
     Address { which: Which::Stack("comeback".into()), region: None, profile: None }
 }
 
@@ -65,7 +65,7 @@ impl Setting {
         Self::of(Console::new(address(), read_only)).await
     }
 
-    async fn of(console: Console) -> Self {
+    pub(super) async fn of(console: Console) -> Self {
         let access = Rc::new(Access::new(7070));
         let router = routes().with_state(console.clone());
         let request = Request::get(access.way_in(now())).header("host", HERE).body(Body::empty()).unwrap();
@@ -136,6 +136,12 @@ impl Setting {
         change(&mut sent);
         self.answer(sent).await.0.as_u16()
     }
+}
+
+/// The value of a hidden field in a page's HTML.
+pub(super) fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{page}"));
+    rest.split('"').next().unwrap_or_default()
 }
 
 /// Runs a test on one thread, as the server runs.

@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use comeback_operate::aws::sdk::SdkAws;
+use comeback_operate::change::{outdated, perform};
 use comeback_operate::dead::{Chosen, Filter, Redrive};
 use comeback_operate::{Account, Change as _, Failure, Operator, Performed, Which};
 
@@ -22,12 +23,16 @@ async fn main() -> Result<(), Failure> {
     let redrive = Redrive::new(operator, Chosen::matching(filter));
     let plan = redrive.plan().await?;
     eprintln!("{} dead-letters to redrive", plan.count());
-    match redrive.perform(&plan).await {
+    let (performed, recorded) = perform(&redrive, &plan).await;
+    if let Err(failure) = recorded {
+        eprintln!("the redrive is not recorded: {failure}");
+    }
+    match performed {
         Performed::Done(redriven, result) => {
             println!("redrove {}", redriven.count());
             result
         }
-        Performed::Outdated(_) => Err(comeback_operate::change::outdated()),
+        Performed::Outdated(_) => Err(outdated()),
         Performed::Failed(failure) => Err(failure),
     }
 }

@@ -162,12 +162,25 @@ pub trait Aws: fmt::Debug {
     /// and the parameter exists, or if somebody else is writing it at the moment.
     async fn put_parameter(&self, name: &str, text: &str, new: bool) -> Result<Option<i64>, Failure>;
 
-    /// `logs:FilterLogEvents`: reads one page of log lines; `None` if the log group does not exist.
+    /// `logs:FilterLogEvents`: reads one page of log lines; `None` if the log group, or the log stream that the filter
+    /// names, does not exist.
     async fn log_page(
         &self,
         filter: &LogFilter<'_>,
         token: Option<String>,
     ) -> Result<Option<LogPage>, Failure>;
+
+    /// `logs:PutLogEvents`: writes a line to a log stream. Returns false if the stream does not exist.
+    async fn put_log_line(
+        &self,
+        group: &str,
+        stream: &str,
+        at: Timestamp,
+        line: &str,
+    ) -> Result<bool, Failure>;
+
+    /// `logs:CreateLogStream`: creates a log stream; does nothing if it exists.
+    async fn create_log_stream(&self, group: &str, stream: &str) -> Result<(), Failure>;
 
     /// `logs:DescribeLogGroups`: describes the log group of this name.
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure>;

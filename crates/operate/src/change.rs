@@ -2,7 +2,8 @@
 //!
 //! A [`Change`] is planned and then performed. [`Planned`] is the plan of any change, in a form that a program can
 //! handle: a terminal prints its layout, asks its question and performs it; the console shows it on a page, and
-//! performs it when its button is pressed.
+//! performs it when its button is pressed. Whoever performs a plan with [`perform`] or [`Planned::perform`] also
+//! records it: the line says who changed what, when, why, and with which result.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,6 +12,9 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::layout::Layout;
+use crate::operator::Operator;
+use crate::operator_line::{Activity, record};
+use crate::text;
 use crate::text::Text;
 
 /// The output of a command: a serializable value that describes its own layout.
@@ -51,6 +55,12 @@ pub trait Change {
 
     /// Performs a plan. Reports progress, and stops between two calls if the operator interrupts it.
     async fn perform(&self, plan: &Self::Plan) -> Performed<Self::Plan, Self::Done>;
+
+    /// The operator who makes the change.
+    fn operator(&self) -> &Operator;
+
+    /// What the record says about the performed change. `None` if it changed nothing.
+    fn activity(&self, done: &Self::Done) -> Option<Activity>;
 }
 
 /// The plan of a change, which the operator confirms.
@@ -63,6 +73,9 @@ pub trait Plan: Answer + Clone {
 
     /// The question to ask before performing the plan; `None` if there is nothing to perform.
     fn question(&self) -> Option<Question>;
+
+    /// The log group of the deployment's handler, where the change is recorded.
+    fn log_group(&self) -> &str;
 }
 
 /// A yes-or-no question to the operator.
@@ -93,6 +106,22 @@ pub enum Performed<P, D> {
     Failed(Failure),
 }
 
+/// Performs a plan and records what was done. Also returns the reason why it could not be recorded, if so.
+pub async fn perform<C: Change>(
+    change: &C,
+    plan: &C::Plan,
+) -> (Performed<C::Plan, C::Done>, Result<(), Failure>) {
+    let performed = change.perform(plan).await;
+    let recorded = match &performed {
+        Performed::Done(done, result) => match change.activity(done) {
+            Some(activity) => record(change.operator(), plan.log_group(), &activity, result).await,
+            None => Ok(()),
+        },
+        Performed::Outdated(_) | Performed::Failed(_) => Ok(()),
+    };
+    (performed, recorded)
+}
+
 /// The plan of any kind of change, ready to be shown and performed.
 pub struct Planned {
     /// The layout of the plan.
@@ -121,7 +150,7 @@ pub enum Ended {
     Outdated(Box<Planned>),
     /// The plan was performed.
     Done {
-        /// The layout of the result.
+        /// The layout of the result, with a note if it could not be recorded.
         layout: Layout,
         /// The result as JSON, on one line.
         json: String,
@@ -152,10 +181,15 @@ impl Planned {
             end: plan.end(),
             perform: Box::new(move || {
                 Box::pin(async move {
-                    match change.perform(&plan).await {
+                    let (performed, recorded) = perform(&*change, &plan).await;
+                    match performed {
                         Performed::Outdated(plan) => Ended::Outdated(Box::new(Self::from_plan(change, plan))),
                         Performed::Done(done, result) => {
-                            Ended::Done { layout: done.layout(), json: json(&done), result }
+                            let mut layout = done.layout();
+                            if let Err(failure) = recorded {
+                                layout.note(text!["the change is not recorded: ", failure.text()]);
+                            }
+                            Ended::Done { layout, json: json(&done), result }
                         }
                         Performed::Failed(failure) => Ended::Failed(failure),
                     }
@@ -164,7 +198,7 @@ impl Planned {
         }
     }
 
-    /// Performs the plan.
+    /// Performs the plan, and records what was done.
     pub async fn perform(self) -> Ended {
         (self.perform)().await
     }

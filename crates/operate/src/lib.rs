@@ -11,7 +11,8 @@
 //! |---|---|
 //! | [`aws`] | the port to an account, and its implementations |
 //! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | who works where and when, and how work is watched and stopped |
-//! | [`change`] | how every change is planned and performed |
+//! | [`change`] | how every change is planned, performed and recorded |
+//! | [`operator_line`], [`mod@activity`] | the record of the changes, and what it says |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
 //! | [`pause`], [`resume`], [`request`] | pausing and resuming functions, and retrying or cancelling waiting events |
 //! | [`recall`] | making the hidden messages of such a change return at once |
@@ -24,6 +25,7 @@
 //! | [`failure`] | why a question or a change failed |
 
 pub mod account;
+pub mod activity;
 pub mod address;
 pub mod alarms;
 pub mod attach;
@@ -45,6 +47,7 @@ pub mod log;
 pub mod metrics;
 pub mod numbers;
 pub mod operator;
+pub mod operator_line;
 pub mod pause;
 pub mod pauses;
 pub mod recall;

@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::layout::Layout;
 use crate::operator::Operator;
+use crate::operator_line::Activity;
 use crate::pauses::edits::{self, Wanted, open_of};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::{self, OpenPause, forgotten_note, named, noticed_within};
@@ -87,6 +88,20 @@ impl Change for PauseRetries {
             },
             Err(failure) => Performed::Failed(failure),
         }
+    }
+
+    fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    fn activity(&self, done: &Paused) -> Option<Activity> {
+        let OpenPause { target, why, .. } = &done.pause;
+        Some(Activity {
+            what: CommandName::Pause.words().into(),
+            functions: vec![target.clone()],
+            why: why.clone(),
+            ..Activity::default()
+        })
     }
 }
 
@@ -176,6 +191,10 @@ impl Plan for PausePlan {
     fn question(&self) -> Option<Question> {
         let verb = if self.open.is_some() { "change the pause of" } else { "pause" };
         (self.open.as_ref() != Some(&self.planned)).then(|| Question::new(format!("{verb} {}?", self.name)))
+    }
+
+    fn log_group(&self) -> &str {
+        &self.deployment.log_group
     }
 }
 

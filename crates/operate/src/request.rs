@@ -31,6 +31,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, command_name};
 use crate::layout::Layout;
 use crate::operator::Operator;
+use crate::operator_line::Activity;
 use crate::pauses::parameter::Parameter;
 use crate::pauses::requests::RequestInForce;
 pub use crate::pauses::requests::{Ask, Kind};
@@ -136,6 +137,20 @@ impl Change for RequestEvents {
             note: forgotten_note(&forgotten),
         };
         Performed::Done(requested, end)
+    }
+
+    fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    fn activity(&self, done: &Requested) -> Option<Activity> {
+        Some(Activity {
+            what: self.ask.kind().name().into(),
+            functions: vec![done.plan.target.to_string()],
+            keys: self.keys.clone(),
+            count: Some(done.plan.reach.reached),
+            why: self.why.clone(),
+        })
     }
 }
 
@@ -340,6 +355,10 @@ impl Plan for RequestPlan {
             Ask::Cancel => "cancel these?".into(),
         };
         (!self.is_useless).then(|| Question::new(question))
+    }
+
+    fn log_group(&self) -> &str {
+        &self.deployment.log_group
     }
 }
 

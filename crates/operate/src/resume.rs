@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::layout::Layout;
 use crate::operator::Operator;
+use crate::operator_line::Activity;
 use crate::pause::is_paused;
 use crate::pauses::edits::{self, check_spread, open_of, spread_ended};
 use crate::pauses::parameter::Parameter;
@@ -133,6 +134,19 @@ impl Change for ResumeRetries {
         };
         Performed::Done(resumed, plan.still_covered().and(end))
     }
+
+    fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    fn activity(&self, done: &Resumed) -> Option<Activity> {
+        Some(Activity {
+            what: CommandName::Resume.words().into(),
+            functions: vec![done.plan.target.to_string()],
+            count: done.plan.held.as_ref().map(|held| held.found),
+            ..Activity::default()
+        })
+    }
 }
 
 impl ResumeRetries {
@@ -225,6 +239,10 @@ impl Plan for ResumePlan {
 
     fn question(&self) -> Option<Question> {
         (!self.open.is_empty()).then(|| Question::new(format!("resume {}?", self.name)))
+    }
+
+    fn log_group(&self) -> &str {
+        &self.deployment.log_group
     }
 }
 

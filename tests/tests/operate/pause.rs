@@ -61,6 +61,12 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let history: Vec<_> =
         history.as_array().expect("a list").iter().map(|entry| entry["what"].clone()).collect();
     assert_eq!(history, ["paused", "changed", "resumed"]);
+    let recorded = operator.comeback("history --stack held --json").json(0)["changes"].take();
+    let recorded = recorded.as_array().expect("a list").iter();
+    let recorded: Vec<_> =
+        recorded.map(|change| json!([change["what"], change["by"], change["why"]])).collect();
+    let paused = json!(["pause", "root", "deploy 4711"]);
+    assert_eq!(recorded, [json!(["resume", "root", null]), paused.clone(), paused]);
     assert!(operator.comeback("pause --list --stack held").ended(0).starts_with("nothing is paused\n"));
 }
 

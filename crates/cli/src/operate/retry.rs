@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use comeback_operate::function::FunctionName;
+use comeback_operate::operator_line::Activity;
 use comeback_operate::pauses::read_text;
 use comeback_operate::request::follow::Watch;
 use comeback_operate::request::withdraw::WithdrawRequests;
 use comeback_operate::request::{
     Ask, DEFAULT_WITHIN, Kind, RequestEvents, RequestPlan, Requested, read_error, read_key, read_within,
 };
-use comeback_operate::{Change, Failure, Performed};
+
+use comeback_operate::{Change, Failure, Operator, Performed};
 
 use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
@@ -114,6 +116,14 @@ impl Change for Watched {
             self.requested.get_or_init(|| requested.watch());
         }
         performed
+    }
+
+    fn operator(&self) -> &Operator {
+        self.retries.operator()
+    }
+
+    fn activity(&self, done: &Requested) -> Option<Activity> {
+        self.retries.activity(done)
     }
 }
 

@@ -10,7 +10,7 @@ use comeback_operate::dead::samples::ORDERS;
 use serde_json::json;
 
 use super::denied::{console, denied, sample, text};
-use super::locally;
+use super::{hidden, locally};
 use crate::page::encoded;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -117,12 +117,6 @@ async fn waiting() -> (SimulatedAws, Vec<String>) {
     });
     let lines = lines.collect();
     (aws, lines)
-}
-
-/// The value of a hidden field in a page's HTML.
-fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
-    let (_, rest) = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{page}"));
-    rest.split('"').next().unwrap_or_default()
 }
 
 #[tokio::test]

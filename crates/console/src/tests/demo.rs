@@ -2,9 +2,10 @@
 
 use axum::http::StatusCode;
 
-use super::{Setting, address};
+use super::{Setting, address, hidden};
 use crate::console::Console;
 use crate::demonstration::Demonstration;
+use crate::page::encoded;
 
 /// A console of the demonstration, whose clock stands still except during a wait.
 async fn stopped() -> Setting {
@@ -70,6 +71,26 @@ async fn buttons_change_the_pace_and_the_functions() {
             }
             let elsewhere = setting.form_of("/demo", "button=stop&back=%2F%2Fevil.example");
             assert_eq!(setting.response(elsewhere).await.headers()["location"], "/");
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn activity_shows_what_was_pressed() {
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            let setting = stopped().await;
+            assert!(page(&setting, "/activity").await.contains("no change was recorded"));
+            let plan = page(&setting, "/pause?plan=yes&function=orders&reason=deploy+4711").await;
+            let fields = encoded(&hidden(&plan, "fields").replace("&#38;", "&"));
+            let [digest, once] = ["digest", "once"].map(|name| hidden(&plan, name));
+            let form = setting.form_of("/pause", &format!("digest={digest}&once={once}&fields={fields}"));
+            assert_eq!(setting.answer(form).await.0, StatusCode::SEE_OTHER);
+            setting.console.works.settled().await;
+            let text = page(&setting, "/activity").await;
+            let row = "<td>ops</td><td>pause</td><td><a href=\"/function?name=orders\">orders</a></td>\
+                       <td class=\"number\"></td><td>deploy 4711</td><td>done</td>";
+            assert!(text.contains(row), "{text}");
         })
         .await;
 }

@@ -14,6 +14,7 @@ use crate::function::{FunctionName, Target, command_name};
 use crate::handler_setting::{SettingPlace, edit, list_with, list_without};
 use crate::layout::Layout;
 use crate::operator::Operator;
+use crate::operator_line::Activity;
 use crate::pauses::OpenPause;
 use crate::pauses::parameter::read_pauses;
 use crate::text;
@@ -69,6 +70,8 @@ pub struct AttachPlan {
     functions: Vec<Part>,
     #[serde(skip)]
     route: Route,
+    #[serde(skip)]
+    log_group: String,
 }
 
 /// One function of a plan, with its steps or the failure that stopped them.
@@ -76,6 +79,8 @@ pub struct AttachPlan {
 struct Part {
     function: FunctionName,
     plan: Result<FunctionPlan, Failure>,
+    /// The number of steps that were made.
+    steps_made: u64,
     /// True once the changes were made and are visible.
     is_made: bool,
 }
@@ -194,6 +199,10 @@ impl Plan for AttachPlan {
         let text = format!("{}: {question}", warnings.join("; "));
         Some(Question { in_person: true, ..Question::new(text) })
     }
+
+    fn log_group(&self) -> &str {
+        &self.log_group
+    }
 }
 
 impl Answer for AttachPlan {
@@ -268,6 +277,21 @@ impl Change for RouteFailures {
         let end = result.and_then(|()| plan.end());
         Performed::Done(Attached { plan }, end)
     }
+
+    fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    fn activity(&self, done: &Attached) -> Option<Activity> {
+        let changed = done.plan.functions.iter().filter(|part| part.steps_made > 0);
+        let functions: Vec<_> = changed.map(|part| part.function.to_string()).collect();
+        (!functions.is_empty()).then(|| Activity {
+            what: self.route.word().into(),
+            count: Some(functions.len() as u64),
+            functions,
+            ..Activity::default()
+        })
+    }
 }
 
 impl RouteFailures {
@@ -286,11 +310,11 @@ impl RouteFailures {
             let is_listed = |step: &Step| matches!(step, Step::List(_, true));
             let new = plan.iter().filter(|plan| plan.steps.iter().any(is_listed));
             listed.extend(new.map(|plan| plan.target.arn.clone()));
-            functions.push(Part { function: function.clone(), plan, is_made: false });
+            functions.push(Part { function: function.clone(), plan, steps_made: 0, is_made: false });
         }
         match &*functions {
             [Part { plan: Err(failure), .. }] => Err(failure.clone()),
-            _ => Ok(AttachPlan { functions, route: self.route }),
+            _ => Ok(AttachPlan { functions, route: self.route, log_group: deployment.log_group }),
         }
     }
 
@@ -344,7 +368,10 @@ impl RouteFailures {
                     return Err(interrupted());
                 }
                 match step.make(account, target, interrupt).await {
-                    Ok(()) => self.report(step, target),
+                    Ok(()) => {
+                        part.steps_made += 1;
+                        self.report(step, target);
+                    }
                     Err(failure @ Failure::Interrupted(_)) => return Err(failure),
                     Err(failure) => {
                         failed = Some(failure);
@@ -385,7 +412,10 @@ impl RouteFailures {
             let is_edit = |step: &&Step| matches!(step, Step::List(of, _) if of == place);
             let Some(step) = steps.iter().find(is_edit) else { continue };
             match &edited {
-                Ok(()) => self.report(step, target),
+                Ok(()) => {
+                    part.steps_made += 1;
+                    self.report(step, target);
+                }
                 Err(failure) => part.plan = Err(failure.clone()),
             }
         }

@@ -48,6 +48,7 @@ pub async fn all(aws: &dyn Aws, fixture: &Fixture) {
     parameter(aws, fixture).await;
     alarm(aws, fixture).await;
     log(aws, fixture).await;
+    log_stream(aws, fixture).await;
     missing(aws, fixture).await;
 }
 
@@ -332,6 +333,28 @@ pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(search(None, now.before(hour)).await, ["one k-1", "two k-2"]);
     assert_eq!(search(Some("\"k-1\""), now.before(hour)).await, ["one k-1"]);
     assert_eq!(search(None, now.saturating_add(hour)).await, [""; 0]);
+}
+
+/// Tests that a line can be written to a log stream once the stream was created, and that only its own stream has it.
+pub async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
+    // `log` reads the last hour.
+    let at = aws.now().before(Duration::from_secs(7_200));
+    let (group, stream) = (&*fixture.log_group, "written");
+    assert!(!aws.put_log_line(group, stream, at, "too early").await.unwrap());
+    for _ in 0..2 {
+        aws.create_log_stream(group, stream).await.unwrap();
+    }
+    for line in ["one k-1", "{\"n\":1}"] {
+        assert!(aws.put_log_line(group, stream, at, line).await.unwrap());
+    }
+    let filter = LogFilter { group, pattern: None, since: at, until: None, stream: Some(stream) };
+    let page = aws.log_page(&filter, None).await.unwrap().expect("the stream exists");
+    let mut lines: Vec<_> = page.events.iter().map(|event| (event.at, &*event.message)).collect();
+    lines.sort();
+    assert_eq!(lines, [(at, "one k-1"), (at, "{\"n\":1}")]);
+    let failure = aws.create_log_stream("/never", stream).await.unwrap_err().to_string();
+    assert!(failure.starts_with("logs:CreateLogStream on /never: ResourceNotFoundException"), "{failure}");
+    assert!(!aws.put_log_line("/never", stream, at, "line").await.unwrap());
 }
 
 /// Tests that reading a missing resource returns `None`, or a failure that names the call.

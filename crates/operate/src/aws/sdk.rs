@@ -20,6 +20,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use aws_sdk_cloudwatchlogs::operation::create_log_stream::CreateLogStreamError;
 use aws_sdk_iam::types::{ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType};
 use aws_sdk_kms::types::KeyManagerType;
 use aws_sdk_lambda::operation::RequestId as _;
@@ -341,6 +342,30 @@ impl Aws for SdkAws {
         let answer =
             answer.unless(|it| it.is_resource_not_found_exception(), "logs:FilterLogEvents", filter.group)?;
         Ok(answer.map(logs::page))
+    }
+
+    async fn put_log_line(
+        &self,
+        group: &str,
+        stream: &str,
+        at: Timestamp,
+        line: &str,
+    ) -> Result<bool, Failure> {
+        let call = self.logs.put_log_events().log_group_name(group).log_stream_name(stream);
+        let answer = call.log_events(logs::line(at, line)).send().await;
+        let action = "logs:PutLogEvents";
+        let answer = answer.unless(|it| it.is_resource_not_found_exception(), action, group)?;
+        let Some(answer) = answer else { return Ok(false) };
+        match answer.rejected_log_events_info() {
+            Some(_) => Err(Failure::could_not(format!("{action} on {group}: the line's time was rejected"))),
+            None => Ok(true),
+        }
+    }
+
+    async fn create_log_stream(&self, group: &str, stream: &str) -> Result<(), Failure> {
+        let answer = self.logs.create_log_stream().log_group_name(group).log_stream_name(stream).send().await;
+        let exists = |it: &CreateLogStreamError| it.is_resource_already_exists_exception();
+        answer.unless(exists, "logs:CreateLogStream", group).map(drop)
     }
 
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure> {

@@ -14,6 +14,7 @@ use crate::dead::work::act;
 use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::operator::Operator;
+use crate::operator_line::Activity;
 use crate::shown::shown;
 use crate::text;
 use crate::text::{Text, quoted};
@@ -91,6 +92,14 @@ impl Change for Discard {
             Err(failure) => Performed::Failed(failure),
         }
     }
+
+    fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    fn activity(&self, done: &Discarded) -> Option<Activity> {
+        done.plan.activity(CommandName::Discard, &done.outcome)
+    }
 }
 
 impl Plan for DiscardPlan {
@@ -103,6 +112,10 @@ impl Plan for DiscardPlan {
         let count_text = counted_dead_letters(count);
         (count > 0)
             .then(|| Question::new(format!("write {count_text} to {export} and delete them from the queue?")))
+    }
+
+    fn log_group(&self) -> &str {
+        &self.plan.deployment().log_group
     }
 }
 

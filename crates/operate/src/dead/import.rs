@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::aws::NewMessage;
 use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::command::CommandName;
 use crate::dead::file::{Lines, unreadable, without_mark};
 use crate::dead::pace::Pace;
 use crate::dead::plan::{Outcome, left_over};
@@ -20,6 +21,7 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::numbers::grouped;
 use crate::operator::{Operator, Progress};
+use crate::operator_line::Activity;
 use crate::shown::shown;
 
 /// The change that puts the dead-letters of a file back into the dead-letter queue.
@@ -45,6 +47,8 @@ pub struct ImportPlan {
     /// The name of the dead-letter queue.
     #[serde(skip)]
     queue: String,
+    #[serde(skip)]
+    log_group: String,
     #[serde(skip)]
     journal: PathBuf,
 }
@@ -124,6 +128,7 @@ impl Import {
             cut_off: is_cut_off,
             left: BTreeMap::new(),
             queue: queue.name().to_owned(),
+            log_group: deployment.log_group.clone(),
             journal,
         })
     }
@@ -236,12 +241,26 @@ impl Change for Import {
             Err(failure) => Performed::Failed(failure),
         }
     }
+
+    fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    fn activity(&self, done: &Imported) -> Option<Activity> {
+        let count = done.outcome.done;
+        let what = CommandName::Import.words().into();
+        (count > 0).then(|| Activity { what, count: Some(count), ..Activity::default() })
+    }
 }
 
 impl Plan for ImportPlan {
     fn question(&self) -> Option<Question> {
         let count = counted_dead_letters(self.dead_letters);
         (self.dead_letters > 0).then(|| Question::new(format!("add {count} to the dead-letter queue?")))
+    }
+
+    fn log_group(&self) -> &str {
+        &self.log_group
     }
 }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use comeback_engine::ReasonCode;
 use serde::{Serialize, Serializer};
 
+use crate::command::CommandName;
 use crate::dead::filter::Filter;
 use crate::dead::groups::{Group, groups_table};
 use crate::dead::pace::Pace;
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
+use crate::operator_line::Activity;
 use crate::shown::shown;
 
 /// The maximum number of functions that a plan names individually.
@@ -78,6 +80,8 @@ pub struct Picked {
     pub(super) limit: Option<u64>,
     pub(super) pace: Pace,
     note: Option<String>,
+    /// The key of the only dead-letter to act on, perhaps cut; `None` if there are several.
+    key: Option<String>,
 }
 
 impl Picked {
@@ -109,8 +113,12 @@ impl Picked {
         if let (Selection::DeadLetter(_), [row], [group]) = (selection, &*rows, &mut *groups) {
             group.error_message = row.message.as_ref().map(ToString::to_string);
         }
+        let key = match &*rows {
+            [row] => row.key.as_ref().map(ToString::to_string),
+            _ => None,
+        };
         let ids = Rc::new(rows.into_iter().map(|row| row.message_id.clone()).collect());
-        Ok(Self { groups, ids, skipped, not_allowed, limit, pace, note, snapshot })
+        Ok(Self { groups, ids, skipped, not_allowed, limit, pace, note, key, snapshot })
     }
 
     /// The number of dead-letters to act on.
@@ -124,6 +132,18 @@ impl Picked {
 
     pub(super) fn deployment(&self) -> &Deployment {
         &self.snapshot.deployment
+    }
+
+    /// What the record says about a change that performed the plan. `None` if it acted on no dead-letter.
+    pub(super) fn activity(&self, command: CommandName, outcome: &Outcome) -> Option<Activity> {
+        let functions: BTreeSet<_> = self.groups.iter().filter_map(|group| group.target.clone()).collect();
+        (outcome.done > 0 || outcome.not_deleted.is_some()).then(|| Activity {
+            what: command.words().into(),
+            functions: functions.into_iter().take(MOST_NAMED).collect(),
+            keys: self.key.iter().cloned().collect(),
+            count: Some(outcome.done),
+            why: None,
+        })
     }
 
     /// The identity of a plan. Plans made at different times have the same identity if they contain the same

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::aws::NewMessage;
 use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::command::CommandName;
 use crate::dead::pace::Pace;
 use crate::dead::plan::{Chosen, Outcome, Picked};
 use crate::dead::received::Received;
@@ -16,6 +17,7 @@ use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::operator::Operator;
+use crate::operator_line::Activity;
 use crate::shown::shown;
 use crate::text;
 
@@ -126,6 +128,14 @@ impl Change for Redrive {
             Err(failure) => Performed::Failed(failure),
         }
     }
+
+    fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    fn activity(&self, done: &Redriven) -> Option<Activity> {
+        done.plan.activity(CommandName::Redrive, &done.outcome)
+    }
 }
 
 impl Plan for RedrivePlan {
@@ -138,6 +148,10 @@ impl Plan for RedrivePlan {
         let queue = self.plan.deployment().retry_queue.name();
         let is_asked = count > 0 && self.plan.not_allowed.is_empty();
         is_asked.then(|| Question::new(format!("send {} to {queue}?", counted_dead_letters(count))))
+    }
+
+    fn log_group(&self) -> &str {
+        &self.plan.deployment().log_group
     }
 }
 

@@ -14,6 +14,7 @@ use crate::function::FunctionName;
 use crate::layout::Layout;
 use crate::numbers::counted;
 use crate::operator::Operator;
+use crate::operator_line::Activity;
 use crate::pauses::parameter::Parameter;
 use crate::pauses::requests::Kind;
 use crate::pauses::requests::RequestInForce;
@@ -98,6 +99,18 @@ impl Change for WithdrawRequests {
             Err(failure) => Performed::Failed(failure),
         }
     }
+
+    fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    fn activity(&self, done: &Withdrawn) -> Option<Activity> {
+        Some(Activity {
+            what: format!("{} --withdraw", self.kind.name()),
+            functions: vec![done.plan.target.to_string()],
+            ..Activity::default()
+        })
+    }
 }
 
 impl WithdrawRequests {
@@ -126,6 +139,10 @@ impl Plan for WithdrawPlan {
         let question =
             || Question::new(format!("withdraw the {} requests for {}?", self.kind.name(), self.name));
         (!self.withdrawn.is_empty()).then(question)
+    }
+
+    fn log_group(&self) -> &str {
+        &self.deployment.log_group
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aws_sdk_cloudwatchlogs::operation::filter_log_events::FilterLogEventsOutput;
 use aws_sdk_cloudwatchlogs::operation::filter_log_events::builders::FilterLogEventsFluentBuilder;
+use aws_sdk_cloudwatchlogs::types::InputLogEvent;
 use comeback_engine::Timestamp;
 
 use crate::aws::{LogEvent, LogFilter, LogGroup, LogPage};
@@ -26,6 +27,11 @@ pub(super) fn page(answer: FilterLogEventsOutput) -> LogPage {
         Some(LogEvent { at, stream: event.log_stream_name?, message: event.message? })
     });
     LogPage { events: events.collect(), next: answer.next_token.filter(|token| !token.is_empty()) }
+}
+
+pub(super) fn line(at: Timestamp, line: &str) -> InputLogEvent {
+    let event = InputLogEvent::builder().timestamp(at.as_millis() as i64).message(line);
+    event.build().expect("BUG: a line has a time and a message")
 }
 
 pub(super) fn group(group: &aws_sdk_cloudwatchlogs::types::LogGroup) -> LogGroup {

@@ -1,5 +1,7 @@
 //! Log groups of CloudWatch's, and its filter patterns.
 
+use std::collections::BTreeSet;
+
 use comeback_engine::Timestamp;
 use serde_json::Value;
 use wildmatch::WildMatchPattern;
@@ -16,6 +18,8 @@ pub struct LogGroup {
     pub settings: aws::LogGroup,
     /// Its lines, in the order in which they came. Those past the retention are never found.
     pub lines: Vec<LogEvent>,
+    /// Its log streams.
+    pub streams: BTreeSet<String>,
     /// Lines that one page looks at; a page has those that match, which may be none.
     pub lines_of_a_page: usize,
 }
@@ -23,13 +27,16 @@ pub struct LogGroup {
 impl Default for LogGroup {
     fn default() -> Self {
         let settings = aws::LogGroup { retention: None, class: Some("STANDARD".into()) };
-        Self { settings, lines: Vec::new(), lines_of_a_page: LINES_OF_A_PAGE }
+        Self { settings, lines: Vec::new(), streams: BTreeSet::new(), lines_of_a_page: LINES_OF_A_PAGE }
     }
 }
 
 impl LogGroup {
-    /// Adds a line.
+    /// Adds a line, and its stream if that does not exist.
     pub fn write(&mut self, at: Timestamp, stream: &str, message: impl Into<String>) {
+        if !self.streams.contains(stream) {
+            self.streams.insert(stream.to_owned());
+        }
         self.lines.push(LogEvent { at, stream: stream.to_owned(), message: message.into() });
     }
 

@@ -477,6 +477,30 @@ impl Aws for SimulatedAws {
         self.call("logs:FilterLogEvents", filter.group, effect).await
     }
 
+    async fn put_log_line(
+        &self,
+        group: &str,
+        stream: &str,
+        at: Timestamp,
+        line: &str,
+    ) -> Result<bool, Failure> {
+        let effect = |state: &mut State| {
+            let group = state.log_groups.get_mut(group).filter(|it| it.streams.contains(stream));
+            Ok(group.map(|group| group.write(at, stream, line)).is_some())
+        };
+        self.call("logs:PutLogEvents", group, effect).await
+    }
+
+    async fn create_log_stream(&self, group: &str, stream: &str) -> Result<(), Failure> {
+        let effect = |state: &mut State| {
+            let gone = "ResourceNotFoundException: The specified log group does not exist.";
+            let group = state.log_groups.get_mut(group).ok_or(gone)?;
+            group.streams.insert(stream.to_owned());
+            Ok(())
+        };
+        self.call("logs:CreateLogStream", group, effect).await
+    }
+
     async fn log_group(&self, name: &str) -> Result<Option<aws::LogGroup>, Failure> {
         let effect = |state: &mut State| Ok(state.log_groups.get(name).map(|group| group.settings.clone()));
         self.call("logs:DescribeLogGroups", name, effect).await

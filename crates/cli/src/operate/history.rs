@@ -1,0 +1,29 @@
+//! `comeback history`: what operators changed.
+
+use std::time::Duration;
+
+use clap::Args;
+use comeback_operate::activity::recorded;
+use comeback_operate::durations;
+
+use crate::failure::CommandFailure;
+use crate::operate::session::{Common, Session};
+use crate::terminal;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback history
+  comeback history --since 24h --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArguments {
+    /// Only changes of this time [default: all that the handler's log has kept]
+    #[arg(long, value_name = "DURATION", value_parser = durations::read)]
+    since: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+pub(crate) async fn run(arguments: &HistoryArguments, session: Session) -> Result<(), CommandFailure> {
+    terminal::answer(&recorded(&session.operator(), arguments.since).await?, &session)
+}

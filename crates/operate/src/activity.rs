@@ -1,0 +1,320 @@
+//! The output of `comeback history`: what operators changed, from any terminal or console.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use comeback_engine::{NotALine, Timestamp};
+use serde::Serialize;
+
+use crate::change::Answer;
+use crate::deployment::Deployment;
+use crate::failure::Failure;
+use crate::function::shown_name;
+use crate::layout::{Layout, Table};
+use crate::log::Search;
+use crate::numbers::{counted, grouped};
+use crate::operator::Operator;
+use crate::operator_line::{Completion, Entry, STREAM};
+use crate::text::{Piece, Text, Tone};
+
+/// The recorded changes of a deployment.
+#[derive(Debug, Serialize)]
+pub struct Recorded {
+    /// The time from which changes were read. `None` for all that the log has kept.
+    since: Option<Timestamp>,
+    /// The changes, the newest first.
+    changes: Vec<Entry>,
+    /// The number of lines that a newer version wrote and this one cannot read.
+    newer: u64,
+    #[serde(skip)]
+    deployment: Deployment,
+}
+
+/// Reads the changes that were recorded within the time `since`, or all that the log has kept.
+///
+/// # Errors
+///
+/// Fails if the deployment or its log cannot be read.
+pub async fn recorded(operator: &Operator, since: Option<Duration>) -> Result<Recorded, Failure> {
+    let deployment = operator.deployment().await?;
+    let since = since.map(|since| operator.now().before(since));
+    let search = Search {
+        group: &deployment.log_group,
+        term: "",
+        since: since.unwrap_or(Timestamp::from_secs(0)),
+        until: None,
+        stream: Some(STREAM),
+    };
+    let (mut changes, mut newer) = (Vec::new(), 0);
+    let read = search.each(&operator.account, &|_| (), |line| match Entry::read(&line.message) {
+        Ok(entry) => changes.push(entry),
+        Err(NotALine::Newer) => newer += 1,
+        Err(NotALine::Other) => {}
+    });
+    // Without a log group or its stream, nothing was recorded yet.
+    operator.interrupt.or(read).await?;
+    changes.sort_by_key(|entry| Reverse(entry.at));
+    Ok(Recorded { since, changes, newer, deployment })
+}
+
+impl Answer for Recorded {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        if self.changes.is_empty() {
+            layout.line("no change was recorded");
+        } else {
+            layout.table(self.table());
+        }
+        if self.newer > 0 {
+            let lines = counted(self.newer, "change was", "changes were");
+            layout
+                .note(format!("{lines} recorded by a newer version of comeback, which this one cannot read"));
+        }
+        layout
+    }
+}
+
+impl Recorded {
+    fn table(&self) -> Table {
+        let mut table = Table::new(["when", "who", "what", "on", "how many", "why", "result"]);
+        table.columns[4].is_number = true;
+        for entry in &self.changes {
+            let activity = &entry.activity;
+            table.row([
+                entry.at.into(),
+                Text::from(&entry.by),
+                Text::from(&activity.what),
+                self.subjects(entry),
+                activity.count.map(grouped).unwrap_or_default().into(),
+                activity.why.as_deref().unwrap_or_default().into(),
+                result(entry),
+            ]);
+        }
+        table
+    }
+
+    /// The functions and events that a change was about.
+    fn subjects(&self, entry: &Entry) -> Text {
+        let function = |name: &String| match &**name {
+            "*" => Text::from("every function"),
+            name => self.deployment.function(name, shown_name(name)),
+        };
+        let functions = entry.activity.functions.iter().map(function);
+        let keys = entry.activity.keys.iter().map(|key| Piece::Event(key.clone()).into());
+        Text::joined(functions.chain(keys), ", ")
+    }
+}
+
+fn result(entry: &Entry) -> Text {
+    let problem = || entry.problem.as_deref().unwrap_or_default();
+    match entry.result {
+        Completion::Done => "done".into(),
+        Completion::Undone | Completion::Interrupted => Text::toned(Tone::Warning, problem()),
+        Completion::Failed => Text::toned(Tone::Bad, problem()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::attach::{Route, RouteFailures};
+    use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
+    use crate::aws::{Aws as _, LogFilter};
+    use crate::change::tests::plain;
+    use crate::change::{Change, Ended, Planned, perform};
+    use crate::dead::pace::Pace;
+    use crate::dead::samples::{Dead, event};
+    use crate::dead::{Chosen, Discard, Filter, Import, Redrive};
+    use crate::layout::Block;
+    use crate::operator::Which;
+    use crate::pause::PauseRetries;
+    use crate::pauses::edits::Wanted;
+    use crate::request::withdraw::WithdrawRequests;
+    use crate::request::{Ask, Kind, RequestEvents};
+    use crate::resume::ResumeRetries;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
+    const PUT: &str = "logs:PutLogEvents";
+
+    fn sample() -> (SimulatedAws, Operator) {
+        let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();
+        let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
+        (aws, operator)
+    }
+
+    fn pause(operator: &Operator) -> PauseRetries {
+        let wanted = Wanted { end: None, spread: None, why: Some("deploy 4711".into()) };
+        PauseRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), wanted }
+    }
+
+    fn resume(operator: &Operator) -> ResumeRetries {
+        ResumeRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), spread: None }
+    }
+
+    /// Performs a change. Returns the result with the notes of its layout.
+    async fn made<C: Change + 'static>(change: C) -> (Result<(), Failure>, Vec<String>) {
+        let Ended::Done { layout, result, .. } = Planned::of(change).await.unwrap().perform().await else {
+            panic!("not done")
+        };
+        let notes = layout.0.iter().filter_map(|block| match block {
+            Block::Note(text) => Some(text.to_string()),
+            _ => None,
+        });
+        (result, notes.collect())
+    }
+
+    async fn read(operator: &Operator) -> Value {
+        serde_json::to_value(recorded(operator, None).await.unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn changes_are_read_back_newest_first() {
+        let (aws, operator) = sample();
+        assert_eq!(plain(&recorded(&operator, None).await.unwrap()), "no change was recorded\n");
+        assert_eq!(made(pause(&operator)).await, (Ok(()), Vec::new()));
+        aws.advance(Duration::from_secs(60));
+        assert_eq!(made(resume(&operator)).await, (Ok(()), Vec::new()));
+        let orders = function_arn("orders");
+        let expected = json!([
+            {"at": "2026-09-14T15:34:24.000Z", "by": "ops", "what": "resume", "functions": [orders], "keys": [],
+             "count": 0, "why": null, "result": "done", "problem": null},
+            {"at": "2026-09-14T15:33:22.000Z", "by": "ops", "what": "pause", "functions": [orders], "keys": [],
+             "count": null, "why": "deploy 4711", "result": "done", "problem": null},
+        ]);
+        let read = read(&operator).await;
+        assert_eq!((&read["changes"], &read["since"], &read["newer"]), (&expected, &Value::Null, &json!(0)));
+        let latest = recorded(&operator, Some(Duration::from_secs(30))).await.unwrap();
+        let expected = "\
+when | who | what | on | how many | why | result
+2026-09-14T15:34:24.000Z | ops | resume | orders | 0 |  | done
+";
+        assert_eq!(plain(&latest), expected);
+    }
+
+    #[tokio::test]
+    async fn every_change_is_recorded() {
+        let dead_letters = [event("Timeout"), event("Timeout"), event("Timeout")];
+        let key = dead_letters[0].key.clone();
+        let dead = Dead::with(dead_letters);
+        let operator = dead.operator();
+        let one = Chosen::matching(Filter { key: Some(key.clone()), ..Filter::default() });
+        made(Redrive::new(operator.clone(), one)).await.0.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("old.jsonl");
+        let (chosen, export, pace) = (Chosen::all(), file.clone(), Pace::FILE);
+        made(Discard { operator: operator.clone(), chosen, export, pace, limit: None }).await.0.unwrap();
+        made(Import { operator: operator.clone(), file, pace }).await.0.unwrap();
+        let (function, functions) = (Some("orders".parse().unwrap()), vec!["orders".parse().unwrap()]);
+        let request = RequestEvents {
+            operator: operator.clone(),
+            ask: Ask::Cancel,
+            function: function.clone(),
+            error: None,
+            keys: vec!["k-1".into()],
+            why: Some("import 12".into()),
+        };
+        made(request).await.0.unwrap();
+        made(WithdrawRequests { operator: operator.clone(), function, kind: Kind::Cancel }).await.0.unwrap();
+        let route = Route::Detach { at_once: true };
+        // The function's role keeps its permission for invocations that are still running.
+        let detached = made(RouteFailures { operator: operator.clone(), functions, route }).await.0;
+        assert!(matches!(detached, Err(Failure::Undone(_))), "{detached:?}");
+        let mut changes = recorded(&operator, None).await.unwrap().changes;
+        changes.sort_by_key(|entry| entry.at);
+        let said = changes.iter().map(|Entry { activity, result, .. }| {
+            let is_done = *result == Completion::Done;
+            let functions = activity.functions.iter().map(|name| shown_name(name)).collect::<Vec<_>>();
+            (
+                &*activity.what,
+                functions,
+                activity.keys.clone(),
+                activity.count,
+                activity.why.as_deref(),
+                is_done,
+            )
+        });
+        let expected = [
+            ("dead redrive", vec!["orders"], vec![key], Some(1), None, true),
+            ("dead discard", vec!["orders"], vec![], Some(2), None, true),
+            ("dead import", vec![], vec![], Some(2), None, true),
+            ("cancel", vec!["orders"], vec!["k-1".into()], Some(0), Some("import 12"), true),
+            ("cancel --withdraw", vec!["orders"], vec![], None, None, true),
+            ("detach", vec!["orders"], vec![], Some(1), None, false),
+        ];
+        assert_eq!(said.collect::<Vec<_>>(), expected);
+    }
+
+    #[tokio::test]
+    async fn a_change_that_ended_halfway_is_recorded_with_what_it_did() {
+        let dead = Dead::with((0..150).map(|_| event("Timeout")));
+        // The scan reports progress three times, and the first dead-letter goes alone.
+        let redrive = Redrive::new(dead.stopping_after(4), Chosen::all());
+        assert_eq!(made(redrive).await.0, Err(Failure::interrupted("redrove 1 dead-letter")));
+        let read = read(&dead.operator()).await["changes"].take();
+        let [change] = &read.as_array().unwrap()[..] else { panic!("{read}") };
+        assert_eq!(
+            (&change["count"], &change["result"], &change["problem"]),
+            (&json!(1), &json!("interrupted"), &json!("interrupted: redrove 1 dead-letter"))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_change_that_cannot_be_recorded_is_made_and_says_so() {
+        for denied in [PUT, "logs:CreateLogStream"] {
+            let (aws, operator) = sample();
+            aws.deny(denied);
+            let (result, notes) = made(pause(&operator)).await;
+            assert_eq!(result, Ok(()));
+            let [note] = &*notes else { panic!("{notes:?}") };
+            assert!(note.starts_with(&format!("the change is not recorded: {denied} on ")), "{note}");
+            let again = pause(&operator).plan().await.unwrap();
+            assert!(plain(&again).contains("Nothing to change."), "it is paused: {}", plain(&again));
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_recorded_of_a_change_that_was_not_made() {
+        let (aws, operator) = sample();
+        let (mine, other) = (pause(&operator), pause(&operator));
+        let plan = mine.plan().await.unwrap();
+        made(other).await.0.unwrap();
+        perform(&mine, &plan).await.1.unwrap();
+        let resume = resume(&operator);
+        let plan = resume.plan().await.unwrap();
+        aws.deny("ssm:PutParameter");
+        perform(&resume, &plan).await.1.unwrap();
+        let changes = read(&operator).await["changes"].take();
+        assert_eq!(changes.as_array().map(Vec::len), Some(1), "only the other pause: {changes}");
+    }
+
+    #[tokio::test]
+    async fn lines_of_other_kinds_are_left_out() {
+        let (aws, operator) = sample();
+        made(pause(&operator)).await.0.unwrap();
+        let lines = [
+            r#"{"v":2,"action":"operator"}"#,
+            r#"{"v":1,"action":"hold"}"#,
+            r#"{"v":1,"action":"operator"}"#,
+            "text",
+        ];
+        for line in lines {
+            assert!(aws.put_log_line(Sample::LOG_GROUP, STREAM, NOW, line).await.unwrap());
+        }
+        let recorded = recorded(&operator, None).await.unwrap();
+        assert_eq!((recorded.changes.len(), recorded.newer), (1, 1));
+        assert!(plain(&recorded).contains("note: 1 change was recorded by a newer version"));
+    }
+
+    #[tokio::test]
+    async fn searches_for_events_do_not_find_the_lines() {
+        let (aws, operator) = sample();
+        made(pause(&operator)).await.0.unwrap();
+        let pattern = Some(crate::waiting::wanted::Wanted::default().pattern());
+        let filter = LogFilter { group: Sample::LOG_GROUP, pattern, since: NOW, until: None, stream: None };
+        let page = aws.log_page(&filter, None).await.unwrap().unwrap();
+        assert_eq!((page.events, page.next), (Vec::new(), None));
+        assert_eq!(aws.state().log_groups[Sample::LOG_GROUP].lines.len(), 1);
+    }
+}

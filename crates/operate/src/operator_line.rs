@@ -1,0 +1,202 @@
+//! The line that records a change: who made it, when, on what, why, and with which result.
+//!
+//! The lines are in a log stream of their own, in the log group of the handler. Searches of the handler's log skip them,
+//! because their `action` is none of the handler's and they have no `key`. No metric filter matches them either: they
+//! have no `level` and no `reason`.
+
+use comeback_engine::{NotALine, Timestamp, logged};
+use serde::{Deserialize, Serialize};
+
+use crate::account::Account;
+use crate::failure::Failure;
+use crate::operator::Operator;
+
+/// The log stream with the operators' lines, in the log group of the handler.
+pub const STREAM: &str = "operators";
+
+/// The line's `action`, which tells it from the handler's own lines.
+const ACTION: &str = "operator";
+/// The version of the line's format.
+const VERSION: u64 = 1;
+
+/// What a change did, for its line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activity {
+    /// The subcommand of `comeback` that makes the change, such as `pause` or `dead redrive`.
+    pub what: String,
+    /// The functions that the change was about: ARNs or names, or `*` for every function.
+    pub functions: Vec<String>,
+    /// The keys of the events that the change was about, if it named any.
+    pub keys: Vec<String>,
+    /// The number of events, dead-letters or functions that were changed. `None` if the change has no such number.
+    pub count: Option<u64>,
+    /// The reason that the operator gave, if any.
+    pub why: Option<String>,
+}
+
+/// A line about one change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The time when the change ended.
+    pub at: Timestamp,
+    /// The user name or role session name of the operator.
+    pub by: String,
+    /// What was changed.
+    #[serde(flatten)]
+    pub activity: Activity,
+    /// How the change ended.
+    pub result: Completion,
+    /// The problem that ended the change, or that it left. `None` if it was done completely.
+    pub problem: Option<String>,
+}
+
+/// The end of a change, by the kind of its failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Completion {
+    /// All was done.
+    Done,
+    /// Something was left undone.
+    Undone,
+    /// The operator stopped the change.
+    Interrupted,
+    /// A failure ended the change midway.
+    Failed,
+}
+
+/// The members of every version of the line.
+#[derive(Deserialize)]
+struct Head {
+    v: u64,
+    action: String,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    v: u64,
+    action: &'static str,
+    #[serde(flatten)]
+    entry: &'a Entry,
+}
+
+impl Entry {
+    fn new(at: Timestamp, by: &str, activity: &Activity, result: &Result<(), Failure>) -> Self {
+        let cut = |text: &String| logged(text).to_owned();
+        let problem = result.as_ref().err();
+        Self {
+            at,
+            by: by.to_owned(),
+            activity: Activity {
+                what: activity.what.clone(),
+                functions: activity.functions.iter().map(cut).collect(),
+                keys: activity.keys.iter().map(cut).collect(),
+                count: activity.count,
+                why: activity.why.as_ref().map(cut),
+            },
+            result: match problem {
+                None => Completion::Done,
+                Some(Failure::Undone(_)) => Completion::Undone,
+                Some(Failure::Interrupted(_)) => Completion::Interrupted,
+                Some(_) => Completion::Failed,
+            },
+            problem: problem.map(|failure| cut(&failure.text().to_string())),
+        }
+    }
+
+    /// The line, as JSON.
+    fn line(&self) -> String {
+        let line = Line { v: VERSION, action: ACTION, entry: self };
+        serde_json::to_string(&line).expect("BUG: a line is plain JSON")
+    }
+
+    /// Parses a line.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not a line about a change, or if it has a later format version.
+    pub fn read(text: &str) -> Result<Self, NotALine> {
+        let read = |_| NotALine::Other;
+        let head: Head = serde_json::from_str(text).map_err(read)?;
+        match head.v {
+            _ if head.action != ACTION => Err(NotALine::Other),
+            VERSION => serde_json::from_str(text).map_err(read),
+            _ => Err(NotALine::Newer),
+        }
+    }
+}
+
+/// Writes the line about a change that has ended. Creates the log stream if it does not exist.
+///
+/// # Errors
+///
+/// Fails if the operator may not write there, or if the handler has no log group yet.
+pub async fn record(
+    operator: &Operator,
+    log_group: &str,
+    activity: &Activity,
+    result: &Result<(), Failure>,
+) -> Result<(), Failure> {
+    let Account { aws, place } = &operator.account;
+    let at = operator.now();
+    let line = Entry::new(at, place.user(), activity, result).line();
+    if aws.put_log_line(log_group, STREAM, at, &line).await? {
+        return Ok(());
+    }
+    aws.create_log_stream(log_group, STREAM).await?;
+    match aws.put_log_line(log_group, STREAM, at, &line).await? {
+        true => Ok(()),
+        false => Err(Failure::could_not(format!("log group {log_group} has no log stream {STREAM}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::LogLine;
+
+    use super::*;
+
+    fn entry() -> Entry {
+        let activity = Activity {
+            what: "retry".into(),
+            functions: vec!["arn:aws:lambda:eu-west-1:123456789012:function:orders".into()],
+            keys: vec!["k-1".into()],
+            count: Some(1),
+            why: Some("ERROR payload_lost".into()),
+        };
+        Entry::new(Timestamp::from_secs(100), "anna", &activity, &Err(Failure::undone("1 is left")))
+    }
+
+    #[test]
+    fn a_line_is_read_as_it_was_written() {
+        let line = entry().line();
+        let expected = r#"{"v":1,"action":"operator","at":"1970-01-01T00:01:40.000Z","by":"anna","what":"retry",\
+            "functions":["arn:aws:lambda:eu-west-1:123456789012:function:orders"],"keys":["k-1"],"count":1,\
+            "why":"ERROR payload_lost","result":"undone","problem":"1 is left"}"#;
+        assert_eq!(line, expected.replace("\\\n            ", ""));
+        assert_eq!(Entry::read(&line), Ok(entry()));
+        assert_eq!(Entry::read(&line.replace("\"v\":1", "\"v\":2")), Err(NotALine::Newer));
+        assert_eq!(Entry::read(&line.replace("\"operator\"", "\"hold\"")), Err(NotALine::Other));
+        assert_eq!(Entry::read("START RequestId: k-1"), Err(NotALine::Other));
+    }
+
+    #[test]
+    fn readers_of_the_handlers_log_skip_it() {
+        let line = entry().line();
+        assert_eq!(LogLine::read(&line), Err(NotALine::Other));
+        assert_eq!(crate::log::event_line(&line), None);
+        // The members that metric filters, queries and searches of the handler's log look for.
+        let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
+        for member in ["key", "level", "reason", "remedy", "message_id", "target"] {
+            assert!(!members.contains_key(member), "{member}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_a_failure_is_the_result() {
+        let of = |result| Entry::new(Timestamp::from_secs(1), "a", &Activity::default(), &result).result;
+        assert_eq!(of(Ok(())), Completion::Done);
+        assert_eq!(of(Err(Failure::undone("x"))), Completion::Undone);
+        assert_eq!(of(Err(Failure::interrupted("x"))), Completion::Interrupted);
+        assert_eq!(of(Err(Failure::could_not("x"))), Completion::Failed);
+    }
+}
