@@ -6,6 +6,7 @@
 
 mod change;
 mod dead_letter;
+mod edit;
 mod files;
 mod parts;
 pub(super) mod state;
@@ -51,6 +52,7 @@ pub(super) fn routes() -> Router<Console> {
         .route("/dead/each", page(dead_letters))
         .merge(dead_letter::routes())
         .merge(change::routes())
+        .merge(edit::routes())
         .merge(files::routes())
 }
 

@@ -119,13 +119,14 @@ impl<'a> ReceivedDeadLetter<'a> {
     }
 
     /// The body of a message for the retry queue that starts the event anew, for its own function or for
-    /// `function_arn`. It has the event's payload and key, but not its error. The message needs no attributes.
+    /// `function_arn`. It has the event's key, and its payload unless `payload` replaces that, but not its error. The
+    /// message needs no attributes.
     ///
     /// # Errors
     ///
     /// Fails if the handler could not read an event from the body, with the reason that it would give when it
     /// dead-letters the body again.
-    pub fn redriven(&self, function_arn: Option<&str>) -> Result<String, Reason> {
+    pub fn redriven(&self, function_arn: Option<&str>, payload: Option<&RawValue>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {
             // A redrive only checks that this is a known reason. `MaxAge` is the nearest for a record that SQS dead-lettered.
@@ -137,7 +138,7 @@ impl<'a> ReceivedDeadLetter<'a> {
             dead_lettered_at: self.dead_lettered_at.as_secs(),
             origin_request_id: &event.origin_request_id,
             error: None,
-            payload: &event.payload,
+            payload: payload.unwrap_or(&event.payload),
         }))
     }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use comeback_operate::Failure;
 use comeback_operate::dead::pace::Pace;
+use comeback_operate::dead::rules::NewPayload;
 use comeback_operate::dead::{Chosen, Discard, Import, Redrive, list, show};
 use tempfile::TempDir;
 
@@ -126,6 +127,7 @@ const REDRIVE_EXAMPLES: &str = "\
 Examples:
   comeback dead redrive --error 'Timeout*' --dry-run
   comeback dead redrive --target orders --rate 10/s --limit 100
+  comeback dead redrive --key 9d1c0a3e-6f52-4f0a-9d0b-0c8f8d5a7e11 --payload-file fixed.json
   comeback dead redrive --target orders --retarget arn:aws:lambda:eu-west-1:123456789012:function:orders-v2";
 
 #[derive(Debug, Args)]
@@ -142,6 +144,9 @@ struct RedriveArguments {
     /// Invoke this function instead of the original one; TARGET_FUNCTIONS must allow it
     #[arg(long, value_name = "ARN")]
     retarget: Option<String>,
+    /// Send the dead-letter with the JSON of this file as its payload, and with its own key
+    #[arg(long, value_name = "FILE", requires = "key")]
+    payload_file: Option<PathBuf>,
     /// Show the plan without changing anything
     #[arg(long)]
     dry_run: bool,
@@ -155,9 +160,17 @@ impl RedriveArguments {
     async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
         let (operator, retarget, pace) = (session.operator(), self.retarget.clone(), self.rate);
-        let redrive = Redrive { operator, chosen, retarget, pace, limit: self.limit };
+        let payload = self.payload_file.as_deref().map(new_payload).transpose()?;
+        let redrive = Redrive { operator, chosen, retarget, payload, pace, limit: self.limit };
         terminal::change(redrive, Some(self.dry_run), session).await
     }
+}
+
+fn new_payload(file: &Path) -> Result<NewPayload, Failure> {
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
+    let refused = |problem| Failure::refused(format!("--payload-file {}: {problem}", file.display()));
+    NewPayload::read(&text).map_err(refused)
 }
 
 const DISCARD_EXAMPLES: &str = "\
@@ -236,4 +249,30 @@ fn standard_input() -> Result<TempDir, Failure> {
         Ok(folder)
     });
     copied.map_err(|error| Failure::could_not(format!("standard input: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_file_is_for_one_key_and_has_json() {
+        let read = |arguments: &[&str]| {
+            let all = ["redrive", "--payload-file", "fixed.json"].iter().chain(arguments);
+            RedriveArguments::augment_args(clap::Command::new("redrive")).try_get_matches_from(all).map(drop)
+        };
+        assert!(read(&["--key", "k-1"]).is_ok());
+        assert!(read(&["--target", "orders"]).is_err_and(|error| error.to_string().contains("--key")));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("fixed.json");
+        let missing = new_payload(&file).unwrap_err();
+        assert!(matches!(missing, Failure::CouldNot(_)), "{missing}");
+        std::fs::write(&file, "{\n  \"n\": 01\n}").unwrap();
+        let refused = new_payload(&file).unwrap_err();
+        let problem = refused.to_string();
+        assert!(problem.ends_with("fixed.json: not JSON: invalid number at line 2 column 9"), "{problem}");
+        assert_eq!(refused.exit_code(), 2);
+        std::fs::write(&file, "{ \"n\": 1E400 }\n").unwrap();
+        assert_eq!(new_payload(&file).unwrap().json(), r#"{"n":1E400}"#);
+    }
 }

@@ -186,7 +186,14 @@ impl Change {
             return Ok(Asked::new(move |operator| Discard { operator, chosen, export, pace, limit: None }));
         }
         let retarget = wanted.retarget.clone();
-        Ok(Asked::new(move |operator| Redrive { operator, chosen, retarget, pace, limit: None }))
+        Ok(Asked::new(move |operator| Redrive {
+            operator,
+            chosen,
+            retarget,
+            payload: None,
+            pace,
+            limit: None,
+        }))
     }
 
     /// The command that makes the same change. If no filter selects exactly these dead-letters, it is a dry run with

@@ -47,6 +47,7 @@ enum Wanted {
     Details,
     Formatted,
     Verbatim,
+    Edit,
 }
 
 impl Wanted {
@@ -55,6 +56,7 @@ impl Wanted {
             "details" => Some(Self::Details),
             "formatted" => Some(Self::Formatted),
             "verbatim" => Some(Self::Verbatim),
+            "edit" => Some(Self::Edit),
             _ => None,
         }
     }
@@ -62,12 +64,18 @@ impl Wanted {
     fn text(self, dead_letter: &DeadLetter) -> Option<(&'static str, String)> {
         let payload = dead_letter.payload.as_ref().map(|payload| payload.get());
         match (self, payload, &dead_letter.body) {
-            (Self::Details, ..) => None,
+            (Self::Details, ..) | (Self::Edit, Some(_), _) => None,
             (Self::Formatted, Some(payload), _) => Some(("Payload, formatted", shown_json(&pretty(payload)))),
             (Self::Verbatim, Some(payload), _) => Some(("Payload, verbatim", shown_json(payload))),
             (_, None, body) => Some(("Body", shown_lines(body.as_deref().unwrap_or_default()))),
         }
     }
+}
+
+/// The payload to edit. Control and bidirectional characters are escaped as JSON allows, so that the text means the
+/// same.
+fn editable(dead_letter: &DeadLetter) -> Option<String> {
+    Some(shown_json(&pretty(dead_letter.payload.as_ref()?.get())))
 }
 
 async fn show(visit: Visit) -> Result<Response, Problem> {
@@ -111,7 +119,8 @@ async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     });
     let dead_letter = reading.await.map_err(panicked)??;
     let problem = dead_letter.end().err().map(|problem| problem.text());
-    let read = ReadAgain { facts: dead_letter.facts(), text: wanted.text(&dead_letter), problem };
+    let editable = editable(&dead_letter).filter(|_| wanted == Wanted::Edit);
+    let read = ReadAgain { facts: dead_letter.facts(), text: wanted.text(&dead_letter), editable, problem };
     Ok(go_to(&format!("{}?{READ}={}", visit.path(), visit.console.dead.has_read(read))))
 }
 
@@ -134,6 +143,7 @@ mod tests {
             let read = |text: &str| ReadAgain {
                 facts: Vec::new(),
                 text: Some(("Payload, formatted", text.to_owned())),
+                editable: None,
                 problem: None,
             };
             let old = setting.console.dead.has_read(read("the old payload"));

@@ -31,6 +31,8 @@ pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
     /// The payload, or the message's body if no event was found in it. `None` unless the operator requested it.
     pub(super) text: Option<(&'static str, String)>,
+    /// The payload, formatted, for the operator to edit. `None` unless the operator asked for it.
+    pub(super) editable: Option<String>,
     pub(super) problem: Option<Text>,
 }
 

@@ -5,6 +5,7 @@ use comeback_engine::{
     ReasonCode, ReceivedDeadLetter, Record, SQS_MESSAGE_BYTES, Timestamp, decide,
 };
 use proptest::prelude::*;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::account::World;
@@ -257,7 +258,7 @@ fn an_unparsed_body_has_its_reason() {
     );
     assert_eq!(dead_letter.detail.as_deref(), Some("not a JSON object"));
     assert!(dead_letter.payload.is_none() && dead_letter.key.is_none() && dead_letter.function_arn.is_none());
-    assert_eq!(dead_letter.redriven(None).unwrap_err().code, ReasonCode::MalformedRecord);
+    assert_eq!(dead_letter.redriven(None, None).unwrap_err().code, ReasonCode::MalformedRecord);
 }
 
 /// A body in the form of an old dead-letter, which contains an envelope that the handler cannot read.
@@ -363,7 +364,7 @@ fn a_redriven_event_starts_anew() {
     let young_record = (Record { sent: NOW, ..record(body(&enveloped(3, "1E400"))) }, Vec::new());
     for dead_letter in [event, young_record] {
         for (retarget, function) in [(None, TARGET), (Some(ORDERS), ORDERS)] {
-            let redriven = on_the_retry_queue(read(&dead_letter).redriven(retarget).unwrap());
+            let redriven = on_the_retry_queue(read(&dead_letter).redriven(retarget, None).unwrap());
             let event = FailedEvent::read(&redriven).unwrap();
             assert_eq!((event.retry, event.function_arn.as_ref()), (1, function));
             assert_eq!(event.first_failure, Timestamp::from_secs(redriven.sent.as_secs()));
@@ -377,11 +378,20 @@ fn a_redriven_event_starts_anew() {
 }
 
 #[test]
+fn a_redriven_event_may_have_another_payload() {
+    let dead_letter = dead_lettered(record(body(&enveloped(2, "1"))), &policy(|it| it.max_retries = 2));
+    let payload: Box<RawValue> = serde_json::from_str(r#"{"n":1E400}"#).unwrap();
+    let redriven = on_the_retry_queue(read(&dead_letter).redriven(None, Some(&payload)).unwrap());
+    let event = FailedEvent::read(&redriven).unwrap();
+    assert_eq!((event.payload.get(), event.origin_request_id.as_str()), (r#"{"n":1E400}"#, "r-0"));
+}
+
+#[test]
 fn copies_of_a_keyless_dead_letter_share_a_key() {
     let nameless =
         r#"{"reason":"max_age","function_arn":"f","dead_lettered_at":9,"origin_request_id":"","payload":1}"#;
     let dead_letter = (record(nameless), Vec::new());
-    let copies = [(); 2].map(|()| on_the_retry_queue(read(&dead_letter).redriven(None).unwrap()));
+    let copies = [(); 2].map(|()| on_the_retry_queue(read(&dead_letter).redriven(None, None).unwrap()));
     let keys = copies.iter().map(|copy| FailedEvent::read(copy).unwrap().origin_request_id);
     assert!(keys.eq(["m-1", "m-1"]));
 }
@@ -403,7 +413,7 @@ proptest! {
     fn any_body_is_read(body in "\\PC{0,40}", reason in "max_age|because|") {
         let record = record(body);
         let dead_letter = ReceivedDeadLetter::read(&record, |name| (name == "Reason").then_some(reason.as_str()));
-        prop_assert_eq!(dead_letter.redriven(None).is_ok(), FailedEvent::read(&record).is_ok());
+        prop_assert_eq!(dead_letter.redriven(None, None).is_ok(), FailedEvent::read(&record).is_ok());
         prop_assert_eq!(dead_letter.reason.is_some(), reason == "max_age");
     }
 }

@@ -9,13 +9,14 @@ use crate::command::CommandName;
 use crate::dead::pace::Pace;
 use crate::dead::plan::{Chosen, Outcome, Picked};
 use crate::dead::received::Received;
-use crate::dead::rules::RedriveRules;
+use crate::dead::rules::{NewPayload, RedriveRules};
 use crate::dead::scan::{Read, counted_dead_letters, tell_pause};
 use crate::dead::snapshot::Row;
 use crate::dead::work::{Action, NotDone, act};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::layout::Layout;
+use crate::numbers::grouped;
 use crate::operator::Operator;
 use crate::operator_line::Activity;
 use crate::shown::shown;
@@ -32,6 +33,9 @@ pub struct Redrive {
     /// The ARN of a function to invoke instead of the original one; `TARGET_FUNCTIONS` must allow it. `None` keeps the
     /// original.
     pub retarget: Option<String>,
+    /// The payload to send instead of the dead-letter's own, if the plan has only one dead-letter. `None` keeps the
+    /// payload.
+    pub payload: Option<NewPayload>,
     /// The maximum number of dead-letters to redrive per second.
     pub pace: Pace,
     /// The maximum number of dead-letters to redrive; `None` means no limit.
@@ -41,7 +45,7 @@ pub struct Redrive {
 impl Redrive {
     /// A redrive of dead-letters to their original functions, at the default pace and without a limit.
     pub fn new(operator: Operator, chosen: Chosen) -> Self {
-        Self { operator, chosen, retarget: None, pace: Pace::REDRIVE, limit: None }
+        Self { operator, chosen, retarget: None, payload: None, pace: Pace::REDRIVE, limit: None }
     }
 
     /// Fails if the filter names a function that is not on the allow-list, because all of its events would be
@@ -55,8 +59,15 @@ impl Redrive {
 
     /// The reason to skip a dead-letter; `None` if it can be redriven.
     fn skips(&self, row: &Row) -> Option<ReasonCode> {
-        // Each dead-letter was judged by the function that it names, not by the new one.
-        row.refused.filter(|code| self.retarget.is_none() || *code != ReasonCode::TargetNotAllowed)
+        // Each dead-letter was judged by the function that it names, not by the new one. An earlier scan judged the
+        // payload that it found.
+        row.refused.filter(|code| match code {
+            ReasonCode::TargetNotAllowed => self.retarget.is_none(),
+            ReasonCode::PayloadTooLarge => {
+                self.payload.is_none() || matches!(self.chosen, Chosen::Matching(_))
+            }
+            _ => true,
+        })
     }
 }
 
@@ -106,9 +117,16 @@ impl Change for Redrive {
     async fn plan(&self) -> Result<RedrivePlan, Failure> {
         let deployment = self.operator.deployment().await?;
         let rules = RedriveRules::new(&deployment, self.retarget.as_deref())?;
+        let rules = rules.with_payload(self.payload.clone());
         self.check_target(&deployment)?;
         let snapshot = self.chosen.snapshot(&self.operator, &deployment, Some(&rules)).await?;
         let picked = Picked::of(&self.chosen, snapshot, |row| self.skips(row), (self.pace, self.limit))?;
+        if self.payload.is_some() && picked.count() > 1 {
+            return Err(Failure::refused(format!(
+                "a new payload is for one dead-letter, but {} match; add filters, or --limit 1",
+                grouped(picked.count())
+            )));
+        }
         Ok(RedrivePlan { plan: picked, outcome: None, redriven: 0, rules })
     }
 
@@ -134,20 +152,24 @@ impl Change for Redrive {
     }
 
     fn activity(&self, done: &Redriven) -> Option<Activity> {
-        done.plan.activity(CommandName::Redrive, &done.outcome)
+        let activity = done.plan.activity(CommandName::Redrive, &done.outcome)?;
+        let flag = self.payload.as_ref().map(|_| " --payload-file").unwrap_or_default();
+        Some(Activity { what: activity.what + flag, ..activity })
     }
 }
 
 impl Plan for RedrivePlan {
     fn identity(&self) -> String {
-        format!("{:?} {}", self.rules.retarget(), self.plan.identity())
+        let payload = self.rules.payload().map(NewPayload::json);
+        format!("{:?} {payload:?} {}", self.rules.retarget(), self.plan.identity())
     }
 
     fn question(&self) -> Option<Question> {
         let count = self.count();
         let queue = self.plan.deployment().retry_queue.name();
         let is_asked = count > 0 && self.plan.not_allowed.is_empty();
-        is_asked.then(|| Question::new(format!("send {} to {queue}?", counted_dead_letters(count))))
+        let with = self.rules.payload().map(|_| " with the new payload").unwrap_or_default();
+        is_asked.then(|| Question::new(format!("send {}{with} to {queue}?", counted_dead_letters(count))))
     }
 
     fn log_group(&self) -> &str {
@@ -157,7 +179,13 @@ impl Plan for RedrivePlan {
 
 impl Answer for RedrivePlan {
     fn layout(&self) -> Layout {
-        self.plan.layout("redrive")
+        let mut layout = self.plan.layout("redrive");
+        if let Some(payload) = self.rules.payload().filter(|_| self.count() > 0) {
+            let bytes = grouped(payload.json().len() as u64);
+            layout
+                .line(format!("Its payload is replaced by the new one, of {bytes} bytes. It keeps its key."));
+        }
+        layout
     }
 
     fn end(&self) -> Result<(), Failure> {
@@ -300,6 +328,36 @@ mod tests {
             let took = dead.aws.time().since(start).as_secs();
             assert!((seconds..seconds + 5).contains(&took), "{per_second} a second: {took} s");
         }
+    }
+
+    #[tokio::test]
+    async fn one_dead_letter_is_redriven_with_a_new_payload() {
+        let dead = with(2);
+        let payload = Some(NewPayload::read(r#"{"n": 1E400, "fixed": true}"#).unwrap());
+        let both = Redrive { payload: payload.clone(), ..all(&dead) };
+        let refused = both.plan().await.unwrap_err();
+        assert!(matches!(&refused, Failure::Refused(_)), "{refused}");
+        assert_eq!(
+            refused.to_string(),
+            "a new payload is for one dead-letter, but 2 match; add filters, or --limit 1"
+        );
+        let snapshot = Rc::new(scan(&dead.operator(), Filter::default()).await.unwrap());
+        let row = &snapshot.rows(&Selection::All)[0];
+        let (id, key) = (row.message_id.to_string(), row.key.clone().unwrap());
+        let chosen = Chosen::Selected(Rc::clone(&snapshot), Selection::DeadLetter(id));
+        let one = Redrive { payload, ..Redrive::new(dead.operator(), chosen) };
+        let plan = planned(&one).await;
+        assert_eq!(plan.question().unwrap().text, "send 1 dead-letter with the new payload to retries?");
+        assert!(plain(&plan).ends_with("of 24 bytes. It keeps its key.\n"), "{}", plain(&plan));
+        let other = Redrive { payload: Some(NewPayload::read("1").unwrap()), ..one.clone() };
+        assert_ne!(planned(&other).await.identity(), plan.identity(), "it is part of what is agreed to");
+        let (done, result) = run(&one).await;
+        assert_eq!((done.redriven, result), (1, Ok(())));
+        assert_eq!(one.activity(&done).unwrap().what, "dead redrive --payload-file");
+        let body = &dead.retried()[0].message.body;
+        assert!(body.contains(r#""payload":{"n":1E400,"fixed":true}"#), "{body}");
+        assert!(body.contains(&format!(r#""origin_request_id":"{key}""#)), "{body}");
+        assert_eq!((dead.depth().total(), dead.retried().len()), (1, 1));
     }
 
     #[tokio::test]

@@ -1,20 +1,62 @@
 //! The message that a redrive sends for a dead-letter, checked by the handler's own rules.
 
-use comeback_engine::{Action, Pauses, Policies, ReasonCode, Record, Timestamp, decide};
+use comeback_engine::{Action, Pauses, Policies, ReasonCode, Record, SQS_MESSAGE_BYTES, Timestamp, decide};
+use serde_json::value::RawValue;
 
 use crate::aws::NewMessage;
 use crate::command::CommandName;
 use crate::dead::received::Received;
 use crate::deployment::Deployment;
 use crate::failure::Failure;
+use crate::numbers::grouped;
 use crate::text;
 use crate::text::quoted;
+
+/// A payload to send instead of a dead-letter's own.
+#[derive(Clone, Debug)]
+pub struct NewPayload(Box<RawValue>);
+
+impl NewPayload {
+    /// Parses a payload. Its numbers, texts and members stay as they are written; white space between them is left out.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not JSON, with the line and column of the problem, or if no message could hold it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let json: &RawValue = serde_json::from_str(text).map_err(|problem| format!("not JSON: {problem}"))?;
+        let json = compact(json.get());
+        if json.len() > SQS_MESSAGE_BYTES {
+            let bytes = grouped(json.len() as u64);
+            let most = grouped(SQS_MESSAGE_BYTES as u64);
+            return Err(format!("too large: {bytes} bytes, and a message holds at most {most}"));
+        }
+        Ok(Self(RawValue::from_string(json).expect("BUG: it was JSON before")))
+    }
+
+    /// The payload as JSON, on one line.
+    pub fn json(&self) -> &str {
+        self.0.get()
+    }
+}
+
+/// JSON without the white space between its values.
+fn compact(json: &str) -> String {
+    let (mut in_string, mut escaped) = (false, false);
+    let is_kept = |character: &char| {
+        let is_kept = in_string || !character.is_ascii_whitespace();
+        in_string = in_string != (*character == '"' && !escaped);
+        escaped = in_string && *character == '\\' && !escaped;
+        is_kept
+    };
+    json.chars().filter(is_kept).collect()
+}
 
 /// The policies and pauses of a deployment's handler, which it would apply to redriven dead-letters.
 #[derive(Clone, Debug)]
 pub struct RedriveRules {
     policies: Policies,
     retarget: Option<String>,
+    payload: Option<NewPayload>,
 }
 
 impl RedriveRules {
@@ -42,8 +84,19 @@ impl RedriveRules {
                 quoted(deployment.command::<&str>(CommandName::Attach, [])),
                 " first, and pass the function's full ARN"
             ])),
-            None => Ok(Self { policies, retarget: retarget.map(ToOwned::to_owned) }),
+            None => Ok(Self { policies, retarget: retarget.map(ToOwned::to_owned), payload: None }),
         }
+    }
+
+    /// The same rules, for redriving with this payload instead of the dead-letter's own.
+    #[must_use]
+    pub fn with_payload(self, payload: Option<NewPayload>) -> Self {
+        Self { payload, ..self }
+    }
+
+    /// The payload to send instead of the dead-letter's own; `None` if that is kept.
+    pub fn payload(&self) -> Option<&NewPayload> {
+        self.payload.as_ref()
     }
 
     /// The function to invoke instead of the original one; `None` if the original is kept.
@@ -58,7 +111,9 @@ impl RedriveRules {
     ///
     /// Fails with the reason why the handler would dead-letter the message again immediately.
     pub fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
-        let body = received.dead_letter().redriven(self.retarget()).map_err(|reason| reason.code)?;
+        let payload = self.payload().map(|payload| &*payload.0);
+        let body = received.dead_letter().redriven(self.retarget(), payload);
+        let body = body.map_err(|reason| reason.code)?;
         let body = self.rehearsed(body, received.record.sent)?;
         let trace_header = received.record.trace_header.clone();
         Ok(NewMessage { body, trace_header, ..NewMessage::default() })
@@ -110,6 +165,42 @@ mod tests {
             assert_eq!((event.function_arn.as_ref(), event.retry), (live.as_str(), 1));
             assert_eq!(Some(event.origin_request_id), received.dead_letter().key);
         }
+    }
+
+    #[test]
+    fn a_new_payload_keeps_every_digit() {
+        let written =
+            "\r\n{ \"n\" : 1E400,\r\n\t\"s\": \"a \\\" b\\\\\", \"l\": [ -0.0, 12345678901234567890 ] } ";
+        let payload = NewPayload::read(written).unwrap();
+        assert_eq!(payload.json(), r#"{"n":1E400,"s":"a \" b\\","l":[-0.0,12345678901234567890]}"#);
+        for (bad, why) in [
+            ("{\n  \"n\": 1,\n  oops\n}", "not JSON: key must be a string at line 3 column 3"),
+            ("1 2", "not JSON: trailing characters at line 1 column 3"),
+            ("", "not JSON: EOF while parsing a value at line 1 column 0"),
+        ] {
+            assert_eq!(NewPayload::read(bad).unwrap_err(), why);
+        }
+        let spaced = |bytes: usize| format!("[{}\"{}\"]", " ".repeat(100), "x".repeat(bytes - 4));
+        assert_eq!(NewPayload::read(&spaced(SQS_MESSAGE_BYTES)).unwrap().json().len(), SQS_MESSAGE_BYTES);
+        let large = "too large: 1,048,577 bytes, and a message holds at most 1,048,576";
+        assert_eq!(NewPayload::read(&spaced(SQS_MESSAGE_BYTES + 1)).unwrap_err(), large);
+    }
+
+    #[test]
+    fn a_dead_letter_with_a_new_payload_keeps_its_key() {
+        let payload = NewPayload::read(r#"{"fixed":1E400}"#).unwrap();
+        let rules = RedriveRules::new(&deployment(), None).unwrap().with_payload(Some(payload));
+        for received in [event("Timeout"), record("Timeout")].map(|dead_letter| received(&dead_letter)) {
+            let message = rules.message(&received).unwrap();
+            let record = Record { body: message.body, ..received.record.clone() };
+            let event = FailedEvent::read(&record).unwrap();
+            assert_eq!((event.payload.get(), event.retry), (r#"{"fixed":1E400}"#, 1));
+            assert_eq!(Some(event.origin_request_id), received.dead_letter().key);
+        }
+        let bytes = SQS_MESSAGE_BYTES - 100;
+        let large = NewPayload::read(&format!("\"{}\"", "x".repeat(bytes))).unwrap();
+        let rules = RedriveRules::new(&deployment(), None).unwrap().with_payload(Some(large));
+        assert_eq!(rules.message(&received(&event("Timeout"))).unwrap_err(), ReasonCode::PayloadTooLarge);
     }
 
     #[test]

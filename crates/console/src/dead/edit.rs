@@ -1,0 +1,196 @@
+//! Redriving one dead-letter with another payload: a form with the payload, the plan, and performing it.
+//!
+//! The payload may have a megabyte, so it is in the forms, never in an address.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::response::Response;
+use comeback_operate::Failure;
+use comeback_operate::command::command_line;
+use comeback_operate::dead::rules::NewPayload;
+use comeback_operate::dead::{Chosen, Redrive, Selection};
+use comeback_operate::shown::shown_json;
+
+use crate::access::token;
+use crate::change::{Asked, Offer, perform};
+use crate::console::Console;
+use crate::dead::parts::{incomplete, path, perform_in_turn, snapshot};
+use crate::page::{Fields, Frame, Problem, Visit, form, ok};
+use crate::work::Summary;
+
+/// Maximum size of the form, in bytes: a payload of a megabyte with line breaks and indents, percent-encoded.
+const LARGEST_EDIT: usize = 16 << 20;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/dead/edit", form(edit).layer(DefaultBodyLimit::max(LARGEST_EDIT)))
+}
+
+#[derive(Template)]
+#[template(path = "dead_edit.html")]
+struct EditPage {
+    frame: Frame,
+    scan: String,
+    id: String,
+    /// Path of the dead-letter's page.
+    path: String,
+    /// The payload as the operator typed it.
+    typed: String,
+    plan: Result<Plan, String>,
+    /// One-time id for the form that exports the dead-letter.
+    export: String,
+}
+
+/// The plan of the redrive, for a payload that is JSON.
+struct Plan {
+    offer: Offer,
+    payload: NewPayload,
+    once: String,
+    command: Option<String>,
+}
+
+/// A dead-letter and the payload that replaces its own.
+struct Edited {
+    scan: String,
+    id: String,
+    payload: NewPayload,
+}
+
+impl Edited {
+    fn asked(&self, console: &Console) -> Result<Asked, Failure> {
+        let snapshot = console.dead.snapshot_of(Some(&self.scan))?;
+        let chosen = Chosen::Selected(snapshot, Selection::DeadLetter(self.id.clone()));
+        let payload = Some(self.payload.clone());
+        Ok(Asked::new(|operator| Redrive { payload, ..Redrive::new(operator, chosen) }))
+    }
+}
+
+/// Shows the plan of a redrive with the form's payload. Performs it if the form has the digest of the plan.
+async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
+    let text = |name: &str| form.get(name).map(ToOwned::to_owned);
+    let (scan, id) = (text("scan").ok_or_else(incomplete)?, text("dead_letter").ok_or_else(incomplete)?);
+    // A page shows such characters as escapes, which mean the same in JSON. So what is agreed to is what is shown.
+    let typed = shown_json(form.get("payload").unwrap_or_default());
+    let payload = NewPayload::read(&typed);
+    if let (Some(digest), Some(once), Ok(payload)) = (form.get("digest"), form.get("once"), &payload) {
+        let edited = Edited { scan, id, payload: payload.clone() };
+        return perform_edit(&visit, edited, digest, once);
+    }
+    let snapshot = snapshot(&visit.console)?;
+    let selection = Selection::DeadLetter(id.clone());
+    let rows = snapshot.rows(&selection);
+    let row = rows.first().ok_or(Problem::Missing)?;
+    let plan = match payload {
+        Ok(payload) => {
+            let edited = Edited { scan: scan.clone(), id: id.clone(), payload };
+            let key = row.key.as_ref().map(|key| format!("--key={key}"));
+            let command = key.map(|key| {
+                let words = ["comeback", "dead", "redrive", &*key, "--payload-file=payload.json"];
+                command_line(words) + &visit.console.address.flags()
+            });
+            Ok(Plan {
+                offer: Offer::of(edited.asked(&visit.console), &visit.console).await,
+                payload: edited.payload,
+                once: token(),
+                command,
+            })
+        }
+        Err(problem) => Err(problem),
+    };
+    ok(&EditPage {
+        frame: visit.frame("Edit and redrive", None).of(snapshot.at),
+        path: path(row),
+        scan,
+        id,
+        typed,
+        plan,
+        export: token(),
+    })
+}
+
+fn perform_edit(visit: &Visit, edited: Edited, digest: &str, once: &str) -> Result<Response, Problem> {
+    let summary = Summary {
+        title: "Edit and redrive".into(),
+        command: String::new(),
+        plan: "/dead".into(),
+        back: "/dead",
+        next: "Back",
+        file: None,
+        agreed: digest.to_owned(),
+    };
+    let console = visit.console.clone();
+    perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
+        perform(edited.asked(&console)?, &console, screen, interrupt).await
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+    use comeback_operate::dead::samples::{Dead, event};
+    use comeback_operate::dead::{Filter, scan};
+
+    use super::*;
+    use crate::page::encoded;
+    use crate::tests::{Setting, address, hidden, locally};
+
+    /// A console of an account with two dead-letters, the fields that name the first, and its key.
+    async fn setting(read_only: bool) -> (Dead, Setting, String, String) {
+        let dead_letters = [event("Timeout"), event("Timeout")];
+        let key = dead_letters[0].key.clone();
+        let dead = Dead::with(dead_letters);
+        let snapshot = scan(&dead.operator(), Filter::default()).await.unwrap();
+        let id = snapshot.dead_letter_of(&key).unwrap().message_id.to_string();
+        let console = Console::new(address(), read_only);
+        console.reach(dead.aws.account());
+        let fields = format!("scan={}&dead_letter={id}", crate::dead::state::scan_id(&snapshot));
+        console.dead.set_snapshot(Some(snapshot));
+        (dead, Setting::of(console).await, fields, key)
+    }
+
+    #[tokio::test]
+    async fn a_payload_is_checked_and_sent_in_two_steps() {
+        locally(async {
+            let (dead, here, fields, key) = setting(false).await;
+            let form = |more: &str| here.form_of("/dead/edit", &format!("{fields}&{more}"));
+            let wrong = encoded("{\r\n  \"n\": 01\r\n}");
+            let (status, page) = here.answer(form(&format!("payload={wrong}"))).await;
+            assert_eq!(status, StatusCode::OK);
+            assert!(page.contains("not JSON: invalid number at line 2 column 9"), "{page}");
+            assert!(page.contains("&#34;n&#34;: 01") && !page.contains("name=\"digest\""), "{page}");
+            let right = encoded("{\r\n  \"n\": 1E400\r\n}");
+            let (_, page) = here.answer(form(&format!("payload={right}"))).await;
+            for shown in [
+                "Send 1 dead-letter with the new payload to retries?",
+                "name=\"payload\" value=\"{&#34;n&#34;:1E400}\"",
+                "action=\"/dead/export\"",
+            ] {
+                assert!(page.contains(shown), "{shown}: {page}");
+            }
+            assert_eq!(dead.retried().len(), 0, "a plan sends nothing");
+            let digest = hidden(&page, "digest");
+            let agreed = |once: &str, payload: &str| {
+                form(&format!("digest={digest}&once={once}&payload={}", encoded(payload)))
+            };
+            for (once, payload, sent) in [("a1", "{\"n\":2}", 0), ("a2", "{\"n\":1E400}", 1)] {
+                assert_eq!(here.answer(agreed(once, payload)).await.0, StatusCode::SEE_OTHER);
+                here.console.works.settled().await;
+                assert_eq!(dead.retried().len(), sent, "{payload}");
+            }
+            let body = &dead.retried()[0].message.body;
+            assert!(body.contains("\"payload\":{\"n\":1E400}") && body.contains(&key), "{body}");
+            assert_eq!(dead.depth().total(), 1);
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_read_only_console_edits_nothing() {
+        locally(async {
+            let (_, here, fields, _) = setting(true).await;
+            let form = here.form_of("/dead/edit", &format!("{fields}&payload=1"));
+            assert_eq!(here.answer(form).await.0, StatusCode::FORBIDDEN);
+        })
+        .await;
+    }
+}
