@@ -13,7 +13,7 @@ fn settings_to_paste_are_those_of_the_template_and_the_construct() {
     let (plan, printed) = (json(&line), printed(&line));
     let template = read("template.yaml");
     let (_, parameters) = template.split_once("\nParameters:\n").expect("parameters");
-    let construct = read("infra/src/policy.ts");
+    let construct = ["function-policy", "policy"].map(|file| read(&format!("infra/src/{file}.ts"))).concat();
     let mut named = Vec::new();
     for setting in plan["settings"].as_array().expect("settings") {
         let [parameter, value, property, property_value] =
