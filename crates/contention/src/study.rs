@@ -80,7 +80,7 @@ impl Study {
 
     /// Runs every point on rayon's threads; the number of threads does not change a digit. Calls `progress` now and
     /// then with the work done since the call before.
-    pub fn run(&self, progress: &(impl Fn(u64) + Sync)) -> Report {
+    pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
             let Point { clients, strategy, runs } = point;
             let races: Vec<Race> = if self.reference {
@@ -135,7 +135,7 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
 }
 
 /// Returns a callback for a run's writes that reports `progress` about a hundred times, by accepted writes.
-fn counting(point: Point, progress: &impl Fn(u64)) -> impl FnMut(Write) {
+fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;
     move |write| {
