@@ -71,8 +71,6 @@ fn main() -> ExitCode {
         attach_with_others::detach_ends_with_a_shared_role_or_a_deleted_function,
         contract::ministack_keeps_the_contract_of_the_port,
         awkward::commands_work_at_the_limits_of_names_tags_and_parameters,
-        pause::full_history_leaves_room_for_pauses_and_retries,
-        pause::concurrent_pauses_are_both_kept,
         pause::pause_reports_what_it_cannot_do,
         status::status_shows_waiting_events_and_dead_letters,
         waiting::waiting_events_are_found_in_the_log,

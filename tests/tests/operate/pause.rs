@@ -70,69 +70,6 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     assert!(operator.comeback("pause --list --stack held").ended(0).starts_with("nothing is paused\n"));
 }
 
-/// A function has 200 pauses that have ended. There is room for one more, and for seven requests to retry it now.
-pub(crate) async fn full_history_leaves_room_for_pauses_and_retries(world: &World) {
-    const SEVEN: usize = 7;
-    let _alone = world.writing_pauses.lock().await;
-    let (ministack, stack) = (world.ministack().await, world.pausing().await);
-    let function = stack.output("ExampleTargetName");
-    let operator = Operator::of(ministack);
-    let parameter = pauses_parameter(ministack, stack);
-    let date = ministack.shell().run("date +%s").unwrap_or_else(|error| panic!("{error}"));
-    let now: u64 = date.trim().parse().expect("seconds since 1970");
-    let ended = |n: u64| {
-        let from = now - 6_000 * (n + 1);
-        format!(
-            r#"{{"target":"{}","from":{from},"until":{},"spread":1800}}"#,
-            MiniStack::function_arn("x"),
-            from + 3_600
-        )
-    };
-    // Ended pauses that fill the parameter; each further one replaces the oldest.
-    let mut left: Vec<String> = (0..200).map(ended).collect();
-    while left.iter().map(|pause| pause.len() + 1).sum::<usize>() > 4_060 {
-        left.pop();
-    }
-    let text = format!(r#"{{"v":1,"pauses":[{}]}}"#, left.join(","));
-    let put = "aws ssm put-parameter --type String --overwrite --name \"$NAME\" --value \"$TEXT\"";
-    let shell = ministack.shell().with("NAME", parameter.clone()).with("TEXT", text);
-    shell.run(put).unwrap_or_else(|error| panic!("{error}"));
-    let full = operator.comeback(&format!("status {STACK}")).ended(0);
-    assert!(full.contains("of at most 4096 bytes"), "{full}");
-
-    // The handler has not received it, so a retry request may reach something.
-    let queue = stack.output("RetryQueueUrl");
-    let handler = stack.output("RetryHandlerName");
-    let mappings = aws(ministack, &format!("lambda list-event-source-mappings --function-name {handler}"));
-    let mapping = mappings["EventSourceMappings"][0]["UUID"].as_str().expect("a mapping").to_owned();
-    let switch = |how: &str| {
-        drop(aws(ministack, &format!("lambda update-event-source-mapping --uuid {mapping} --{how}")));
-    };
-    switch("no-enabled");
-    drop(aws(ministack, &format!("sqs send-message --queue-url {queue} --message-body x")));
-    let pause = format!("pause {function} {STACK} --reason 'a bad deploy' --json --yes");
-    let forgotten = operator.comeback(&pause).json(0)["forgotten"].take();
-    assert!(forgotten.as_array().is_some_and(|left| !left.is_empty()), "{forgotten}");
-    let aliases: Vec<String> = (0..SEVEN).map(|n| format!("{function}:retry-{n}")).collect();
-    for alias in &aliases {
-        let name = alias.rsplit(':').next().expect("a name");
-        let create = "lambda create-alias --function-version '$LATEST'";
-        drop(aws(ministack, &format!("{create} --function-name {function} --name {name}")));
-        let asked = operator.comeback(&format!("retry {alias} {STACK} --why 'deploy 4712' --yes"));
-        assert_eq!(asked.code, 0, "{}{}", asked.stdout, asked.stderr);
-    }
-    let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
-    let counts = ["pauses", "requests"].map(|kind| listed[kind].as_array().map(Vec::len));
-    assert_eq!(counts, [Some(1), Some(SEVEN)], "{listed:#}");
-    shell.run(&format!("aws sqs purge-queue --queue-url {queue}")).unwrap_or_else(|error| panic!("{error}"));
-    switch("enabled");
-    drop(aws(ministack, &format!("ssm delete-parameter --name {parameter}")));
-    for alias in &aliases {
-        let name = alias.rsplit(':').next().expect("a name");
-        drop(aws(ministack, &format!("lambda delete-alias --function-name {function} --name {name}")));
-    }
-}
-
 fn pauses_parameter(ministack: &MiniStack, stack: &Stack) -> String {
     let of_handler =
         format!("lambda get-function-configuration --function-name {}", stack.output("RetryHandlerName"));
@@ -140,49 +77,7 @@ fn pauses_parameter(ministack: &MiniStack, stack: &Stack) -> String {
     settings["Environment"]["Variables"]["PAUSES"].as_str().expect("the parameter's name").to_owned()
 }
 
-pub(crate) async fn concurrent_pauses_are_both_kept(world: &World) {
-    let _alone = world.writing_pauses.lock().await;
-    let ministack = world.ministack().await;
-    let function = world.pausing().await.output("ExampleTargetName");
-    let operator = Operator::of(ministack);
-    let both = ["first", "second"].map(|alias| {
-        let create = "lambda create-alias --function-version '$LATEST'";
-        drop(aws(ministack, &format!("{create} --function-name {function} --name {alias}")));
-        format!("{function}:{alias}")
-    });
-    for _ in 0..3 {
-        let at_once = |verb: &str| {
-            std::thread::scope(|scope| {
-                let runs: Vec<_> = both
-                    .iter()
-                    .map(|name| {
-                        let (operator, line) = (&operator, format!("{verb} {name} {STACK} --yes"));
-                        scope.spawn(move || operator.comeback(&line))
-                    })
-                    .collect();
-                for run in runs {
-                    drop(run.join().expect("no panic").ended(0));
-                }
-            });
-        };
-        let open = || {
-            let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
-            let listed = listed["pauses"].as_array().expect("a list");
-            let targets = listed.iter().filter_map(|pause| pause["target"].as_str());
-            both.iter().filter(|name| targets.clone().any(|it| it.ends_with(&***name))).count()
-        };
-        at_once("pause --reason 'two at once'");
-        assert_eq!(open(), 2);
-        at_once("resume");
-        assert_eq!(open(), 0);
-    }
-    for alias in ["first", "second"] {
-        drop(aws(ministack, &format!("lambda delete-alias --function-name {function} --name {alias}")));
-    }
-}
-
 pub(crate) async fn pause_reports_what_it_cannot_do(world: &World) {
-    let _alone = world.writing_pauses.lock().await;
     let (ministack, stack) = (world.ministack().await, world.pausing().await);
     let function = stack.output("ExampleTargetName");
     let refused = |operator: &Operator, arguments: &str, code: i32, said: &str| {

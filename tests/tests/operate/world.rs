@@ -1,6 +1,6 @@
 use comeback_tests::{MiniStack, Stack, build};
 use tokio::runtime::Runtime;
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::OnceCell;
 
 /// MiniStack servers and deployed stacks that the trials share.
 pub(crate) struct World {
@@ -11,9 +11,6 @@ pub(crate) struct World {
     by_hand: OnceCell<Result<MiniStack, String>>,
     attaching: OnceCell<Stack>,
     pausing: OnceCell<Stack>,
-    /// Locked by a trial while it pauses functions, because an operator gives up if too many others write pauses at the
-    /// same time.
-    pub(crate) writing_pauses: Mutex<()>,
 }
 
 impl World {
@@ -26,7 +23,6 @@ impl World {
             by_hand: OnceCell::new(),
             attaching: OnceCell::new(),
             pausing: OnceCell::new(),
-            writing_pauses: Mutex::new(()),
         }
     }
 
@@ -64,7 +60,7 @@ impl World {
         self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }
 
-    /// The stack on which trials pause functions. Its allow-list has every function.
+    /// The stack on which a trial pauses functions. Its allow-list has every function.
     pub(crate) async fn pausing(&self) -> &Stack {
         let any = format!("TargetFunctions={}", MiniStack::function_arn("*"));
         self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await

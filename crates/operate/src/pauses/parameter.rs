@@ -223,3 +223,109 @@ fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     }
     Err(Failure::could_not(format!("nothing was written, because the handler would misread {text}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::aws::NewMessage;
+    use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
+    use crate::change::{Change, Performed};
+    use crate::operator::Operator;
+    use crate::pause::PauseRetries;
+    use crate::pauses::edits::Wanted;
+    use crate::pauses::listing::pauses;
+    use crate::request::RequestEvents;
+    use crate::request::tests::{request, sample};
+    use crate::resume::ResumeRetries;
+
+    fn pause(operator: &Operator, function: &str) -> PauseRetries {
+        let function = Some(function.parse().unwrap());
+        let wanted = Wanted { why: Some("a bad deploy".into()), ..Wanted::default() };
+        PauseRetries { operator: operator.clone(), function, wanted }
+    }
+
+    fn resume(operator: &Operator, function: &str) -> ResumeRetries {
+        ResumeRetries { operator: operator.clone(), function: Some(function.parse().unwrap()), spread: None }
+    }
+
+    fn publish(aws: &SimulatedAws, alias: &str) -> String {
+        aws.function_named(Sample::ORDERS).publish(alias);
+        format!("{}:{alias}", Sample::ORDERS)
+    }
+
+    async fn done<C: Change>(change: &C) -> C::Done {
+        let plan = change.plan().await.unwrap();
+        match change.perform(&plan).await {
+            Performed::Done(done, Ok(())) => done,
+            _ => panic!("not done"),
+        }
+    }
+
+    /// The pauses and requests that `comeback pause --list` shows.
+    async fn listed(operator: &Operator) -> [usize; 2] {
+        let listed = serde_json::to_value(pauses(operator, false).await.unwrap()).unwrap();
+        ["pauses", "requests"].map(|kind| listed[kind].as_array().map_or(0, Vec::len))
+    }
+
+    /// Ended pauses fill the parameter, and each further one replaces the oldest. There is room for one more, and for
+    /// seven requests.
+    #[tokio::test]
+    async fn full_history_leaves_room_for_pauses_and_requests() {
+        const SEVEN: usize = 7;
+        let (aws, operator) = sample();
+        let now = aws.time().as_secs();
+        let ended = |n: u64| {
+            let from = now - 6_000 * (n + 1);
+            json!({"target": function_arn("x"), "from": from, "until": from + 3_600, "spread": 1_800})
+                .to_string()
+        };
+        let mut left: Vec<String> = (0..200).map(ended).collect();
+        while left.iter().map(|pause| pause.len() + 1).sum::<usize>() > 4_060 {
+            left.pop();
+        }
+        let text = format!(r#"{{"v":1,"pauses":[{}]}}"#, left.join(","));
+        assert!(operator.account.aws.put_parameter(Sample::PAUSES, &text, true).await.unwrap().is_some());
+        let (full, _) = read_parameter(&operator.account, Sample::PAUSES).await.unwrap();
+        assert!(nearly_full(&full).is_some(), "{text}");
+
+        // The handler has not received it, so a request may reach something.
+        aws.queue(Sample::RETRY_QUEUE).send(aws.time(), Duration::ZERO, NewMessage::default());
+        let paused = serde_json::to_value(done(&pause(&operator, Sample::ORDERS)).await).unwrap();
+        assert_ne!(paused["forgotten"], Value::Array(Vec::new()));
+        for n in 0..SEVEN {
+            let function = Some(publish(&aws, &format!("retry-{n}")).parse().unwrap());
+            drop(done(&RequestEvents { function, ..request(&operator) }).await);
+        }
+        assert_eq!(listed(&operator).await, [1, SEVEN]);
+    }
+
+    /// The second operator begins after any of the first one's calls.
+    #[tokio::test]
+    async fn pauses_of_two_operators_at_once_are_both_kept() {
+        let (aws, operator) = sample();
+        let other = Operator {
+            account: aws.called_by("arn:aws:iam::123456789012:user/other").account(),
+            ..operator.clone()
+        };
+        let [first, second] = ["first", "second"].map(|alias| publish(&aws, alias));
+        for calls in 0..30 {
+            let later = async || {
+                for _ in 0..calls {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::join!(async { drop(done(&pause(&operator, &first)).await) }, async {
+                later().await;
+                drop(done(&pause(&other, &second)).await);
+            });
+            assert_eq!(listed(&operator).await, [2, 0], "{calls} calls later");
+            tokio::join!(async { drop(done(&resume(&operator, &first)).await) }, async {
+                later().await;
+                drop(done(&resume(&other, &second)).await);
+            });
+            assert_eq!(listed(&operator).await, [0, 0], "{calls} calls later");
+        }
+    }
+}
