@@ -39,6 +39,13 @@ impl Running {
         running
     }
 
+    /// Starts the console on the demonstration, which needs no account: the command would find no credentials.
+    pub(crate) async fn start_demonstration(name: &str) -> Self {
+        let shell =
+            Shell::default().with("COMEBACK", Operator::program()).with("AWS_CONFIG_FILE", "/nowhere");
+        Self::start_in(shell, name, "--demo").await
+    }
+
     pub(crate) fn origin(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }

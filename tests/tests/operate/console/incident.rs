@@ -1,6 +1,5 @@
 //! The night shift of docs/console.md by buttons alone, on the demonstration: there is neither an account nor a server.
 
-use comeback_tests::{Operator, Shell};
 use serde_json::json;
 
 use crate::console::browser::{Browser, Running};
@@ -11,9 +10,7 @@ const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 
 /// What fails is found, paused, fixed, resumed, retried and redriven, until nothing is left.
 pub(crate) async fn console_leads_through_an_incident(_: &World) {
-    // The command would find no credentials.
-    let shell = Shell::default().with("COMEBACK", Operator::program()).with("AWS_CONFIG_FILE", "/nowhere");
-    let running = Running::start_in(shell, "incident", "--demo").await;
+    let running = Running::start_demonstration("incident").await;
     let mut browser = Browser::signed_in(&running, "incident").await;
     browser.visit("/waiting");
     browser.assert_accessible("the demonstration");

@@ -4,35 +4,30 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 
-use comeback_tests::Operator;
-use serde_json::json;
-
 use crate::console::browser::{Browser, Running};
 use crate::world::World;
 
-const STACK: &str = "--stack pausing";
+const REASON: &str = "a stranger's";
 
 /// Pages of other origins send forms to the console, with the browser's cookie, and nothing is changed.
-pub(crate) async fn console_refuses_strangers(world: &World) {
-    let _alone = world.writing_pauses.lock().await;
-    world.pausing().await;
-    let operator = Operator::of(world.ministack().await);
-    let running = Running::start(&operator, "strangers", STACK).await;
+pub(crate) async fn console_refuses_strangers(_: &World) {
+    let running = Running::start_demonstration("strangers").await;
     let mut browser = Browser::signed_in(&running, "strangers").await;
     let form = browser_has_a_form(&mut browser).await;
     refuses_pages_of_others(&running, &mut browser, &form).await;
-    let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
-    assert_eq!(listed["pauses"], json!([]), "nobody has paused anything");
+    browser.chromium.visit(&running.origin());
+    let shown = browser.text();
+    assert!(shown.contains("Waiting") && !shown.contains(REASON), "nobody has paused anything: {shown}");
 }
 
 /// Opens the plan of a pause, and returns the fields of its form without the form secret.
 async fn browser_has_a_form(browser: &mut Browser) -> String {
     browser.visit("/pause");
     browser.fill("Function", "*");
-    browser.fill("Reason", "a stranger's");
+    browser.fill("Reason", REASON);
     browser.follow("Show the plan").await;
     let fields = browser.ask(
-        "const form = document.querySelector('form[method=post]');
+        "const form = document.querySelector('main form[method=post]');
          return [...new FormData(form)].filter(([name]) => name !== 'secret')",
     );
     fields.to_string()
