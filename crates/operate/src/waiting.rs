@@ -9,12 +9,15 @@
 //! | [`events`] | the waiting events, from the log, the pauses and the allow-list |
 //! | [`reading`] | a reading of the queue, the pauses and the log, which can be updated |
 //! | [`notes`](reading) | notes on the gaps in a reading |
+//! | [`recent`], [`functions`] | what happened to each function lately, and how it is doing |
 //! | [`returns`] | the number of events by due time |
 //! | [`report`] | the output |
 
 pub mod events;
+pub mod functions;
 mod notes;
 pub mod reading;
+pub mod recent;
 pub mod report;
 pub mod returns;
 pub mod wanted;
@@ -26,6 +29,7 @@ use comeback_engine::Timestamp;
 use crate::failure::Failure;
 use crate::operator::Operator;
 use crate::text::Text;
+use crate::waiting::events::DueRange;
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::report::{Listing, Report};
 use crate::waiting::wanted::Wanted;
@@ -85,7 +89,7 @@ impl Waiting {
         // The log was read with the filter, so only the due time is left to filter by.
         let listing = Listing {
             wanted: Wanted::default(),
-            by: options.due_within.map(|within| now.saturating_add(within)),
+            due: DueRange { from: None, by: options.due_within.map(|within| now.saturating_add(within)) },
             events: options.list.map(|most| 0..most),
         };
         let mut report = reading.report(&listing, *now);

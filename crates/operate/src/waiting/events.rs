@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 
 use crate::numbers::grouped;
 use crate::pauses::in_force::InForce;
+use crate::waiting::recent::Recent;
 use crate::waiting::wanted::Wanted;
 
 /// The most errors to name in a note that an error glob matches none of them.
@@ -21,6 +22,8 @@ const MOST_NAMED: usize = 5;
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
+    /// What happened to the events of each function.
+    pub(super) recent: Recent,
     /// The state of the pauses and the allow-list for each kind of message: a function with an error.
     situations: Vec<Situation>,
     /// Messages without a line since this time are ignored: they have left the queue, and the line about that is
@@ -34,8 +37,35 @@ pub struct Chosen {
     wanted: Wanted,
     /// For each kind of message (a function with an error), true if the filter matches it.
     kinds: Vec<bool>,
-    /// Select only events that are due by this time. `None` means no limit.
-    by: Option<Timestamp>,
+    due: DueRange,
+}
+
+/// A range of due times. An event without a due time is in the range only if it has no limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DueRange {
+    /// The earliest due time. `None` means no limit.
+    pub from: Option<Timestamp>,
+    /// The latest due time. `None` means no limit.
+    pub by: Option<Timestamp>,
+}
+
+impl DueRange {
+    /// All due times up to this one.
+    pub fn by(by: Timestamp) -> Self {
+        Self { from: None, by: Some(by) }
+    }
+
+    /// Returns true if the range has no limits.
+    pub fn is_everything(self) -> bool {
+        self == Self::default()
+    }
+
+    fn takes(self, due: Option<Timestamp>) -> bool {
+        self.is_everything()
+            || due.is_some_and(|due| {
+                self.from.is_none_or(|from| due >= from) && self.by.is_none_or(|by| due <= by)
+            })
+    }
 }
 
 /// The current state of the pauses and the allow-list for a function.
@@ -113,11 +143,15 @@ impl Waits {
 
     /// Adds a line of the handler's log.
     pub fn take(&mut self, line: &LogLine<'_>) {
+        if let Some(event) = &line.event {
+            self.recent.take(line, event, self.log.state_of(event));
+        }
         self.log.take(line);
     }
 
     /// Ignores messages without a line since this time.
     pub fn forget_before(&mut self, since: Timestamp) {
+        self.recent.forget_before(since);
         self.since = Some(since);
     }
 
@@ -141,11 +175,11 @@ impl Waits {
         }
     }
 
-    /// Selects the events that match a filter. With `by`, selects only those that are due by this time.
-    pub fn chosen(&self, wanted: &Wanted, by: Option<Timestamp>) -> Chosen {
+    /// Selects the events that match a filter and are due in this range.
+    pub fn chosen(&self, wanted: &Wanted, due: DueRange) -> Chosen {
         let takes =
             |kind: &MessageKind| wanted.takes_kind(kind.target.as_deref(), kind.error_type.as_deref());
-        Chosen { wanted: wanted.clone(), kinds: self.log.kinds().iter().map(takes).collect(), by }
+        Chosen { wanted: wanted.clone(), kinds: self.log.kinds().iter().map(takes).collect(), due }
     }
 
     /// The selected events, in any order.
@@ -171,7 +205,7 @@ impl Waits {
 
     /// Groups all waiting events by function and error.
     pub fn all_groups(&self) -> Vec<Group<'_>> {
-        self.groups(&self.chosen(&Wanted::default(), None))
+        self.groups(&self.chosen(&Wanted::default(), DueRange::default()))
     }
 
     /// All waiting events, in any order.
@@ -236,10 +270,10 @@ impl Waits {
 
     /// The messages of the selected events, each with its due time.
     fn waits(&self, chosen: &Chosen) -> impl Iterator<Item = Due<'_>> {
-        let Chosen { wanted, kinds, by } = chosen;
+        let Chosen { wanted, kinds, due: range } = chosen;
         let takes = |wait: &&WaitingMessage| kinds[wait.kind as usize] && wanted.takes_key(&wait.key);
         let all = self.messages().filter(takes).map(|wait| (self.now(wait).1, wait));
-        all.filter(move |(due, _)| by.is_none_or(|by| due.is_some_and(|due| due <= by)))
+        all.filter(move |(due, _)| range.takes(*due))
     }
 
     fn event<'w>(&'w self, message: &'w WaitingMessage) -> WaitingEvent<'w> {
@@ -421,7 +455,7 @@ mod tests {
 
     fn why(lines: &[LogLine<'static>]) -> Vec<(Why, Option<u64>)> {
         let waits = waits(lines);
-        let first = waits.first(&waits.chosen(&Wanted::default(), None), 0..9);
+        let first = waits.first(&waits.chosen(&Wanted::default(), DueRange::default()), 0..9);
         first.iter().map(|it| (it.why, it.due.map(Timestamp::as_secs))).collect()
     }
 
@@ -460,8 +494,12 @@ mod tests {
         let now = |line, in_force| {
             let mut waits = waits(&[line]);
             waits.apply_pauses(|_| in_force);
-            let due = waits.each(&waits.chosen(&Wanted::default(), Some(at(5_000)))).count();
-            let event = waits.first(&waits.chosen(&Wanted::default(), None), 0..1).iter().next().unwrap();
+            let due = waits.each(&waits.chosen(&Wanted::default(), DueRange::by(at(5_000)))).count();
+            let event = waits
+                .first(&waits.chosen(&Wanted::default(), DueRange::default()), 0..1)
+                .iter()
+                .next()
+                .unwrap();
             let seconds = |moment: Option<Timestamp>| moment.map(Timestamp::as_secs);
             (event.why, seconds(event.due), seconds(event.paused_until), due)
         };
@@ -488,7 +526,7 @@ mod tests {
             waits.apply_allow_list(|target| target != "arn:orders");
             assert_eq!(waits.all().next().unwrap().why, Why::Pause);
             waits.apply_allow_list(|target| target == "arn:orders");
-            let event = waits.each(&waits.chosen(&Wanted::default(), Some(at(due)))).next().unwrap();
+            let event = waits.each(&waits.chosen(&Wanted::default(), DueRange::by(at(due)))).next().unwrap();
             assert_eq!((event.why, event.due), (Why::NotAllowed, Some(at(due))));
             let [group] = &waits.all_groups()[..] else { panic!("one group") };
             assert_eq!((group.held, group.not_allowed), (0, 1));
@@ -533,11 +571,11 @@ mod tests {
         let orders = group("arn:orders", Some("TargetDown"), 3, 50, Some((120, 190)), 1);
         let billing = group("arn:billing", None, 1, 100, None, 1);
         assert_eq!(waits.all_groups(), [orders, billing]);
-        let due = waits.groups(&waits.chosen(&Wanted::default(), Some(at(120))));
+        let due = waits.groups(&waits.chosen(&Wanted::default(), DueRange::by(at(120))));
         assert_eq!(due, [group("arn:orders", Some("TargetDown"), 1, 50, Some((120, 120)), 0)]);
         let keys = |most| {
             waits
-                .first(&waits.chosen(&Wanted::default(), None), 0..most)
+                .first(&waits.chosen(&Wanted::default(), DueRange::default()), 0..most)
                 .iter()
                 .map(|it| it.key.to_owned())
                 .collect::<Vec<_>>()
@@ -552,24 +590,31 @@ mod tests {
             line(110, json!({"action": "hold", "due": at(112), "delay": 60, "error_type": "Timeout"}));
         event_of(&mut other).key = "k-2".into();
         let waits = waits(&[defers(110, 190), other]);
-        let keys = |wanted: Wanted, by| {
-            let chosen = waits.chosen(&wanted, by);
+        let keys = |wanted: Wanted, from: Option<u64>, by: Option<u64>| {
+            let chosen = waits.chosen(&wanted, DueRange { from: from.map(at), by: by.map(at) });
             let keys: Vec<_> = waits.each(&chosen).map(|event| event.key).collect();
             let listed = waits.first(&chosen, 0..9);
             assert_eq!(keys.len(), listed.len());
             keys
         };
         let error = |glob: &str| Wanted { error: Some(glob.into()), ..Wanted::default() };
-        assert_eq!(keys(error("Time*"), None), ["k-2"]);
-        assert_eq!(keys(error("Target*"), None), ["k-1"]);
-        assert_eq!(keys(error("Target*"), Some(at(190))), ["k-1"]);
-        assert_eq!(keys(error("Target*"), Some(at(189))), [""; 0]);
-        assert_eq!(keys(Wanted { keys: vec!["k-1".into()], ..Wanted::default() }, None), ["k-1"]);
+        assert_eq!(keys(error("Time*"), None, None), ["k-2"]);
+        assert_eq!(keys(error("Target*"), None, None), ["k-1"]);
+        assert_eq!(keys(error("Target*"), None, Some(190)), ["k-1"]);
+        assert_eq!(keys(error("Target*"), None, Some(189)), [""; 0]);
+        assert_eq!(keys(error("Target*"), Some(190), None), ["k-1"]);
+        assert_eq!(keys(error("Target*"), Some(191), None), [""; 0]);
+        assert_eq!(
+            keys(error("Time*"), Some(1), None),
+            [""; 0],
+            "a pause holds it, and nobody knows how long"
+        );
+        assert_eq!(keys(Wanted { keys: vec!["k-1".into()], ..Wanted::default() }, None, None), ["k-1"]);
         let functions = vec!["billing".parse().unwrap()];
-        assert_eq!(keys(Wanted { functions, ..Wanted::default() }, None), [""; 0]);
-        let second = waits.first(&waits.chosen(&Wanted::default(), None), 1..9);
+        assert_eq!(keys(Wanted { functions, ..Wanted::default() }, None, None), [""; 0]);
+        let second = waits.first(&waits.chosen(&Wanted::default(), DueRange::default()), 1..9);
         assert_eq!(second.iter().map(|event| event.key).collect::<Vec<_>>(), ["k-2"]);
-        assert_eq!(waits.first(&waits.chosen(&Wanted::default(), None), 7..9).len(), 0);
+        assert_eq!(waits.first(&waits.chosen(&Wanted::default(), DueRange::default()), 7..9).len(), 0);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::numbers::{counted, grouped};
 use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::{Piece, Text};
-use crate::waiting::events::{Group, Sorted, WaitingEvent, Why};
+use crate::waiting::events::{DueRange, Group, Sorted, WaitingEvent, Why};
 use crate::waiting::reading::Reading;
 use crate::waiting::returns::Returns;
 use crate::waiting::wanted::Wanted;
@@ -26,8 +26,8 @@ use crate::waiting::wanted::Wanted;
 pub struct Listing {
     /// The filter: report only these events.
     pub wanted: Wanted,
-    /// Report only events that are due by this time. `None` means no limit.
-    pub by: Option<Timestamp>,
+    /// Report only events that are due in this range.
+    pub due: DueRange,
     /// The positions of the events to list one by one, in order of due time. `None` only counts events.
     pub events: Option<Range<usize>>,
 }
@@ -72,15 +72,16 @@ pub struct Report<'r> {
 impl Reading {
     /// Reports the waiting events that `listing` selects.
     pub fn report(&self, listing: &Listing, now: Timestamp) -> Report<'_> {
-        let Listing { wanted, by, events } = listing;
-        let chosen = self.waits.chosen(wanted, *by);
+        let Listing { wanted, due, events } = listing;
+        let chosen = self.waits.chosen(wanted, *due);
         let groups = self.waits.groups(&chosen);
         let is_everything =
-            self.is_everything && wanted.takes_everything() && by.is_none() && self.is_all_read(now);
+            self.is_everything && wanted.takes_everything() && due.is_everything() && self.is_all_read(now);
         // Held events have no due time, and are counted even if only events due soon are shown.
-        let all = by.map(|_| self.waits.groups(&self.waits.chosen(wanted, None)));
+        let all = (!due.is_everything())
+            .then(|| self.waits.groups(&self.waits.chosen(wanted, DueRange::default())));
         let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
-        notes.extend(self.unlogged_note(now).filter(|_| by.is_none()));
+        notes.extend(self.unlogged_note(now).filter(|_| due.is_everything()));
         let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
         Report {
             since: self.since,

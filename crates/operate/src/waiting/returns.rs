@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
     use crate::log::test_line;
-    use crate::waiting::events::Waits;
+    use crate::waiting::events::{DueRange, Waits};
     use crate::waiting::reading::tests::{NOW, ORDERS};
     use crate::waiting::wanted::Wanted;
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn returns(waits: &Waits) -> Returns<'_> {
-        let chosen = waits.chosen(&Wanted::default(), None);
+        let chosen = waits.chosen(&Wanted::default(), DueRange::default());
         Returns::of(waits.each(&chosen), &waits.groups(&chosen), NOW)
     }
 

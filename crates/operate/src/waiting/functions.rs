@@ -1,0 +1,286 @@
+//! The state of each function with failed events: what waits, what happened lately, and when everything is back.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use comeback_engine::Timestamp;
+use serde::Serialize;
+
+use crate::pauses::in_force::InForce;
+use crate::waiting::events::Group;
+use crate::waiting::reading::Reading;
+use crate::waiting::recent::{Step, number};
+
+/// The number of steps. Together they are three hours.
+const STEPS: u64 = 36;
+/// The newest steps, which tell whether a function recovers: the last five to ten minutes.
+const NEWEST: usize = 2;
+/// The steps of the last hour.
+const AN_HOUR: usize = 12;
+
+/// How a function is doing, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Events wait because they failed.
+    Failing,
+    /// Events wait, and most of them have no error: Lambda throttled their function, or never ran it.
+    Throttled,
+    /// Events wait, and far more were retried than failed in the last minutes.
+    Recovering,
+    /// The function is paused.
+    Paused,
+    /// No event waits.
+    Quiet,
+}
+
+impl State {
+    /// The state in words, such as `failing`.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Failing => "failing",
+            Self::Throttled => "throttled",
+            Self::Recovering => "recovering",
+            Self::Paused => "paused",
+            Self::Quiet => "quiet",
+        }
+    }
+}
+
+/// The state of one function, as far as the handler's log shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FunctionState<'r> {
+    /// The function's ARN.
+    pub target: &'r str,
+    /// The function's state in one word.
+    pub state: State,
+    /// The first failure of the event that has waited longest. `None` if no event waits.
+    pub since: Option<Timestamp>,
+    /// The number of waiting events, including those that are due.
+    pub waiting: u64,
+    /// The number of events that are due, but that the handler has not checked yet.
+    pub due: u64,
+    /// The number of events that a pause holds.
+    pub held: u64,
+    /// The number of events dead-lettered since the time from which the log was read.
+    pub dead_lettered: u64,
+    /// The most frequent error of the waiting events. `None` if no event waits, or if it has no error.
+    pub error: Option<&'r str>,
+    /// The latest due time of the waiting events. `None` if no event waits, or if some due time is unknown.
+    pub back_by: Option<Timestamp>,
+    /// What happened in the last three hours, the oldest step first. The last step is the current one.
+    pub steps: Vec<Step>,
+}
+
+impl FunctionState<'_> {
+    /// What happened in the last 55 to 60 minutes.
+    pub fn last_hour(&self) -> Step {
+        Step::sum(self.steps.iter().rev().take(AN_HOUR))
+    }
+
+    fn add(&mut self, group: &Group<'_>) {
+        self.since = self.since.into_iter().chain(group.oldest_first_failure).min();
+        self.waiting += group.count;
+        self.held += group.held;
+        self.back_by = self.back_by.max(group.last_due);
+    }
+
+    /// The state, given that of the function's pauses.
+    fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
+        let lately = Step::sum(self.steps.iter().rev().take(NEWEST));
+        match in_force {
+            Some(InForce::Paused { .. }) => State::Paused,
+            _ if self.waiting == 0 => State::Quiet,
+            _ if lately.retried > 2 * lately.failed => State::Recovering,
+            _ if !has_errors => State::Throttled,
+            _ => State::Failing,
+        }
+    }
+}
+
+impl Reading {
+    /// The state of each function that the log tells of, the worst first. [`apply_pauses`](Self::apply_pauses) comes
+    /// before it.
+    pub fn functions(&self, now: Timestamp) -> Vec<FunctionState<'_>> {
+        let mut functions: BTreeMap<&str, FunctionState<'_>> = BTreeMap::new();
+        let new = |target| FunctionState {
+            target,
+            state: State::Quiet,
+            since: None,
+            waiting: 0,
+            due: 0,
+            held: 0,
+            dead_lettered: 0,
+            error: None,
+            back_by: None,
+            steps: vec![Step::default(); STEPS as usize],
+        };
+        let first = number(now).saturating_sub(STEPS - 1);
+        for (target, steps) in &self.waits.recent.0 {
+            let function = functions.entry(target).or_insert_with(|| new(target));
+            function.dead_lettered = Step::sum(steps.values()).dead_lettered;
+            for (number, step) in steps.range(first..first + STEPS) {
+                function.steps[(number - first) as usize] = *step;
+            }
+        }
+        // Whether most events have an error, by function: the groups come with the largest first.
+        let mut has_errors = BTreeMap::new();
+        let groups = self.waits.all_groups();
+        for group in &groups {
+            let Some(target) = group.target else { continue };
+            let function = functions.entry(target).or_insert_with(|| new(target));
+            if function.waiting == 0 {
+                function.error = group.error_type;
+                has_errors.insert(target, group.error_type.is_some());
+            }
+            function.add(group);
+        }
+        for event in self.waits.all() {
+            let function = event.target.and_then(|target| functions.get_mut(target));
+            let Some(function) = function else { continue };
+            function.due += u64::from(event.due.is_some_and(|due| due <= now));
+            if event.due.is_none() {
+                function.back_by = None;
+            }
+        }
+        let mut all: Vec<_> = functions.into_values().collect();
+        for function in &mut all {
+            let has_errors = has_errors.get(function.target).is_some_and(|has_errors| *has_errors);
+            function.state = function.judged(self.in_force(function.target, now), has_errors);
+        }
+        all.sort_by_key(|function| (function.state, Reverse(function.waiting), function.target));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use comeback_engine::LogLine;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::deployment::queue::Depth;
+    use crate::log::test_line;
+    use crate::waiting::events::Waits;
+    use crate::waiting::reading::tests::{NOW, ORDERS, reading};
+    use crate::waiting::recent::STEP;
+
+    fn before(seconds: u64) -> Timestamp {
+        NOW.before(Duration::from_secs(seconds))
+    }
+
+    /// The lines of `count` events of a function, each line given as its age in seconds and its other fields.
+    fn lines(function: &str, count: u64, lines: &[(u64, Value)]) -> Vec<LogLine<'static>> {
+        let one = |n: u64| {
+            lines.iter().map(move |(age, more)| {
+                let mut line = json!({
+                    "timestamp": before(*age), "key": format!("{function}-{n}"), "retry": 1, "error_type": "Down",
+                    "target": ORDERS.replace("orders", function), "first_failure": before(4_000),
+                });
+                line.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+                test_line(line)
+            })
+        };
+        (0..count).flat_map(one).collect()
+    }
+
+    fn defers(due_in: u64) -> Value {
+        json!({"action": "defer", "due": NOW.saturating_add(Duration::from_secs(due_in)), "due_by": "policy", "delay": 9})
+    }
+
+    fn reinvokes() -> Value {
+        json!({"action": "reinvoke", "due": NOW})
+    }
+
+    fn reading_of(lines: &[Vec<LogLine<'static>>]) -> Reading {
+        let mut waits = Waits::default();
+        lines.iter().flatten().for_each(|line| waits.take(line));
+        Reading { waits, ..reading(Depth::default()) }
+    }
+
+    #[test]
+    fn worst_function_comes_first() {
+        let no_error = json!({"error_type": null});
+        let mut throttled = defers(5);
+        throttled.as_object_mut().unwrap().extend(no_error.as_object().unwrap().clone());
+        let dead = json!({"action": "dead_letter", "reason": "max_age", "detail": "too old"});
+        let reading = reading_of(&[
+            lines("few", 1, &[(50, defers(5))]),
+            lines("many", 3, &[(50, defers(600))]),
+            lines("slow", 9, &[(40, throttled)]),
+            lines("fixed", 1, &[(3_000, defers(5))]),
+            lines("fixed-", 3, &[(3_000, defers(5)), (20, reinvokes())])
+                .into_iter()
+                .map(|mut line| {
+                    line.event.as_mut().unwrap().target = ORDERS.replace("orders", "fixed").into();
+                    line
+                })
+                .collect(),
+            lines("over", 2, &[(9_000, defers(5)), (2_000, dead)]),
+        ]);
+        let seen = reading.functions(NOW);
+        let seen: Vec<_> = seen
+            .iter()
+            .map(|it| {
+                let name = it.target.rsplit(':').next().unwrap();
+                (name, it.state, it.waiting, it.dead_lettered, it.error)
+            })
+            .collect();
+        let down = Some("Down");
+        assert_eq!(
+            seen,
+            [
+                ("many", State::Failing, 3, 0, down),
+                ("few", State::Failing, 1, 0, down),
+                ("slow", State::Throttled, 9, 0, None),
+                ("fixed", State::Recovering, 1, 0, down),
+                ("over", State::Quiet, 0, 2, None),
+            ]
+        );
+    }
+
+    #[test]
+    fn each_message_counts_once_however_often_its_lines_are_read() {
+        let event = lines("orders", 1, &[(700, defers(5)), (600, defers(5)), (400, reinvokes())]);
+        let again = event.iter().rev().cloned().collect();
+        let reading = reading_of(&[event, again]);
+        let [orders] = &reading.functions(NOW)[..] else { panic!("one function") };
+        assert_eq!(Step::sum(&orders.steps), Step { failed: 1, retried: 1, dead_lettered: 0 });
+        assert_eq!(orders.last_hour(), Step::sum(&orders.steps));
+        let at = |age: u64| (number(before(age)) + STEPS - 1 - number(NOW)) as usize;
+        assert_eq!((orders.steps[at(700)].failed, orders.steps[at(400)].retried), (1, 1));
+    }
+
+    #[test]
+    fn times_are_those_of_all_its_events() {
+        let two = [lines("orders", 1, &[(50, defers(700))]), lines("orders-", 1, &[(50, defers(0))])];
+        let both = two.concat().into_iter().map(|mut line| {
+            line.event.as_mut().unwrap().target = ORDERS.into();
+            line
+        });
+        let reading = reading_of(&[both.collect()]);
+        let orders = &reading.functions(NOW)[0];
+        assert_eq!((orders.waiting, orders.due, orders.since), (2, 1, Some(before(4_000))));
+        assert_eq!(orders.back_by, Some(NOW.saturating_add(Duration::from_secs(700))));
+        let holds = json!({"action": "hold", "due": NOW, "delay": 1_344});
+        let held = reading_of(&[lines("orders", 2, &[(50, holds)])]);
+        let orders = &held.functions(NOW)[0];
+        assert_eq!(
+            (orders.waiting, orders.held, orders.back_by),
+            (2, 2, None),
+            "nobody knows when it resumes"
+        );
+    }
+
+    #[test]
+    fn old_steps_are_forgotten() {
+        let mut reading = reading_of(&[lines("orders", 1, &[(8_000, defers(5)), (50, reinvokes())])]);
+        reading.waits.forget_before(before(3_600));
+        let step = Step::sum(&reading.functions(NOW)[0].steps);
+        assert_eq!(step, Step { failed: 0, retried: 1, dead_lettered: 0 });
+        reading.waits.forget_before(NOW.saturating_add(STEP));
+        assert!(reading.functions(NOW).is_empty());
+    }
+}
