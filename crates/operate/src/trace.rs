@@ -62,10 +62,21 @@ pub struct Trace {
 pub struct TraceOptions {
     /// The event's key, or the request id of one of its invocations.
     pub id: String,
-    /// Also read all log lines of the event's invocations.
-    pub with_lines: bool,
+    /// The invocations whose log lines are read too.
+    pub lines: LinesOf,
     /// Search log lines that are at most this old.
     pub since: Duration,
+}
+
+/// The invocations of an event whose log lines to read. Each takes two searches of its function's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinesOf {
+    /// No invocation.
+    None,
+    /// The last invocation whose failure the handler knows.
+    LastFailure,
+    /// All invocations.
+    All,
 }
 
 /// Finds an event in the logs, and reads everything about it.
@@ -94,7 +105,7 @@ pub async fn trace(operator: &Operator, options: &TraceOptions) -> Result<Trace,
 
 impl Trace {
     async fn find(logs: &Logs<'_>, options: &TraceOptions, now: Timestamp) -> Result<Self, Failure> {
-        let (id, all_lines) = (&options.id, options.with_lines);
+        let id = &options.id;
         let Logs { account, deployment, since, .. } = *logs;
         let story = logs.story(id).await?.ok_or_else(|| {
             Failure::could_not(format!(
@@ -104,13 +115,23 @@ impl Trace {
                 deployment.log_group
             ))
         })?;
-        let asked: Vec<String> = match (&story.end, all_lines) {
-            (_, true) => story.request_ids().map(ToOwned::to_owned).collect(),
-            (End::Invoked { request_id: Some(id), .. }, false) => vec![id.clone()],
-            (_, false) => Vec::new(),
+        let last_failure = story.steps.iter().rfind(|step| step.happened == Happened::Failed);
+        let last_failure = last_failure.and_then(Step::request_id).map(ToOwned::to_owned);
+        let last_retry = match &story.end {
+            End::Invoked { request_id, .. } => request_id.clone(),
+            End::Waits(_) | End::DeadLettered => None,
+        };
+        // Each request id, and whether to read all lines of the invocation.
+        let asked: Vec<(String, bool)> = match options.lines {
+            LinesOf::All => story.request_ids().map(|id| (id.to_owned(), true)).collect(),
+            LinesOf::LastFailure => {
+                let failure = last_failure.map(|id| (id, true));
+                failure.into_iter().chain(last_retry.map(|id| (id, false))).collect()
+            }
+            LinesOf::None => last_retry.into_iter().map(|id| (id, false)).collect(),
         };
         let mut invocations = Vec::new();
-        for request_id in asked {
+        for (request_id, all_lines) in asked {
             let target = story.targets.get(&request_id).unwrap_or(&story.target);
             invocations.push(logs.invocation(target, &request_id, all_lines).await?);
         }
@@ -256,9 +277,9 @@ pub(crate) mod tests {
         aws
     }
 
-    async fn traced(aws: &SimulatedAws, with_lines: bool) -> Trace {
+    async fn traced(aws: &SimulatedAws, lines: LinesOf) -> Trace {
         let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
-        let options = TraceOptions { id: "k-1".into(), with_lines, since: Duration::from_secs(86_400) };
+        let options = TraceOptions { id: "k-1".into(), lines, since: Duration::from_secs(86_400) };
         super::trace(&operator, &options).await.unwrap()
     }
 
@@ -284,9 +305,24 @@ target  arn:aws:lambda:eu-west-1:123456789012:function:orders
 
 Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure followed in 59s.
 ";
-        assert_eq!(plain(&traced(&aws, true).await), expected);
-        let short = traced(&aws, false).await;
+        assert_eq!(plain(&traced(&aws, LinesOf::All).await), expected);
+        let short = traced(&aws, LinesOf::None).await;
         assert!(!plain(&short).contains("| START") && plain(&short).contains("Retry 1 probably succeeded"));
+    }
+
+    #[tokio::test]
+    async fn lines_of_the_last_failure_are_read_alone() {
+        let defers = |retry: u64, failed: &str| json!({"action": "defer", "due": at(30), "due_by": "policy", "delay": 2, "retry": retry, "request_id": failed});
+        let aws = account(&[(1, defers(1, "r-0")), (4, invoked()), (8, defers(2, "r-1"))]);
+        for (second, line) in
+            [(0, "START r-0"), (1, "END r-0"), (4, "START r-1"), (4, "boom"), (5, "END r-1")]
+        {
+            aws.state().log_groups.get_mut("/aws/lambda/orders").unwrap().write(at(second), "s", line);
+        }
+        let invocations = traced(&aws, LinesOf::LastFailure).await.invocations;
+        let [last] = &invocations[..] else { panic!("{invocations:?}") };
+        let lines: Vec<_> = last.lines.iter().map(|line| &*line.line).collect();
+        assert_eq!((&*last.request_id, lines), ("r-1", vec!["START r-1", "boom", "END r-1"]));
     }
 
     #[tokio::test]
@@ -295,7 +331,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         for text in [r#"{"v":1,"pauses":[]}"#, "garbled"] {
             aws.account().aws.put_parameter(Sample::PAUSES, text, false).await.unwrap();
         }
-        let text = plain(&traced(&aws, false).await);
+        let text = plain(&traced(&aws, LinesOf::None).await);
         let (_, note) = text.split_once("\nUnknown whether its function is paused now: ").unwrap();
         assert!(note.contains("restore version 1, the last readable one: aws ssm"), "{text}");
         let paused = "\nIts function is paused. `comeback pause --list` shows who paused it, and why.\n";

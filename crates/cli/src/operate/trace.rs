@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use comeback_operate::durations;
-use comeback_operate::trace::{TraceOptions, trace};
+use comeback_operate::trace::{LinesOf, TraceOptions, trace};
 
 use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
@@ -33,7 +33,11 @@ pub(crate) struct TraceArguments {
 
 pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<(), CommandFailure> {
     let TraceArguments { id, logs, since, .. } = arguments;
-    let options = TraceOptions { id: id.clone(), with_lines: *logs, since: *since };
+    let options = TraceOptions {
+        id: id.clone(),
+        lines: if *logs { LinesOf::All } else { LinesOf::None },
+        since: *since,
+    };
     terminal::answer(&trace(&session.operator(), &options).await?, &session)
 }
 
@@ -76,7 +80,7 @@ mod tests {
         logs("/aws/lambda/orders", ended, format!("REPORT RequestId: {retry}\tDuration: 2 ms"));
         let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
         let day = Duration::from_secs(86_400);
-        let options = TraceOptions { id: key.into(), with_lines: false, since: day };
+        let options = TraceOptions { id: key.into(), lines: LinesOf::None, since: day };
         assert_eq!(plain(&trace(&operator, &options).await.unwrap()), shown);
     }
 }

@@ -15,7 +15,7 @@ use crate::pauses::edits::Wanted;
 use crate::request::{Ask, RequestEvents};
 use crate::resume::ResumeRetries;
 use crate::status::status;
-use crate::trace::{TraceOptions, trace};
+use crate::trace::{LinesOf, TraceOptions, trace};
 use crate::waiting::{WaitingOptions, waiting};
 
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
@@ -151,7 +151,7 @@ async fn every_event_has_a_story() {
         .unwrap();
     let key =
         serde_json::to_value(waiting.report()).unwrap()["events"][0]["key"].as_str().unwrap().to_owned();
-    let options = TraceOptions { id: key.clone(), with_lines: true, since: 24 * HOUR };
+    let options = TraceOptions { id: key.clone(), lines: LinesOf::All, since: 24 * HOUR };
     let story = serde_json::to_string(&trace(&shift.operator, &options).await.unwrap()).unwrap();
     assert!(story.contains(&key) && story.contains("[ERROR] "), "{story}");
 }
