@@ -13,6 +13,13 @@ pub const STYLE: &str = include_str!("../templates/report.css");
 
 /// Size of a chart in pixels: small, so that its text stays readable on a phone.
 pub const SIZE: (u32, u32) = (420, 265);
+/// Size in pixels of a chart that is as wide as the page. On a phone, it scrolls.
+pub const WIDE: (u32, u32) = (1_200, 250);
+// Room around the plot.
+const TOP: u32 = 12;
+const RIGHT: u32 = 16;
+const BOTTOM: u32 = 46;
+const LEFT: u32 = 66;
 /// Size of text in a chart. It makes text 12 units high, which is 9 pixels on a phone.
 pub const TEXT: i32 = 15;
 
@@ -38,8 +45,8 @@ pub struct Chart {
     pub description: String,
     /// The legend: the meaning of each mark in the chart.
     pub keys: Vec<Key>,
-    /// The drawing, without the outermost SVG element. The template writes that element, with title and description.
-    pub svg: String,
+    /// The drawing.
+    pub picture: Picture,
     /// The chart's figures as a table, folded below the chart; `None` for a chart without one.
     pub table: Option<Table>,
 }
@@ -61,9 +68,54 @@ impl Table {
     }
 }
 
-impl Chart {
-    fn size(&self) -> (u32, u32) {
-        SIZE
+/// A drawing, without the outermost SVG element. The chart's template writes that element, with title and description.
+pub struct Picture {
+    /// Width and height in pixels.
+    pub size: (u32, u32),
+    /// The drawing as SVG elements.
+    pub markup: String,
+    /// Values to show where the pointer is, from left to right.
+    values: Vec<Values>,
+}
+
+/// The values of a chart between two points of its horizontal axis, shown where the pointer is.
+pub struct Values {
+    /// The share of the axis, 0 to 1, at which the values begin.
+    pub from: f64,
+    /// The share of the axis at which they end.
+    pub to: f64,
+    /// The values in words.
+    pub text: String,
+    /// The page that a click opens; `None` if a click does nothing.
+    pub href: Option<String>,
+}
+
+impl Picture {
+    /// Adds values to show where the pointer is.
+    #[must_use]
+    pub fn with_values(self, values: impl IntoIterator<Item = Values>) -> Self {
+        Self { values: values.into_iter().collect(), ..self }
+    }
+
+    /// The position in pixels of a share of the horizontal axis.
+    fn x(&self, share: f64) -> f64 {
+        f64::from(LEFT) + share * f64::from(self.size.0 - LEFT - RIGHT)
+    }
+
+    /// The upper end of the plot in pixels, and its height.
+    fn plot(&self) -> (u32, u32) {
+        (TOP, self.size.1 - TOP - BOTTOM)
+    }
+
+    /// Returns true if a click on some values opens a page.
+    fn has_links(&self) -> bool {
+        self.values.iter().any(|values| values.href.is_some())
+    }
+}
+
+impl Values {
+    fn width(&self, picture: &Picture) -> f64 {
+        picture.x(self.to) - picture.x(self.from)
     }
 }
 
@@ -73,11 +125,17 @@ impl Key {
     }
 }
 
-/// Draws a chart and returns the content of its outermost SVG element.
-pub fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
-    let text = svg(SIZE, draw);
+/// Draws a picture of [`SIZE`].
+pub fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> Picture {
+    drawn_in(SIZE, draw)
+}
+
+/// Draws a picture of this size in pixels.
+pub fn drawn_in(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> Picture {
+    let text = svg(size, draw);
     let inner = text.split_once('>').and_then(|(_, rest)| rest.rsplit_once("</svg>"));
-    inner.expect("BUG: a drawing is an svg element").0.to_owned()
+    let markup = inner.expect("BUG: a drawing is an svg element").0.to_owned();
+    Picture { size, markup, values: Vec::new() }
 }
 
 /// Draws a chart's axes and grid. `unit` ends the labels on the left.
@@ -88,10 +146,10 @@ pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     unit: &str,
 ) -> Result<Frame<'a, 'b, X, CountAxis>, Box<dyn std::error::Error>> {
     let mut chart = ChartBuilder::on(root)
-        .margin_top(12)
-        .margin_right(16)
-        .x_label_area_size(46)
-        .y_label_area_size(66)
+        .margin_top(TOP)
+        .margin_right(RIGHT)
+        .x_label_area_size(BOTTOM)
+        .y_label_area_size(LEFT)
         .build_cartesian_2d(x, y)?;
     let small = (FONT, TEXT).into_text_style(root).color(&MUTED);
     chart

@@ -7,7 +7,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, style, write};
-use crate::figure::{Key, TEXT, drawn, frame};
+use crate::figure::{Key, Picture, TEXT, drawn_in, frame};
 
 /// Something that happened to the event, to be drawn as a mark or a bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,14 +51,15 @@ pub fn keys() -> Vec<Key> {
     ]
 }
 
-/// Draws an event's life on a logarithmic time axis. `line` adds a labelled line at one moment.
-pub fn draw(moments: &[Moment], line: Option<(Duration, &str)>) -> String {
+/// Draws an event's life on a logarithmic time axis, in a picture of this size. `line` adds a labelled line at one
+/// moment.
+pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>) -> Picture {
     let since = |since: Duration| since.as_secs_f64().max(START);
     let end = moments.last().map_or(START, |moment| since(moment.since));
     let most = moments.iter().map(|moment| moment.attempt).max().unwrap_or(0) as f64;
     let x = TimeAxis::logarithmic(START, end * 1.3);
     let y = CountAxis::Whole((-0.7..most + 0.7).into());
-    drawn(|root| {
+    drawn_in(size, |root| {
         let line = line.filter(|(moment, _)| x.shows(since(*moment)));
         let mut chart = frame(root, (x, y), "time since the first failure", "")?;
         if let Some((moment, name)) = line {

@@ -12,7 +12,7 @@ use crate::schedule::{axis_of, outcome, percent, shown};
 
 /// Draws each retry as a band that covers nine events in ten, with a point at the mean.
 pub(super) fn chart(policy: &Policy, schedule: &Schedule) -> Chart {
-    let svg = drawn(|root| {
+    let picture = drawn(|root| {
         let last = schedule.retries.len().max(1) as f64;
         let (x, y) = (axis_of(schedule, policy.max_age()), CountAxis::Linear((0.0..last + 0.5).into()));
         let scale = if x.logarithmic { ", logarithmic" } else { "" };
@@ -33,7 +33,7 @@ pub(super) fn chart(policy: &Policy, schedule: &Schedule) -> Chart {
             Key { symbol: "●", colour: BLUE, label: "mean".into() },
             Key { symbol: "──", colour: BLUE, label: "nine events in ten".into() },
         ],
-        svg,
+        picture,
         table: Some(figures(schedule)),
     }
 }

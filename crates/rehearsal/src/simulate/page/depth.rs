@@ -10,7 +10,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{BLUE, Drawing, Frame, GREEN, ORANGE, PURPLE, style, write};
-use crate::figure::{Chart, Key, TEXT, Table, drawn, frame};
+use crate::figure::{Chart, Key, Picture, TEXT, Table, drawn, frame};
 use crate::simulate::figures::{clock, minutes_a_row, peak};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::Side;
@@ -59,7 +59,7 @@ pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
             .flat_map(|side| counts.iter().map(move |count| key(side, count)))
             .chain(once(limit))
             .collect(),
-        svg: draw(scenario, sides, &counts),
+        picture: draw(scenario, sides, &counts),
         table: Some(table(sides, &counts)),
     }
 }
@@ -116,7 +116,7 @@ impl Count {
     }
 }
 
-fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> String {
+fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Picture {
     let time = OverTime::of(&sides[0].summary);
     let limit = scenario.in_flight_limit as f64;
     let most = sides
@@ -196,9 +196,9 @@ mod tests {
         ];
         assert_eq!(keys, expected);
         for colour in [BLUE, GREEN, ORANGE, PURPLE] {
-            assert!(chart.svg.contains(&stroke(colour)), "{colour:?}");
+            assert!(chart.picture.markup.contains(&stroke(colour)), "{colour:?}");
         }
-        assert!(chart.svg.contains("1,000,000"), "the axis is long enough");
+        assert!(chart.picture.markup.contains("1,000,000"), "the axis is long enough");
         let table = chart.table.expect("a table");
         let heads: Vec<&str> = table.columns.iter().map(|(head, _)| head.as_str()).collect();
         assert_eq!(heads, ["from", "in flight", "delayed", "visible"]);

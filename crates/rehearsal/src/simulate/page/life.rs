@@ -6,7 +6,7 @@ use comeback_engine::{End, Outcome, Why};
 use comeback_operate::durations;
 use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
 
-use crate::figure::{Chart, Table};
+use crate::figure::{Chart, Picture, SIZE, Table};
 use crate::life::{self, Mark};
 
 /// Number of events to watch. They are the first to arrive, which an outage at the start hits hardest.
@@ -101,12 +101,12 @@ pub(super) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
             last.text
         ),
         keys: life::keys(),
-        svg: draw(scenario, life, first_failure),
+        picture: draw(scenario, life, first_failure),
         table: Some(table(life, first_failure)),
     })
 }
 
-fn draw(scenario: &Scenario, life: &Life, first_failure: Duration) -> String {
+fn draw(scenario: &Scenario, life: &Life, first_failure: Duration) -> Picture {
     let since = |at: Duration| at.saturating_sub(first_failure);
     let moments: Vec<_> = life
         .moments
@@ -114,7 +114,7 @@ fn draw(scenario: &Scenario, life: &Life, first_failure: Duration) -> String {
         .map(|moment| life::Moment { since: since(moment.at), attempt: moment.attempt, mark: moment.mark })
         .collect();
     let outage = scenario.longest_outage();
-    life::draw(&moments, (outage > first_failure).then(|| (since(outage), "the outage ends")))
+    life::draw(SIZE, &moments, (outage > first_failure).then(|| (since(outage), "the outage ends")))
 }
 
 fn table(life: &Life, first_failure: Duration) -> Table {

@@ -10,7 +10,7 @@ use plotters::prelude::*;
 
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{GREEN, GREY, PURPLE};
-use crate::figure::{Chart, Key, Table, drawn, frame};
+use crate::figure::{Chart, Key, Picture, Table, drawn, frame};
 use crate::simulate::page::runs::Side;
 
 /// Maximum number of points of a line that a chart can show apart.
@@ -93,13 +93,13 @@ pub(super) fn chart<'a>(recoveries: &[Recovery<'a>]) -> Chart {
         heading: "Events delivered after the outage's end, logarithmic time".into(),
         description: recoveries.iter().map(say).collect::<Vec<_>>().join(" "),
         keys: recoveries.iter().map(key).collect(),
-        svg: draw(&recoveries.iter().map(line).collect::<Vec<_>>()),
+        picture: draw(&recoveries.iter().map(line).collect::<Vec<_>>()),
         table: None,
     }
 }
 
 /// Draws the lines. The first is drawn last, on top of the others.
-pub(super) fn draw(lines: &[Line<'_>]) -> String {
+pub(super) fn draw(lines: &[Line<'_>]) -> Picture {
     let seconds = |ms: u64| ms as f64 / 1e3;
     let delays = || lines.iter().map(|line| line.delays_ms);
     let first = delays().filter_map(|delays| delays.get(delays.len() / 100)).min();

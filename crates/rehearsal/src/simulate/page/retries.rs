@@ -8,7 +8,7 @@ use comeback_timelapse::{Minute, Scenario};
 use plotters::prelude::*;
 
 use crate::axis::CountAxis;
-use crate::figure::{Chart, Table, drawn, frame};
+use crate::figure::{Chart, Picture, Table, drawn, frame};
 use crate::simulate::figures::{clock, minutes_a_row, percentiles};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::{Headings, Side, keys, say, table};
@@ -23,7 +23,7 @@ pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
         heading: format!("Retries in each {each}, {scale} scale"),
         description: description.into(),
         keys: keys(sides, "━━"),
-        svg: draw(scenario, &lines, &time, scale == "logarithmic"),
+        picture: draw(scenario, &lines, &time, scale == "logarithmic"),
         table,
     };
     [
@@ -56,7 +56,7 @@ pub(super) fn minutes(minutes: usize) -> String {
 /// Colour and heights of a line.
 pub(super) type Line = (RGBColor, Vec<f64>);
 
-pub(super) fn draw(scenario: &Scenario, lines: &[Line], time: &OverTime, log: bool) -> String {
+pub(super) fn draw(scenario: &Scenario, lines: &[Line], time: &OverTime, log: bool) -> Picture {
     let heights = lines.iter().flat_map(|(_, counts)| counts).copied();
     let y = CountAxis::over(heights.chain([1.0]).map(|count| count.max(1.0)), log);
     let floor = if log { FLOOR } else { 0.0 };
@@ -107,7 +107,7 @@ pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
         heading: "Attempts per event".into(),
         description: sides.iter().map(say).collect::<Vec<_>>().join(" "),
         keys: keys(sides, "■"),
-        svg: draw_bars(sides, &counts, step),
+        picture: draw_bars(sides, &counts, step),
         table: Some(table(headings, names, sides, figures)),
     }
 }
@@ -124,7 +124,7 @@ fn bar_name(bar: usize, step: usize) -> String {
     if step == 1 { bar.to_string() } else { format!("{} to {}", bar * step, (bar + 1) * step - 1) }
 }
 
-fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> String {
+fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> Picture {
     let step = step as f64;
     let bars = counts[0].len() as f64;
     let values = counts.iter().flatten().map(|&count| count as f64).chain([1.0]);

@@ -5,7 +5,7 @@ use comeback_timelapse::{Scenario, Summary, TargetFigures};
 use plotters::style::RGBColor;
 
 use crate::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
-use crate::figure::{Chart, Key};
+use crate::figure::{Chart, Key, Picture};
 use crate::simulate::page::canvas::OverTime;
 use crate::simulate::page::{recovery, retries};
 
@@ -15,7 +15,7 @@ const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 /// Draws the charts for each target; empty if there is only one target.
 pub(super) fn charts(scenario: &Scenario, summary: &Summary) -> Vec<Chart> {
     let targets: Vec<(&TargetFigures, RGBColor)> = summary.targets.iter().zip(COLOURS).collect();
-    let chart = |id, heading: String, said: &dyn Fn(&TargetFigures) -> String, svg| Chart {
+    let chart = |id, heading: String, said: &dyn Fn(&TargetFigures) -> String, picture| Chart {
         id,
         heading,
         description: targets
@@ -27,7 +27,7 @@ pub(super) fn charts(scenario: &Scenario, summary: &Summary) -> Vec<Chart> {
             .iter()
             .map(|(target, colour)| Key { symbol: "━━", colour: *colour, label: target.target.clone() })
             .collect(),
-        svg,
+        picture,
         table: None,
     };
     if targets.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn charts(scenario: &Scenario, summary: &Summary) -> Vec<Chart> {
     charts
 }
 
-fn draw_retries(scenario: &Scenario, targets: &[(&TargetFigures, RGBColor)], time: &OverTime) -> String {
+fn draw_retries(scenario: &Scenario, targets: &[(&TargetFigures, RGBColor)], time: &OverTime) -> Picture {
     let counts = |target: &TargetFigures| {
         let sum = |minutes: &[u32]| minutes.iter().copied().map(f64::from).sum();
         target.retries_by_minute.chunks(time.step).map(sum).collect()
@@ -61,7 +61,7 @@ fn draw_retries(scenario: &Scenario, targets: &[(&TargetFigures, RGBColor)], tim
     retries::draw(scenario, &lines, time, false)
 }
 
-fn draw_recovery(targets: &[(&TargetFigures, RGBColor)]) -> String {
+fn draw_recovery(targets: &[(&TargetFigures, RGBColor)]) -> Picture {
     let lines = targets.iter().map(|(target, colour)| recovery::Line {
         colour: *colour,
         delays_ms: &target.recovery_delays_ms,
