@@ -3,6 +3,7 @@
 //! GET plans the change and shows the plan. POST plans it again, and performs it only if the plan is the one that was
 //! shown.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -11,7 +12,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use comeback_operate::function::FunctionName;
+use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::numbers::counted;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
@@ -58,6 +59,8 @@ pub(super) struct Input {
     pub(super) label: &'static str,
     pub(super) hint: &'static str,
     pub(super) argument: Argument,
+    /// Usual values, each as a button that shows the plan: the value, and its words.
+    pub(super) choices: &'static [(&'static str, &'static str)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +71,16 @@ pub(super) enum Argument {
     Each(&'static str),
     /// The value as an operand, or `--all` if the value is `*`.
     FunctionOrAll,
+    /// The value as an operand.
+    Operand,
 }
 
 impl Input {
+    /// Returns true if the field names a function.
+    fn is_function(&self) -> bool {
+        self.name == "function"
+    }
+
     /// One value for each field that the form shows for this input, in the form's order.
     fn values(&self, fields: &Fields) -> Vec<String> {
         match self.argument {
@@ -113,7 +123,9 @@ impl ChangeForm {
                 }
                 (Argument::Flag(flag), Some(value)) => words.push(format!("{flag}={value}")),
                 (Argument::FunctionOrAll, Some("*")) => words.push("--all".into()),
-                (Argument::FunctionOrAll, Some(function)) => operand = Some(function.to_owned()),
+                (Argument::FunctionOrAll | Argument::Operand, Some(function)) => {
+                    operand = Some(function.to_owned())
+                }
                 (_, None) => {}
             }
         }
@@ -140,6 +152,7 @@ impl ChangeForm {
             frame: visit.frame(self.title, None),
             form: self,
             inputs: values.collect(),
+            functions: functions(&visit.console).await,
             fields: fields.to_query(),
             command: self.command(&fields, &visit.console.address.flags()).to_string(),
             once: token(),
@@ -205,6 +218,21 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
     }
 }
 
+/// Names of the functions to choose from: those on the allow-list, and those with waiting events. Empty if they could not
+/// be read.
+async fn functions(console: &Console) -> BTreeSet<String> {
+    let look = |reading: &mut Reading, now| {
+        let deployment = reading.deployment();
+        let listed = deployment.target_functions().filter(|entry| !entry.contains('*'));
+        let logged = reading.functions(now).into_iter().map(|function| function.target);
+        listed.chain(logged).map(|arn| command_name(arn, &deployment.handler_arn)).collect()
+    };
+    match console.waiting(look).await {
+        Waiting::Read(Read { value: Ok(names), .. }) => Rc::into_inner(names).unwrap_or_default(),
+        Waiting::Read(_) | Waiting::Reading(_) => BTreeSet::new(),
+    }
+}
+
 /// A sentence with the number of events that the pause holds; `None` if the handler's log could not be read yet.
 async fn held(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
@@ -212,7 +240,7 @@ async fn held(fields: &Fields, console: &Console) -> Option<String> {
     let wanted = Wanted { functions, ..Wanted::default() };
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);
-        let listing = Listing { wanted, by: None, events: None };
+        let listing = Listing { wanted, ..Listing::default() };
         reading.report(&listing, now).groups.iter().map(|group| group.held).sum::<u64>()
     };
     match console.waiting(look).await {
@@ -281,6 +309,7 @@ struct ChangePage {
     form: &'static ChangeForm,
     /// Each input of the form with its values. Only a repeatable input may have more than one value.
     inputs: Vec<(&'static Input, Vec<String>)>,
+    functions: BTreeSet<String>,
     fields: String,
     command: String,
     once: String,
@@ -297,9 +326,9 @@ mod tests {
         about: "",
         command: CommandName::Pause,
         inputs: &[
-            Input { name: "function", label: "", hint: "", argument: Argument::FunctionOrAll },
-            Input { name: "reason", label: "", hint: "", argument: Argument::Flag("--reason") },
-            Input { name: "key", label: "", hint: "", argument: Argument::Each("--key") },
+            Input { name: "function", label: "", hint: "", argument: Argument::FunctionOrAll, choices: &[] },
+            Input { name: "reason", label: "", hint: "", argument: Argument::Flag("--reason"), choices: &[] },
+            Input { name: "key", label: "", hint: "", argument: Argument::Each("--key"), choices: &[] },
         ],
         asked: |_| Err("nothing".into()),
         is_about_held: false,

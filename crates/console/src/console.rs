@@ -11,7 +11,7 @@ use comeback_operate::doctor::diagnosis::Diagnosis;
 use comeback_operate::doctor::{Examination, doctor};
 use comeback_operate::function::FunctionName;
 use comeback_operate::status::{Status, status};
-use comeback_operate::trace::{Trace, TraceOptions, trace};
+use comeback_operate::trace::{LinesOf, Trace, TraceOptions, trace};
 use comeback_operate::waiting::reading::{Reading, Scope};
 use comeback_operate::waiting::wanted::Wanted;
 use comeback_operate::{Account, Address, Failure, Follow, Interrupt, Operator, Progress, Text, Unwatched};
@@ -21,6 +21,7 @@ use tokio::sync::OnceCell;
 use crate::dead::state::Dead;
 use crate::demonstration::Demonstration;
 use crate::fresh::{Behind, Fresh, Read};
+use crate::page::Counts;
 use crate::rehearsal::Labs;
 use crate::work::Works;
 use comeback_operate::clock::now;
@@ -40,6 +41,8 @@ pub(super) struct Shared {
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
     activity: Fresh<Recorded>,
+    /// The counts of the last status, for the navigation of every page.
+    pub(super) counts: Cell<Option<Counts>>,
     traces: RefCell<Traces>,
     deployment: Fresh<Deployment>,
     checks: RefCell<Checks>,
@@ -96,6 +99,7 @@ impl Console {
             demo,
             status: Fresh::default(),
             activity: Fresh::default(),
+            counts: Cell::default(),
             deployment: Fresh::default(),
             checks: RefCell::default(),
             labs: Labs::default(),
@@ -184,7 +188,11 @@ impl Console {
             Rc::clone(traces.entry((id.to_owned(), logs)).or_default())
         };
         let read = async || {
-            let options = TraceOptions { id: id.to_owned(), with_lines: logs, since: RETENTION };
+            let options = TraceOptions {
+                id: id.to_owned(),
+                lines: if logs { LinesOf::All } else { LinesOf::LastFailure },
+                since: RETENTION,
+            };
             trace(&self.asking().await?, &options).await
         };
         known.get(|| self.now(), async |_| read().await).await
@@ -215,9 +223,15 @@ impl Console {
 
     /// The deployment's status, with the counts of the last few hours.
     pub(super) async fn status(&self) -> Read<Status> {
-        self.status
-            .get(|| self.now(), async |before| status(&self.asking().await?, true, before.as_deref()).await)
-            .await
+        let read =
+            async |before: Option<Rc<Status>>| status(&self.asking().await?, true, before.as_deref()).await;
+        let read = self.status.get(|| self.now(), read).await;
+        let counts = |status: &Rc<Status>| Counts {
+            waiting: status.retry_queue.total(),
+            dead_letters: status.dead_letters.total(),
+        };
+        self.counts.set(read.value.as_ref().ok().map(counts));
+        read
     }
 }
 

@@ -148,7 +148,7 @@ pub(super) struct OfEvent {
 }
 
 async fn overview(visit: Visit) -> Result<Response, Problem> {
-    let page = dead_page(&visit, &Fields::default(), None).await;
+    let page = dead_page(&visit, &visit.query(), None).await;
     ok(&page)
 }
 

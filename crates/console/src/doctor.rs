@@ -1,4 +1,5 @@
-//! The page with the doctor's findings by area, each with a fix to copy. Areas with a broken check come first.
+//! The page with the doctor's findings: what is broken comes first, with a fix to press or to copy. All that is well is one
+//! line that unfolds.
 
 use std::cmp::Reverse;
 
@@ -12,6 +13,7 @@ use comeback_operate::doctor::findings::Finding;
 use comeback_operate::doctor::judgement::Outcome;
 
 use crate::console::Console;
+use crate::draw::button;
 use crate::page::{Frame, Problem, Visit, ok, page};
 
 pub(super) fn routes() -> Router<Console> {
@@ -27,6 +29,8 @@ pub(super) struct Shown {
     pub(super) found: Text,
     pub(super) means: Option<Text>,
     pub(super) fix: Option<String>,
+    /// The button that opens the plan of the fix, with its path; `None` if the fix is no command of ours.
+    pub(super) button: Option<(String, String)>,
 }
 
 impl Shown {
@@ -35,7 +39,7 @@ impl Shown {
         let (mark, colour) = match judgement.outcome {
             Outcome::Ok => ("ok", "good"),
             Outcome::Skipped => ("skipped", ""),
-            Outcome::Warning => ("WARNING", ""),
+            Outcome::Warning => ("WARNING", "warn"),
             Outcome::Broken => ("BROKEN", "bad"),
         };
         Self {
@@ -45,6 +49,7 @@ impl Shown {
             found: finding.found(),
             means: judgement.means.clone(),
             fix: judgement.fix.as_ref().map(Text::to_string),
+            button: judgement.fix.as_ref().and_then(button),
         }
     }
 }
@@ -72,23 +77,35 @@ impl Findings {
 struct DoctorPage {
     frame: Frame,
     summary: String,
-    areas: Vec<(&'static str, Findings)>,
+    /// All findings that are not ok, the worst first, each with its area.
+    problems: Vec<(&'static str, Shown)>,
+    /// All other findings by area.
+    others: Vec<(&'static str, Vec<Shown>)>,
+}
+
+impl DoctorPage {
+    fn others_count(&self) -> usize {
+        self.others.iter().map(|(_, findings)| findings.len()).sum()
+    }
 }
 
 async fn doctor(visit: Visit) -> Result<Response, Problem> {
     let read = visit.console.checks(None).await;
     let diagnosis = read.value?;
+    let (mut problems, mut others) = (Vec::new(), Vec::new());
+    for findings in diagnosis.checks.chunk_by(|one, next| one.check.group == next.check.group) {
+        let area = area(findings[0].check.group);
+        let (bad, good): (Vec<&Finding>, Vec<&Finding>) =
+            findings.iter().partition(|finding| finding.judgement.outcome > Outcome::Ok);
+        problems.extend(bad.into_iter().map(|finding| (area, finding)));
+        others.push((area, good.into_iter().map(Shown::of).collect::<Vec<_>>()));
+    }
+    problems.sort_by_key(|(_, finding)| Reverse(finding.judgement.outcome));
+    others.retain(|(_, findings)| !findings.is_empty());
     ok(&DoctorPage {
         frame: visit.frame("Doctor", None).of(read.at),
         summary: diagnosis.summary(),
-        areas: by_area(&diagnosis.checks),
+        problems: problems.into_iter().map(|(area, finding)| (area, Shown::of(finding))).collect(),
+        others,
     })
-}
-
-/// The findings by area. Areas with something broken come first; otherwise, areas keep their order.
-fn by_area(findings: &[Finding]) -> Vec<(&'static str, Findings)> {
-    let areas = findings.chunk_by(|one, next| one.check.group == next.check.group);
-    let mut areas: Vec<&[Finding]> = areas.collect();
-    areas.sort_by_key(|area| Reverse(area.iter().map(|finding| finding.judgement.outcome).max()));
-    areas.into_iter().map(|some| (area(some[0].check.group), Findings::of(some))).collect()
 }

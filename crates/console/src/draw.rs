@@ -1,7 +1,9 @@
-//! Helpers of the macros in `templates/layout.html`, which draw an answer: the CSS class of a tone, and the page that
-//! corresponds to a command.
+//! Helpers of the macros in `templates/layout.html`, which draw an answer: the CSS class of a tone, a short key, and the
+//! page that corresponds to a command.
 
-use comeback_operate::{Command, CommandName, Tone};
+use std::borrow::Cow;
+
+use comeback_operate::{Command, CommandName, Piece, Text, Tone};
 
 use crate::page::encoded;
 
@@ -12,6 +14,19 @@ pub(super) const fn class(tone: &Tone) -> &'static str {
         Tone::Good => "good",
         Tone::Warning => "warn",
         Tone::Bad => "bad",
+    }
+}
+
+/// The most characters of a key that are shown whole.
+const WHOLE_KEY: usize = 24;
+
+/// The start of an event's key. A whole UUID in each row would leave no room for anything else.
+pub(super) fn short_key(key: &str) -> Cow<'_, str> {
+    let is_uuid = key.len() == 36 && key.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
+    let most = if is_uuid { 8 } else { WHOLE_KEY };
+    match key.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &key[..end]).into(),
+        None => key.into(),
     }
 }
 
@@ -37,13 +52,53 @@ pub(super) fn address(command: &Command) -> Option<String> {
         CommandName::Import => "/dead/import".into(),
         CommandName::Doctor => "/doctor".into(),
         CommandName::Cancel => of("/cancel"),
-        CommandName::Attach | CommandName::Detach => return None,
+        CommandName::Attach => of("/attach"),
+        CommandName::Detach => of("/detach"),
+    })
+}
+
+/// The page of the first command in a text, if it makes a change: the button's words and the path of its plan.
+pub(super) fn button(text: &Text) -> Option<(String, String)> {
+    text.spans().iter().find_map(|span| {
+        let Piece::Command(command, _) = &span.piece else { return None };
+        let (words, operand) = (command.name.words(), command.operand()?);
+        let is_change = matches!(
+            command.name,
+            CommandName::Attach | CommandName::Detach | CommandName::Resume | CommandName::Retry
+        );
+        let path = address(command).filter(|_| is_change)?;
+        Some((
+            format!("{}{} {operand} …", words[..1].to_uppercase(), &words[1..]),
+            format!("{path}&plan=yes"),
+        ))
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use comeback_operate::text;
+
     use super::*;
+
+    #[test]
+    fn long_key_is_cut() {
+        assert_eq!(short_key("5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11"), "5e2c1a9b…");
+        assert_eq!(short_key("größe-注文"), "größe-注文");
+        assert_eq!(short_key(&"é".repeat(25)), format!("{}…", "é".repeat(24)));
+    }
+
+    #[test]
+    fn change_that_a_text_suggests_is_a_button() {
+        let suggests = |name, words: &[&str]| {
+            let command = Command::new(name, words.iter().copied(), " --stack shop");
+            button(&text!["its failures are lost: ", command])
+        };
+        let attach = ("Attach orders …".to_owned(), "/attach?function=orders&plan=yes".to_owned());
+        assert_eq!(suggests(CommandName::Attach, &["orders"]), Some(attach));
+        assert_eq!(suggests(CommandName::Doctor, &["orders"]), None, "it changes nothing");
+        assert_eq!(suggests(CommandName::Attach, &[]), None);
+        assert_eq!(button(&"aws lambda".into()), None);
+    }
 
     #[test]
     fn a_command_leads_to_its_page() {
@@ -56,7 +111,7 @@ mod tests {
             (CommandName::Trace, &["k-1"], Some("/event?id=k%2D1")),
             (CommandName::Trace, &[], None),
             (CommandName::DeadShow, &["k-1"], Some("/dead")),
-            (CommandName::Attach, &["orders"], None),
+            (CommandName::Attach, &["orders"], Some("/attach?function=orders")),
         ] {
             let command = Command::new(name, words.iter().copied(), " --stack shop");
             assert_eq!(address(&command).as_deref(), page, "{command}");

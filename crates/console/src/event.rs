@@ -4,13 +4,14 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use comeback_engine::{Timestamp, WaitsFor, What};
-use comeback_operate::durations;
+use comeback_operate::durations::{self, short};
 use comeback_operate::function::{command_name, shown_name};
+use comeback_operate::pauses::in_force::InForce;
 use comeback_operate::trace::Trace;
 use comeback_operate::trace::logs::Report;
 use comeback_operate::trace::story::{End, Happened, LoggedLine, Step, Story};
 use comeback_operate::{Fact, Moment, Text, text};
-use comeback_rehearsal::figure::Chart;
+use comeback_rehearsal::figure::{Chart, WIDE};
 use comeback_rehearsal::life::{self, Mark};
 
 use crate::access::token;
@@ -27,8 +28,6 @@ pub(super) fn routes() -> Router<Console> {
 #[template(path = "event.html")]
 struct EventPage {
     frame: Frame,
-    /// The key or request id that was searched for.
-    id: String,
     life: Option<Life>,
     /// The event's dead-letter, if it is dead-lettered and the newest scan has it.
     dead: Option<OfEvent>,
@@ -45,6 +44,8 @@ struct Life {
     actions: Option<[String; 2]>,
     is_dead: bool,
     chart: Option<Chart>,
+    /// What the function logged in its last failed attempt; `None` if the log names no request id of it.
+    last_failure: Option<LastFailure>,
     timeline: Vec<Moment>,
     /// Remarks about what the timeline cannot show.
     remarks: Vec<Text>,
@@ -52,6 +53,12 @@ struct Life {
     with_logs: Option<String>,
     /// The handler's log lines about the event.
     lines: Vec<Moment>,
+}
+
+/// What the function logged in its last failed attempt.
+struct LastFailure {
+    what: Text,
+    lines: Result<Vec<String>, Text>,
 }
 
 impl Life {
@@ -71,10 +78,10 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
         Ok(trace) => (Some(life(trace, with_logs)), None),
         Err(failure) => (None, Some(failure.text())),
     };
+    let headline = read.value.as_ref().map_or_else(|_| "Event".into(), |trace| headline(trace));
     let dead = life.as_ref().filter(|life| life.is_dead);
     ok(&EventPage {
-        frame: visit.frame("Event", None).of(read.at),
-        id: id.to_owned(),
+        frame: visit.frame(headline, None).of(read.at),
         dead: dead.and_then(|life| OfEvent::in_scan(&visit.console, &life.key)),
         once: token(),
         life,
@@ -92,11 +99,47 @@ fn life(trace: &Trace, with_logs: Option<String>) -> Life {
         actions: actions(trace),
         is_dead: matches!(story.end, End::DeadLettered),
         chart: chart(trace),
-        timeline: trace.timeline(),
+        last_failure: last_failure(trace),
+        timeline: timeline(trace, with_logs.is_none()),
         remarks: trace.copies().into_iter().chain(trace.unknown_pause()).collect(),
         with_logs,
         lines: story.lines.iter().map(of_log).collect(),
     }
+}
+
+/// The event's steps. The lines of its last failure have a place of their own, unless all lines are shown.
+fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
+    let mut moments = trace.timeline();
+    moments.iter_mut().filter(|_| !with_lines).for_each(|moment| moment.below.clear());
+    moments
+}
+
+/// The event's state in a few words, such as `Waiting: retry 5 in 1m 29s`.
+fn headline(trace: &Trace) -> String {
+    let retry = trace.story.steps.last().map(|step| step.event.retry).unwrap_or_default();
+    match &trace.story.end {
+        End::DeadLettered => "Dead-lettered".into(),
+        End::Invoked { .. } if is_over(trace) => format!("Probably succeeded: retry {retry}"),
+        End::Invoked { .. } => format!("Retry {retry} was invoked"),
+        End::Waits(_) if matches!(trace.pause, Some(InForce::Paused { .. })) => {
+            format!("Held by a pause: retry {retry}")
+        }
+        End::Waits(WaitsFor::Due { due, .. }) if *due > trace.now => {
+            format!("Waiting: retry {retry} in {}", short(due.since(trace.now).as_secs_f64().ceil()))
+        }
+        End::Waits(WaitsFor::Due { .. }) => format!("Due: retry {retry}"),
+        End::Waits(_) => format!("Waiting: retry {retry}"),
+    }
+}
+
+fn last_failure(trace: &Trace) -> Option<LastFailure> {
+    let step = trace.story.steps.iter().rfind(|step| step.happened == Happened::Failed)?;
+    let invocation = trace.invocation(step.request_id())?;
+    let lines = match &invocation.report {
+        Report::Unread { why } => Err(why.into()),
+        _ => Ok(invocation.lines.iter().map(|logged| logged.line.clone()).collect()),
+    };
+    Some(LastFailure { what: last_error(step)?, lines })
 }
 
 fn facts(trace: &Trace) -> Vec<Fact> {
@@ -162,7 +205,7 @@ fn chart(trace: &Trace) -> Option<Chart> {
             durations::text(moments.last().map(|moment| moment.since).unwrap_or_default())
         ),
         keys: life::keys(),
-        svg: life::draw(&moments, is_future.then(|| (now.since(first), "now"))),
+        picture: life::draw(WIDE, &moments, is_future.then(|| (now.since(first), "now"))),
         table: None,
     })
 }

@@ -155,7 +155,7 @@ fn invoked_arn(arn: &FunctionArn) -> String {
 /// A table of a function's waiting events and the time of the read; both `None` during the first read of the log.
 async fn waiting(console: &Console, name: &FunctionName) -> (Option<Timestamp>, Result<Option<Table>, Text>) {
     let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
-    let listing = Listing { wanted, by: None, events: None };
+    let listing = Listing { wanted, ..Listing::default() };
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);
         groups(&reading.report(&listing, now))

@@ -1,11 +1,11 @@
-//! Charts of the deployment's counts over time.
+//! Charts of the deployment's counts over time, as wide as the page.
 
 use comeback_engine::Timestamp;
 use comeback_operate::numbers::grouped;
 use comeback_operate::{Series, durations};
 use comeback_rehearsal::axis::{AgoAxis, CountAxis};
 use comeback_rehearsal::chart::{BLUE, GREEN, ORANGE};
-use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
+use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn_in, frame};
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
@@ -32,7 +32,7 @@ pub(super) fn chart(series: &Series) -> Chart {
         heading: format!("The last {length}, in steps of {step}, logarithmic scale"),
         description: format!("{}.", series.lines.iter().map(total).collect::<Vec<_>>().join(", ")),
         keys: keys.collect(),
-        svg: draw(series),
+        picture: draw(series).with_values(values(series)),
         table: Some(Table { caption: format!("Messages in each {step}"), columns: columns.collect() }),
     }
 }
@@ -42,13 +42,25 @@ fn clock(moment: Timestamp) -> String {
     moment.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
-fn draw(series: &Series) -> String {
+/// The counts of each step, to show where the pointer is.
+fn values(series: &Series) -> impl Iterator<Item = Values> {
+    let share = |step: usize| step as f64 / series.steps() as f64;
+    (0..series.steps()).map(move |step| {
+        let counts = series.lines.iter().map(|(name, counts)| format!("{} {name}", grouped(counts[step])));
+        let ago = durations::text(series.step * (series.steps() - step) as u32);
+        let counts = counts.collect::<Vec<_>>().join("\n");
+        let text = format!("{} ({ago} ago)\n{counts}", clock(series.at(step)) + " UTC");
+        Values { from: share(step), to: share(step + 1), text, href: None }
+    })
+}
+
+fn draw(series: &Series) -> Picture {
     let ago = |step: usize| (series.step * (series.steps() - step) as u32).as_secs_f64();
     let counts = series.lines.iter().flat_map(|(_, counts)| counts);
     let y =
         CountAxis::over([1.0, 10.0].into_iter().chain(counts.map(|count| (*count as f64).max(1.0))), true);
     let floor = y.range().start;
-    drawn(|root| {
+    drawn_in(WIDE, |root| {
         let mut chart = frame(root, (AgoAxis::new(ago(0)), y), "time before now", "")?;
         // The first line is drawn last, above the others.
         for ((_, counts), (colour, symbol)) in series.lines.iter().zip(STYLES).rev() {
@@ -104,14 +116,18 @@ mod tests {
         for Key { colour, label, symbol } in &chart.keys {
             let RGBColor(red, green, blue) = colour;
             assert!(
-                chart.svg.contains(&format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")),
+                chart.picture.markup.contains(&format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")),
                 "{label}{symbol}"
             );
         }
-        assert!(["\nnow\n", "\n3h\n"].iter().all(|label| chart.svg.contains(label)), "{}", chart.svg);
+        assert!(
+            ["\nnow\n", "\n3h\n"].iter().all(|label| chart.picture.markup.contains(label)),
+            "{}",
+            chart.picture.markup
+        );
         // A colour that the style sheet does not know stays the same on a dark page.
         let colours: Vec<String> = PALETTE.iter().map(Colour::light).collect();
-        let used = chart.svg.split(['"', ' ']).filter(|word| word.starts_with('#'));
+        let used = chart.picture.markup.split(['"', ' ']).filter(|word| word.starts_with('#'));
         assert_eq!(
             used.filter(|colour| !colours.contains(&(*colour).to_owned())).collect::<Vec<_>>(),
             [""; 0]

@@ -22,6 +22,19 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/lab", page(lab))
 }
 
+/// The four fields that are always shown: the others unfold.
+const MAIN: [&str; 4] = ["outage", "events", "max-age", "max-backoff"];
+
+/// The outage of a form that names none.
+const DEFAULT_OUTAGE: &str = "3h";
+/// Outages to choose from: the words, and the fields that they set.
+const PRESETS: [(&str, &[(&str, &str)]); 4] = [
+    ("15 minutes", &[("outage", "15m")]),
+    ("3 hours", &[("outage", DEFAULT_OUTAGE)]),
+    ("A day", &[("outage", "24h"), ("for", "48h")]),
+    ("Flapping", &[("outage", "3h"), ("flapping", "10m")]),
+];
+
 /// Flags of a retry policy that the form has fields for.
 const POLICY: [&str; 8] = [
     "max-age",
@@ -38,8 +51,14 @@ const POLICY: [&str; 8] = [
 type Given = (&'static str, &'static str, &'static str, &'static str);
 
 /// Fields that become flags of `simulate`. `plan` also takes the outage and the capacity.
-const RUN: [Given; 5] = [
-    ("outage", "Outage", "3h", "How long the target is down"),
+const RUN: [Given; 6] = [
+    ("outage", "Outage", DEFAULT_OUTAGE, "How long the target is down"),
+    (
+        "flapping",
+        "Flapping",
+        "never up",
+        "Alternate between down and up during the outage, for this long each",
+    ),
     ("events", "Events", "1000", "Events that reach the target during the outage"),
     ("failure-rate", "Failure rate", "0", "Share of the invocations that fail after the outage, 0 to 1"),
     ("capacity", "Capacity", "no limit", "Most that the target handles, as a multiple of its usual traffic"),
@@ -76,6 +95,9 @@ struct Input {
 struct LabPage {
     frame: Frame,
     tab: String,
+    /// Words and path of each outage to choose from, and true for the one that is shown.
+    presets: Vec<(&'static str, String, bool)>,
+    main: Vec<Input>,
     groups: [(&'static str, Vec<Input>); 3],
     is_beside_deployed: bool,
     /// The reason why the deployed policy is not shown; `None` if it is, or was not requested.
@@ -110,10 +132,12 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     ok(&LabPage {
         frame: visit.frame("Policy lab", None),
         tab: tab.to_owned(),
+        presets: PRESETS.iter().map(|(words, set)| preset(words, set, &fields)).collect(),
+        main: MAIN.iter().filter_map(|name| inputs(&fields).find(|input| input.name == *name)).collect(),
         groups: [
-            ("Policy", POLICY.map(|flag| policy_input(flag, &fields)).into()),
-            ("What happens", RUN.map(|given| input(given, &fields)).into()),
-            ("Load and goal", GOAL.map(|given| input(given, &fields)).into()),
+            ("Policy", others(POLICY.map(|flag| policy_input(flag, &fields)))),
+            ("What happens", others(RUN.map(|given| input(given, &fields)))),
+            ("Load and goal", others(GOAL.map(|given| input(given, &fields)))),
         ],
         is_beside_deployed,
         undeployed,
@@ -122,6 +146,26 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
         percent,
         answer,
     })
+}
+
+/// A button that shows an outage. The policy and the load stay.
+fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'static str, String, bool) {
+    let names = ["outage", "flapping", "for"];
+    let chosen = set.iter().fold(fields.without(&names), |fields, (name, value)| fields.with(name, value));
+    let shown = |name: &str| fields.get(name).or((name == "outage").then_some(DEFAULT_OUTAGE));
+    let is_shown = names.iter().all(|name| shown(name) == chosen.get(name));
+    (words, format!("/lab?{}", chosen.to_query()), is_shown)
+}
+
+/// All inputs of the form.
+fn inputs(fields: &Fields) -> impl Iterator<Item = Input> {
+    let run = RUN.into_iter().map(|given| input(given, fields));
+    run.chain(POLICY.into_iter().map(|flag| policy_input(flag, fields)))
+}
+
+/// The inputs that unfold.
+fn others(inputs: impl IntoIterator<Item = Input>) -> Vec<Input> {
+    inputs.into_iter().filter(|input| !MAIN.contains(&input.name)).collect()
 }
 
 fn input((name, label, placeholder, hint): Given, fields: &Fields) -> Input {

@@ -16,6 +16,7 @@
 //! | `response` | pages as responses, with markup and control characters escaped |
 //! | `start` | opens the browser, and prints another sign-in address when Enter is pressed |
 //! | `demonstration`, `demo` | the demonstration's account and clock; the bar on every page |
+//! | `search` | the search in the header |
 //! | `overview`, … | one file for each page |
 //!
 //! # A new page
@@ -40,6 +41,7 @@
 
 mod access;
 mod activity;
+mod attach;
 mod change;
 mod console;
 mod dead;
@@ -58,6 +60,7 @@ mod pauses;
 mod progress;
 mod rehearsal;
 mod response;
+mod search;
 mod server;
 mod start;
 #[cfg(test)]
@@ -124,10 +127,12 @@ fn routes() -> Router<Console> {
     Router::new()
         .merge(page::routes())
         .merge(overview::routes())
+        .merge(search::routes())
         .merge(waiting::routes())
         .merge(event::routes())
         .merge(dead::routes())
         .merge(pauses::routes())
+        .merge(attach::routes())
         .merge(progress::routes())
         .merge(function::routes())
         .merge(demo::routes())

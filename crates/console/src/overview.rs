@@ -1,20 +1,31 @@
-//! The first page, with the output of `comeback status --history`.
+//! The first page: three counts, the functions with the worst first, and charts of the last hours.
 
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
-use comeback_operate::function::command_name;
+use comeback_engine::Timestamp;
+use comeback_operate::deployment::Deployment;
+use comeback_operate::durations::short;
+use comeback_operate::function::{command_name, shown_name};
 use comeback_operate::history::History;
 use comeback_operate::layout::Fact;
 use comeback_operate::numbers::grouped;
-use comeback_operate::pauses::OpenPause;
 use comeback_operate::status::{DEAD_LETTERS, WAITING};
-use comeback_operate::{Block, Text, Tone};
+use comeback_operate::waiting::functions::{FunctionState, State};
+use comeback_operate::waiting::reading::Reading;
+use comeback_operate::waiting::recent::Step;
+use comeback_operate::{Block, Piece, Text, Tone, durations};
 use comeback_rehearsal::figure::Chart;
 
-use crate::console::Console;
+use crate::console::{Console, Waiting};
+use crate::fresh::Read;
 use crate::history;
 use crate::page::{Frame, Problem, Visit, encoded, ok, page};
+
+/// Maximum number of functions in the table.
+const MOST_FUNCTIONS: usize = 50;
+/// Maximum time until the last event is back for which *Retry now* would gain nothing.
+const SOON: u64 = 60;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/", page(overview))
@@ -25,9 +36,11 @@ pub(super) fn routes() -> Router<Console> {
 struct Overview {
     frame: Frame,
     tiles: Vec<Tile>,
-    lines: Vec<Line>,
-    /// Open pauses: each name, and the path of the page that resumes it.
-    pauses: Vec<(String, String)>,
+    /// Facts that somebody should see: pauses, requests, and whatever is wrong.
+    loud: Vec<Fact>,
+    /// All other facts about the deployment.
+    quiet: Vec<Fact>,
+    functions: Result<Functions, Text>,
     /// Charts of the last hours; empty if CloudWatch has no data.
     charts: Vec<Chart>,
 }
@@ -37,27 +50,68 @@ struct Tile {
     title: &'static str,
     count: String,
     rest: Text,
+    /// The change over the last hour; empty if it is unknown.
+    change: String,
     tone: &'static str,
     href: Option<&'static str>,
 }
 
-/// A line of the output of `comeback status`.
-struct Line {
-    title: &'static str,
-    lines: Vec<Text>,
+/// The table of functions.
+enum Functions {
+    /// The handler's log is being read for the first time; this many pages so far.
+    Reading(u64),
+    Read(Vec<Row>, Changes),
+}
+
+/// Changes over the last hour, according to the handler's log.
+#[derive(Clone, Copy)]
+struct Changes {
+    waiting: i64,
+    dead_letters: i64,
+}
+
+/// A function in the table.
+struct Row {
+    name: String,
+    href: String,
+    state: &'static str,
     tone: &'static str,
+    since: Text,
+    waiting: u64,
+    due: u64,
+    dead_lettered: u64,
+    error: String,
+    spark: Spark,
+    back: Text,
+    /// Path of the plan to retry its events now; `None` if that would gain nothing.
+    retry: Option<String>,
+    /// The button *Pause* or *Resume* with its path; `None` for a function without any event.
+    pause: Option<(&'static str, String)>,
+}
+
+/// A small chart of a function's last three hours: a bar of failures and one of retries for each step.
+struct Spark {
+    bars: Vec<(usize, &'static str, u64)>,
+    words: String,
 }
 
 async fn overview(visit: Visit) -> Result<Response, Problem> {
-    let read = visit.console.status().await;
+    let console = &visit.console;
+    let read = console.status().await;
     let status = read.value?;
-    let (tiles, lines): (Vec<_>, Vec<_>) = status.facts().into_iter().partition(|fact| fact.count.is_some());
-    let pauses = status.pauses.iter().flatten();
+    let functions = functions(console).await;
+    let changes = match &functions {
+        Ok(Functions::Read(_, changes)) => Some(*changes),
+        Ok(Functions::Reading(_)) | Err(_) => None,
+    };
+    let (tiles, facts): (Vec<_>, Vec<_>) = status.facts().into_iter().partition(|fact| fact.count.is_some());
+    let (loud, quiet) = facts.into_iter().partition(is_loud);
     ok(&Overview {
         frame: visit.frame("Overview", Some(read.at)),
-        tiles: tiles.into_iter().map(tile).collect(),
-        lines: lines.into_iter().map(line).collect(),
-        pauses: pauses.map(|pause| (pause.name().to_owned(), resume(pause))).collect(),
+        tiles: tiles.into_iter().map(|fact| tile(fact, changes)).collect(),
+        loud,
+        quiet,
+        functions,
         charts: status.history.iter().flat_map(charts).collect(),
     })
 }
@@ -70,53 +124,175 @@ fn charts(history: &History) -> Vec<Chart> {
     series.collect()
 }
 
-fn tone(lines: &[Text]) -> &'static str {
-    match lines.iter().map(Text::tone).max().unwrap_or_default() {
+fn tone(lines: &[Text]) -> Tone {
+    lines.iter().map(Text::tone).max().unwrap_or_default()
+}
+
+fn class(tone: Tone) -> &'static str {
+    match tone {
         Tone::Plain | Tone::Good => "",
         Tone::Warning => "warn",
         Tone::Bad => "bad",
     }
 }
 
-fn line(Fact { title, lines, .. }: Fact) -> Line {
-    Line { title, tone: tone(&lines), lines }
+/// Returns true for what is wrong or was asked for, and must not be overlooked.
+fn is_loud(fact: &Fact) -> bool {
+    tone(&fact.lines) >= Tone::Warning || ["Retry now", "Cancel"].contains(&fact.title)
 }
 
-fn tile(Fact { title, count, lines }: Fact) -> Tile {
-    let href = match title {
-        WAITING => Some("/waiting"),
-        DEAD_LETTERS => Some("/dead"),
-        _ => None,
+fn tile(Fact { title, count, lines }: Fact, changes: Option<Changes>) -> Tile {
+    let (href, change) = match title {
+        WAITING => (Some("/waiting"), changes.map(|changes| changes.waiting)),
+        DEAD_LETTERS => (Some("/dead"), changes.map(|changes| changes.dead_letters)),
+        _ => (None, None),
     };
-    let count = count.map(|(count, _)| grouped(count)).unwrap_or_default();
-    Tile { title, count, tone: tone(&lines), rest: Text::joined(lines, " "), href }
+    Tile {
+        title,
+        count: count.map(|(count, _)| grouped(count)).unwrap_or_default(),
+        tone: class(tone(&lines)),
+        rest: Text::joined(lines, " "),
+        change: change.map(change_in_words).unwrap_or_default(),
+        href,
+    }
 }
 
-fn resume(pause: &OpenPause) -> String {
-    let name = match pause.target.parse() {
-        Ok(function) => command_name(&pause.target, &function),
-        Err(_) => pause.target.clone(),
+fn change_in_words(change: i64) -> String {
+    let sign = match change {
+        0 => return "unchanged in the last hour".into(),
+        1.. => "+",
+        _ => "−",
     };
-    format!("/resume?plan=yes&function={}", encoded(&name))
+    format!("{sign}{} in the last hour", grouped(change.unsigned_abs()))
 }
 
-#[cfg(test)]
-mod tests {
-    use comeback_engine::{Pauses, Timestamp};
+/// The table of functions, from the handler's log.
+async fn functions(console: &Console) -> Result<Functions, Text> {
+    let look = |reading: &mut Reading, now| {
+        reading.apply_pauses(now);
+        let states = reading.functions(now);
+        let hour = Step::sum(&states.iter().map(FunctionState::last_hour).collect::<Vec<_>>());
+        let gone = hour.retried + hour.dead_lettered;
+        let changes =
+            Changes { waiting: hour.failed as i64 - gone as i64, dead_letters: hour.dead_lettered as i64 };
+        let deployment = reading.deployment();
+        let mut rows: Vec<_> =
+            states.iter().take(MOST_FUNCTIONS).map(|state| Row::of(state, deployment, now)).collect();
+        let is_new = |arn: &&str| !states.iter().any(|state| state.target.starts_with(arn));
+        let others = deployment.target_functions().filter(|arn| !arn.contains('*')).filter(is_new);
+        let room = MOST_FUNCTIONS - rows.len();
+        rows.extend(others.take(room).map(|arn| Row::without_events(arn, deployment)));
+        Functions::Read(rows, changes)
+    };
+    match console.waiting(look).await {
+        Waiting::Reading(pages) => Ok(Functions::Reading(pages)),
+        Waiting::Read(Read { value: Ok(functions), .. }) => {
+            Ok(std::rc::Rc::into_inner(functions).expect("BUG: nobody else has it"))
+        }
+        Waiting::Read(Read { value: Err(failure), .. }) => Err(failure.text()),
+    }
+}
 
-    use super::*;
-
-    #[test]
-    fn a_pause_is_resumed_by_its_name() {
-        let pause = r#"{"target":"*","from":0,"until":null,"spread":0}"#;
-        let href = |target: &str| {
-            let pauses = format!(r#"{{"v":1,"pauses":[{}]}}"#, pause.replace('*', target));
-            let pauses = Pauses::read(&pauses).unwrap();
-            resume(&OpenPause::all_of(&pauses, Timestamp::from_secs(1))[0])
+impl Row {
+    fn of(state: &FunctionState<'_>, deployment: &Deployment, now: Timestamp) -> Self {
+        let name = command_name(state.target, &deployment.handler_arn);
+        let href = encoded(&name);
+        let is_worth_it = state.back_by.is_none_or(|by| by.since(now).as_secs() > SOON);
+        let can_retry = state.waiting > 0 && state.state != State::Paused && is_worth_it;
+        let pause = match state.state {
+            State::Paused => ("Resume", format!("/resume?plan=yes&function={href}")),
+            _ => ("Pause", format!("/pause?function={href}")),
         };
-        assert_eq!(href("*"), "/resume?plan=yes&function=%2A");
-        let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-        assert_eq!(href(orders), "/resume?plan=yes&function=orders");
-        assert_eq!(href(&format!("{orders}:live")), "/resume?plan=yes&function=orders%3Alive");
+        Self {
+            since: state.since.map(|at| moment(ago(at, now), at)).unwrap_or_default(),
+            error: match (state.waiting, state.error) {
+                (0, _) => String::new(),
+                (_, error) => error.unwrap_or("none known").to_owned(),
+            },
+            back: back(state, now),
+            retry: can_retry.then(|| format!("/retry?plan=yes&function={href}")),
+            pause: Some(pause),
+            state: state.state.in_words(),
+            tone: state_class(state.state),
+            waiting: state.waiting,
+            due: state.due,
+            dead_lettered: state.dead_lettered,
+            spark: Spark::of(&state.steps),
+            ..Self::without_events(state.target, deployment)
+        }
+    }
+
+    /// A function on the allow-list about which the log has no line.
+    fn without_events(arn: &str, deployment: &Deployment) -> Self {
+        let name = command_name(arn, &deployment.handler_arn);
+        Self {
+            href: encoded(&name),
+            name: shown_name(arn).to_owned(),
+            state: State::Quiet.in_words(),
+            tone: state_class(State::Quiet),
+            since: Text::default(),
+            waiting: 0,
+            due: 0,
+            dead_lettered: 0,
+            error: String::new(),
+            spark: Spark::of(&[]),
+            back: Text::default(),
+            retry: None,
+            pause: None,
+        }
+    }
+}
+
+fn state_class(state: State) -> &'static str {
+    match state {
+        State::Failing => "bad",
+        State::Throttled | State::Paused => "warn",
+        State::Recovering => "good",
+        State::Quiet => "",
+    }
+}
+
+/// When all of a function's events are back.
+fn back(state: &FunctionState<'_>, now: Timestamp) -> Text {
+    match state.back_by {
+        _ if state.waiting == 0 => Text::default(),
+        Some(by) if by > now => moment(format!("within {}", short(by.since(now).as_secs_f64().ceil())), by),
+        Some(_) => "due now".into(),
+        None if state.held > 0 => "once resumed".into(),
+        None => "unknown".into(),
+    }
+}
+
+fn ago(at: Timestamp, now: Timestamp) -> String {
+    format!("{} ago", short(now.since(at).as_secs_f64().floor()))
+}
+
+fn moment(shown: String, at: Timestamp) -> Text {
+    Piece::Moment { shown, at }.into()
+}
+
+impl Spark {
+    /// Height of the chart in its own units.
+    const HEIGHT: u64 = 24;
+
+    fn of(steps: &[Step]) -> Self {
+        let most = steps.iter().map(|step| step.failed.max(step.retried)).max().unwrap_or(0).max(1);
+        let height = |count: u64| (count * Self::HEIGHT).div_ceil(most);
+        let bars = steps.iter().enumerate().flat_map(|(n, step)| {
+            [(3 * n, "failed", height(step.failed)), (3 * n + 1, "retried", height(step.retried))]
+        });
+        let Step { failed, retried, .. } = Step::sum(steps);
+        Self {
+            bars: bars.filter(|(_, _, height)| *height > 0).collect(),
+            words: match (failed, retried) {
+                (0, 0) => String::new(),
+                _ => format!(
+                    "{} failures and {} retries in the last 3h, in steps of {}",
+                    grouped(failed),
+                    grouped(retried),
+                    durations::text(comeback_operate::waiting::recent::STEP)
+                ),
+            },
+        }
     }
 }

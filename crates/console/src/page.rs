@@ -11,6 +11,7 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Router, body::Body};
 use comeback_engine::Timestamp;
 use comeback_operate::durations::short;
+use comeback_operate::numbers::grouped;
 use comeback_operate::{Failure, Place, Text};
 use comeback_rehearsal::chart::{Colour, PALETTE};
 use comeback_rehearsal::figure;
@@ -21,16 +22,17 @@ use crate::access::BrowserSession;
 use crate::console::Console;
 use crate::demonstration::Bar;
 use crate::response::{html, with_type};
+use crate::work::Toast;
 
-/// Path and name of each page in the navigation, in order.
-const NAVIGATION: [(&str, &str); 7] = [
-    ("/", "Overview"),
-    ("/waiting", "Waiting"),
-    ("/dead", "Dead-letters"),
-    ("/function", "Functions"),
-    ("/doctor", "Doctor"),
-    ("/activity", "Activity"),
-    ("/lab", "Policy lab"),
+/// Path and name of each page in the navigation, in order, and the letter that leads to it after `g`.
+const NAVIGATION: [(&str, &str, char); 7] = [
+    ("/", "Overview", 'o'),
+    ("/waiting", "Waiting", 'w'),
+    ("/dead", "Dead-letters", 'd'),
+    ("/function", "Functions", 'f'),
+    ("/doctor", "Doctor", 'c'),
+    ("/activity", "Activity", 'a'),
+    ("/lab", "Policy lab", 'l'),
 ];
 
 /// The form field with the browser session's form secret.
@@ -195,6 +197,8 @@ impl Visit {
             read_only: self.console.read_only,
             secret: self.session.form_secret.clone(),
             refreshes: !self.is_form,
+            counts: self.console.counts.get(),
+            toasts: self.console.works.toasts(self.path()),
             demo: self.console.demo.as_ref().map(|demo| self.demo_bar(demo.bar())),
         }
     }
@@ -211,10 +215,9 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// The value of the field `name`; `None` if it is missing or empty.
+    /// The first value of the field `name` that is not empty; `None` if there is none.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
-        Some(value.as_str()).filter(|value| !value.is_empty())
+        self.all(name).next()
     }
 
     /// The values of all fields with this name that are not empty.
@@ -227,6 +230,11 @@ impl Fields {
     pub(super) fn with(&self, name: &str, value: &str) -> Self {
         let others = self.0.iter().filter(|(other, _)| other != name).cloned();
         Self(others.chain([(name.to_owned(), value.to_owned())]).collect())
+    }
+
+    /// A copy without the fields of these names.
+    pub(super) fn without(&self, names: &[&str]) -> Self {
+        Self(self.0.iter().filter(|(name, _)| !names.contains(&name.as_str())).cloned().collect())
     }
 
     pub(super) fn of_query(query: &str) -> Self {
@@ -265,8 +273,30 @@ pub(super) struct Frame {
     /// True if the page may reload itself. A page that answers a POST may not, because reloading would send the form
     /// again.
     pub(super) refreshes: bool,
+    /// Numbers of waiting events and dead-letters, as last read; `None` before the first read.
+    counts: Option<Counts>,
+    /// Changes made from another page that are in progress, or have just ended.
+    pub(super) toasts: Vec<Toast>,
     /// The demonstration's bar; `None` for a real deployment.
     pub(super) demo: Option<DemoBar>,
+}
+
+/// Numbers for the navigation.
+#[derive(Clone, Copy)]
+pub(super) struct Counts {
+    pub(super) waiting: u64,
+    pub(super) dead_letters: u64,
+}
+
+/// A link of the navigation.
+pub(super) struct Link {
+    pub(super) path: &'static str,
+    pub(super) name: &'static str,
+    /// The letter that leads to the page, after `g`.
+    pub(super) letter: char,
+    pub(super) is_here: bool,
+    /// Number beside the name; `None` if the page has none, or if it is unknown.
+    pub(super) count: Option<String>,
 }
 
 /// The demonstration's bar at the top of a page, with its clock and buttons.
@@ -285,9 +315,28 @@ impl Frame {
         Self { figures_of: Some(at.into()), ..self }
     }
 
-    /// Path and name of each page in the navigation, and true for the page that is shown.
-    pub(super) fn navigation(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
-        NAVIGATION.into_iter().map(|(path, name)| (path, name, path == self.path))
+    pub(super) fn navigation(&self) -> impl Iterator<Item = Link> {
+        NAVIGATION.into_iter().map(|(path, name, letter)| Link {
+            path,
+            name,
+            letter,
+            is_here: path == self.path,
+            count: self.count_of(path),
+        })
+    }
+
+    /// The number in the title of this page; `None` if it has none.
+    pub(super) fn count(&self) -> Option<String> {
+        self.count_of(&self.path)
+    }
+
+    fn count_of(&self, path: &str) -> Option<String> {
+        let Counts { waiting, dead_letters } = self.counts?;
+        match path {
+            "/waiting" => Some(grouped(waiting)),
+            "/dead" => Some(grouped(dead_letters)),
+            _ => None,
+        }
     }
 }
 

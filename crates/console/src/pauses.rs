@@ -22,6 +22,7 @@ const FUNCTION: Input = Input {
     label: "Function",
     hint: "NAME, NAME:ALIAS or ARN; * for every function",
     argument: Argument::FunctionOrAll,
+    choices: &[],
 };
 
 const ERROR: Input = Input {
@@ -29,6 +30,7 @@ const ERROR: Input = Input {
     label: "Error",
     hint: "Such as Timeout*; empty: every error",
     argument: Argument::Flag("--error"),
+    choices: &[],
 };
 
 const KEY: Input = Input {
@@ -36,6 +38,7 @@ const KEY: Input = Input {
     label: "Key",
     hint: "Only the events with these keys, at most 20; empty: every event",
     argument: Argument::Each("--key"),
+    choices: &[],
 };
 
 const WHY: Input = Input {
@@ -43,6 +46,7 @@ const WHY: Input = Input {
     label: "Reason",
     hint: "Stored with the request",
     argument: Argument::Flag("--why"),
+    choices: &[],
 };
 
 static PAUSE: ChangeForm = ChangeForm {
@@ -58,18 +62,21 @@ static PAUSE: ChangeForm = ChangeForm {
             label: "Reason",
             hint: "Shown with the pause; required for a new pause",
             argument: Argument::Flag("--reason"),
+            choices: &[],
         },
         Input {
             name: "for",
             label: "For",
             hint: "Such as 2h; empty: until it is resumed",
             argument: Argument::Flag("--for"),
+            choices: &[("15m", "15m"), ("1h", "1h"), ("", "until I resume")],
         },
         Input {
             name: "spread",
             label: "Spread",
             hint: "Spread the retries over this time once the pause ends; empty: as long as the pause, at most 30m",
             argument: Argument::Flag("--spread"),
+            choices: &[],
         },
     ],
     asked: pause,
@@ -100,6 +107,7 @@ static RESUME: ChangeForm = ChangeForm {
             label: "Spread",
             hint: "Empty: the pause's own; by default as long as the pause, at most 30m",
             argument: Argument::Flag("--spread"),
+            choices: &[],
         },
     ],
     asked: resume,
@@ -128,6 +136,7 @@ static RETRY: ChangeForm = ChangeForm {
             label: "Within",
             hint: "Spread the retries over this time; empty: 10m",
             argument: Argument::Flag("--within"),
+            choices: &[("0s", "at once"), ("1m", "1m"), ("10m", "10m")],
         },
         WHY,
     ],

@@ -38,6 +38,7 @@ struct WorkPage {
 async fn show(visit: Visit) -> Result<Response, Problem> {
     let id = visit.last_of_path();
     let work = found(&visit, &id)?;
+    work.see();
     let (result, summary) = (work.result(), &work.summary);
     let is_written = |file: &String| visit.console.dead.files().contains(file);
     ok(&WorkPage {
@@ -123,6 +124,31 @@ mod tests {
             assert!(with.contains("<form method=\"post\" action=\"/dead/file\">"), "{with}");
             assert!(with.contains("name=\"name\" value=\"exported-2.jsonl\""), "{with}");
             assert!(!with.contains("exported-1.jsonl"), "{with}");
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn other_pages_say_what_is_under_way_and_what_was_done() {
+        locally(async {
+            let setting = Setting::new(false).await;
+            let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+            setting.console.works.perform("1", summary(), |_, _| async move {
+                finished.await.ok();
+                Ok(())
+            });
+            let toast = async || {
+                let (_, page) = setting.answer(setting.page("/lab?tab=0123456789abcdef&events=10")).await;
+                let (_, toasts) = page.split_once("class=\"toasts\"").expect("the toasts");
+                toasts.split("</div>").next().unwrap_or_default().to_owned()
+            };
+            assert!(toast().await.contains("Export all</a>: in progress"));
+            finish.send(()).unwrap();
+            setting.console.works.settled().await;
+            assert!(toast().await.contains("notice good\"><a href=\"/progress/1\">Export all</a>: done"));
+            let (_, own) = setting.answer(setting.page("/progress/1")).await;
+            assert!(!own.contains("</a>: done"), "its own page says it anyway: {own}");
+            assert!(!toast().await.contains("Export all"), "the operator has seen it");
         })
         .await;
     }

@@ -3,6 +3,8 @@
 mod choosing;
 mod demo;
 mod denied;
+mod overview;
+mod search;
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;

@@ -13,15 +13,15 @@ use comeback_operate::numbers::{counted, grouped};
 use comeback_operate::pauses::in_force::InForce;
 use comeback_operate::pauses::requests::RequestInForce;
 use comeback_operate::status::{DUE, WAITING};
-use comeback_operate::waiting::events::{Group, Sorted, Why};
+use comeback_operate::waiting::events::{DueRange, Group, Sorted, Why};
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::{EVENT_HEADS, Listing, Report};
 use comeback_operate::waiting::returns::Returns;
 use comeback_operate::waiting::wanted::Wanted;
-use comeback_operate::{Answer as _, Column, Fact, Table, Text};
+use comeback_operate::{Answer as _, Column, Fact, Table, Text, text};
 use comeback_rehearsal::axis::{CountAxis, TimeAxis};
 use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
-use comeback_rehearsal::figure::{self, Chart, Key, drawn, frame};
+use comeback_rehearsal::figure::{self, Chart, Key, Values, WIDE, drawn_in, frame};
 use plotters::prelude::*;
 
 use crate::change::PLAN;
@@ -29,9 +29,10 @@ use crate::console::{Console, Waiting};
 use crate::fresh::Read;
 use crate::page::{Fields, Frame, Problem, Visit, encoded, ok, page};
 use crate::response::{go_to, html};
+use crate::search::{Searched, searched};
 
 /// Maximum number of events on one page of the list.
-const A_PAGE: usize = 100;
+const A_PAGE: usize = 50;
 /// Colours of the functions in the chart. The last one is for all other functions together.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
@@ -39,15 +40,16 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/waiting", page(waiting)).route("/waiting/chosen", page(chosen))
 }
 
+/// Fields of the filter. `from` and `to` are seconds since 1970.
+const FILTER: [&str; 6] = ["function", "error", "key", "within", "from", "to"];
+
 #[derive(Template)]
 #[template(path = "waiting.html")]
 struct WaitingPage {
     frame: Frame,
-    /// The fields of the filter, unparsed.
-    function: String,
-    error: String,
-    within: String,
-    key: String,
+    /// The fields of the filter that are filled in, unparsed.
+    filter: Fields,
+    chips: Vec<Chip>,
     /// True if the page offers to act on all events that match the filter.
     offers_all: bool,
     /// Reason why the filter was refused; `None` if it was not.
@@ -60,10 +62,54 @@ struct WaitingPage {
 }
 
 impl WaitingPage {
+    fn field(&self, name: &str) -> &str {
+        self.filter.get(name).unwrap_or_default()
+    }
+
     /// The heading of a column of actions; empty in a read-only console.
     fn lead(&self, head: &'static str) -> &'static str {
         if self.frame.read_only { "" } else { head }
     }
+}
+
+/// A filter that is in force, with the path of the page without it.
+struct Chip {
+    words: Text,
+    without: String,
+}
+
+impl Chip {
+    /// A chip for each filter. The two ends of a range of due times are one.
+    fn all(fields: &Fields) -> Vec<Self> {
+        let words = |name: &str| -> Option<Text> {
+            let value = fields.get(name)?;
+            Some(match name {
+                "from" => return None,
+                "to" => text!["due from ", moment(fields.get("from")), " to ", moment(Some(value))],
+                "within" => format!("due within {value}").into(),
+                name => format!("{name} {value}").into(),
+            })
+        };
+        let chip = |name: &str| {
+            let without = fields.without(&[name, "page", if name == "to" { "from" } else { "" }]);
+            Some(Self { words: words(name)?, without: address(&without) })
+        };
+        FILTER.into_iter().filter_map(chip).collect()
+    }
+}
+
+/// A moment in an address: seconds since 1970.
+fn seconds(text: &str) -> Option<Timestamp> {
+    text.parse().ok().filter(|seconds| *seconds < 1 << 40).map(Timestamp::from_secs)
+}
+
+fn moment(text: Option<&str>) -> Text {
+    text.and_then(seconds).map_or_else(|| "now".into(), Text::from)
+}
+
+/// The path of this page with these fields.
+fn address(fields: &Fields) -> String {
+    format!("/waiting?{}", fields.to_query())
 }
 
 /// A report on waiting events, with the texts and addresses that the page needs.
@@ -99,16 +145,24 @@ struct GroupActions {
 
 async fn waiting(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
-    let field = |name: &str| fields.get(name).unwrap_or_default().to_owned();
+    if let Some(text) = fields.get("q") {
+        let others = fields.without(&["q", "page"]);
+        return Ok(go_to(&match searched(&visit.console, text.trim()).await {
+            Searched::Function(name) => address(&others.with("function", &name)),
+            Searched::Error(error) => address(&others.with("error", &error)),
+            Searched::WaitingKey => address(&others.with("key", text.trim())),
+            Searched::Unknown => format!("/event?id={}", encoded(text.trim())),
+        }));
+    }
     let number = fields.get("page").and_then(|page| page.parse().ok()).unwrap_or(1usize).clamp(1, 1 << 20);
     let page = PageOf { fields: &fields, number };
+    let is_dated = ["within", "from", "to"].iter().any(|name| fields.get(name).is_some());
+    let filter = fields.0.iter().filter(|(name, value)| FILTER.contains(&&**name) && !value.is_empty());
     let shell = WaitingPage {
         frame: visit.frame("Waiting", None),
-        function: field("function"),
-        error: field("error"),
-        within: field("within"),
-        key: field("key"),
-        offers_all: fields.get("within").is_none(),
+        filter: Fields(filter.cloned().collect()),
+        chips: Chip::all(&fields),
+        offers_all: !is_dated,
         refused: page.listing(Timestamp::from_secs(0)).err(),
         report: Ok(None),
         pages_read: 0,
@@ -141,6 +195,10 @@ async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let path = match fields.get("do") {
         Some("retry") => "/retry",
         Some("cancel") => "/cancel",
+        Some("pause") => {
+            let function = fields.get("function").unwrap_or_default();
+            return Ok(go_to(&format!("/pause?function={}", encoded(function))));
+        }
         _ => return Err(refused("The form is incomplete.")),
     };
     let mut asked = Fields::default().with(PLAN, "yes");
@@ -179,14 +237,19 @@ impl PageOf<'_> {
         let functions = functions.transpose().map_err(|why| format!("Function: {why}"))?;
         let within = fields.get("within").map(durations::read).transpose();
         let within = within.map_err(|why| format!("Due within: {why}"))?;
+        let end = |name: &str| {
+            let end = fields.get(name).map(|text| seconds(text).ok_or("Due: not a number of seconds"));
+            end.transpose()
+        };
+        let within = within.map(|within| now.saturating_add(within));
+        let due = DueRange { from: end("from")?, by: end("to")?.or(within) };
         let wanted = Wanted {
             functions: functions.into_iter().collect(),
             error: fields.get("error").map(ToOwned::to_owned),
             keys: fields.get("key").map(ToOwned::to_owned).into_iter().collect(),
         };
         let begin = (number - 1) * A_PAGE;
-        let by = within.map(|within| now.saturating_add(within));
-        Ok(Listing { wanted, by, events: Some(begin..begin + A_PAGE) })
+        Ok(Listing { wanted, due, events: Some(begin..begin + A_PAGE) })
     }
 
     fn shown(&self, reading: &Reading, report: &Report<'_>, now: Timestamp) -> Shown {
@@ -194,7 +257,7 @@ impl PageOf<'_> {
         let events: Vec<_> = report.rows().collect();
         let begin = (number - 1) * A_PAGE;
         let end = begin + events.len();
-        let to = |number: usize| format!("/waiting?{}", fields.with("page", &number.to_string()).to_query());
+        let to = |number: usize| address(&fields.with("page", &number.to_string()));
         Shown {
             found: counted(report.found, "waiting event", "waiting events"),
             all: Some(reading.waits.count() as u64)
@@ -204,7 +267,7 @@ impl PageOf<'_> {
             queue: grouped(report.retry_queue.total()),
             requests: report.requests.iter().flatten().map(in_force).collect(),
             notes: report.notes.clone(),
-            chart: (report.found > report.returns.without_due).then(|| chart(&report.returns)),
+            chart: (report.found > report.returns.without_due).then(|| chart(&report.returns, fields)),
             groups: groups(report),
             actions: report.groups.iter().map(|group| actions(group, reading, now)).collect(),
             places: format!("{} to {}", grouped(begin as u64 + 1), grouped(end as u64)),
@@ -246,8 +309,8 @@ fn actions(group: &Group<'_>, reading: &Reading, now: Timestamp) -> Option<Group
     })
 }
 
-/// A bar chart of when waiting events come back, stacked by function.
-fn chart(returns: &Returns<'_>) -> Chart {
+/// A bar chart of when waiting events come back, stacked by function. A click on a bar lists its events.
+fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     let period = returns.period;
     let names: Vec<String> =
         returns.functions.iter().map(|it| it.target.map_or("others", shown_name).to_owned()).collect();
@@ -262,7 +325,7 @@ fn chart(returns: &Returns<'_>) -> Chart {
     let begins = |period: usize| durations::text(returns.period * period as u32);
     let most = totals.iter().copied().enumerate().max_by_key(|(period, total)| (*total, usize::MAX - period));
     let (busiest, most) = most.unwrap_or_default();
-    let svg = drawn(|root| {
+    let picture = drawn_in(WIDE, |root| {
         let end = returns.period.as_secs_f64() * totals.len() as f64;
         let highest = CountAxis::over([most as f64].into_iter(), false);
         let mut chart = frame(root, (TimeAxis::linear(end), highest), "time from now", "")?;
@@ -295,10 +358,38 @@ fn chart(returns: &Returns<'_>) -> Chart {
             begins(busiest)
         ),
         keys: keys.collect(),
-        svg,
+        picture: picture.with_values(values(returns, &names, fields)),
         table: Some(figure::Table {
             caption: "Events by due time, from now".into(),
             columns: std::iter::once(("from now".to_owned(), from)).chain(columns).collect(),
         }),
     }
+}
+
+/// The counts of each period, to show where the pointer is, with the page that lists its events.
+fn values<'r>(
+    returns: &'r Returns<'_>,
+    names: &'r [String],
+    fields: &'r Fields,
+) -> impl Iterator<Item = Values> + use<'r> {
+    let share = |period: usize| period as f64 / returns.periods() as f64;
+    let at = |period: usize| returns.from.saturating_add(returns.period * period as u32);
+    let busy = (0..returns.periods()).filter(|period| returns.total(*period) > 0);
+    busy.map(move |period| {
+        let counts = returns.functions.iter().zip(names).map(|(it, name)| (it.counts[period], name));
+        let counts = counts.filter(|(count, _)| *count > 0);
+        let counts: Vec<_> = counts.map(|(count, name)| format!("{name}: {}", grouped(count))).collect();
+        let [begin, end] = [period, period + 1].map(|it| durations::text(returns.period * it as u32));
+        // The first period has the events that were due before, too.
+        let from = if period == 0 { Timestamp::from_secs(0) } else { at(period).rounded_up_to_secs() };
+        let filter = fields.without(&["page", "within"]);
+        let filter = filter.with("from", &from.as_secs().to_string());
+        let filter = filter.with("to", &at(period + 1).as_secs().to_string());
+        Values {
+            from: share(period),
+            to: share(period + 1),
+            text: format!("in {begin} to {end}\n{}", counts.join("\n")),
+            href: Some(address(&filter)),
+        }
+    })
 }

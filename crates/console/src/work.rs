@@ -3,6 +3,7 @@
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::time::Duration;
 
 use axum::response::Response;
 use comeback_operate::numbers::grouped;
@@ -11,11 +12,14 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinError;
+use tokio::time::Instant;
 
 use crate::response::go_to;
 
 /// Maximum number of ended changes that still have a page.
 const KEPT: usize = 20;
+/// How long every page has a line about a change that has ended.
+const TOAST_FOR: Duration = Duration::from_secs(30);
 
 /// A question to the operator about a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +112,18 @@ pub(super) struct Work {
     pub(super) summary: Summary,
     stop: watch::Sender<bool>,
     result: RefCell<Option<Result<(), Failure>>>,
+    ended_at: Cell<Option<Instant>>,
+    /// True if its page was shown after its end.
+    is_seen: Cell<bool>,
+}
+
+/// A line about a change, at the edge of every other page.
+#[derive(Clone, Debug)]
+pub(super) struct Toast {
+    pub(super) path: String,
+    pub(super) title: String,
+    pub(super) state: String,
+    pub(super) tone: &'static str,
 }
 
 impl Work {
@@ -122,6 +138,23 @@ impl Work {
 
     pub(super) fn is_stopping(&self) -> bool {
         *self.stop.borrow()
+    }
+
+    /// Notes that the operator has seen the result.
+    pub(super) fn see(&self) {
+        self.is_seen.set(self.has_ended());
+    }
+
+    /// The line about the change; `None` if its end was seen, or is long ago.
+    fn toast(&self, path: String) -> Option<Toast> {
+        let is_over = self.ended_at.get().is_some_and(|at| at.elapsed() > TOAST_FOR);
+        let (state, tone) = match &*self.result() {
+            _ if self.is_seen.get() || is_over => return None,
+            Some(Ok(())) => ("done".to_owned(), "good"),
+            Some(Err(_)) => ("failed".to_owned(), "bad"),
+            None => (self.screen.progress().unwrap_or_else(|| "in progress".into()), ""),
+        };
+        Some(Toast { path, title: self.summary.title.clone(), state, tone })
     }
 
     /// Asks the change to stop, as Ctrl-C does for a command. It may have ended already.
@@ -181,15 +214,30 @@ impl Works {
         let (stop, interrupt) = Interrupt::new();
         let screen = Rc::new(PageScreen::agreeing(&summary.agreed));
         let performing = tokio::task::spawn_local(command(Rc::clone(&screen), interrupt));
-        let work = Rc::new(Work { screen, summary, stop, result: RefCell::default() });
+        let work = Rc::new(Work {
+            screen,
+            summary,
+            stop,
+            result: RefCell::default(),
+            ended_at: Cell::default(),
+            is_seen: Cell::default(),
+        });
         self.by_id.borrow_mut().push((id, Rc::clone(&work)));
         let ended = Rc::clone(&self.ended);
         tokio::task::spawn_local(async move {
             let result = performing.await.unwrap_or_else(|panic| Err(panicked(panic)));
             work.result.replace(Some(result));
+            work.ended_at.set(Some(Instant::now()));
             ended.notify_one();
         });
         go_to(&path)
+    }
+
+    /// A line about each change that is in progress or has just ended, except on its own page.
+    pub(super) fn toasts(&self, shown: &str) -> Vec<Toast> {
+        let works = self.by_id.borrow();
+        let others = works.iter().map(|(id, work)| (format!("/progress/{id}"), work));
+        others.filter(|(path, _)| path != shown).filter_map(|(path, work)| work.toast(path)).collect()
     }
 
     /// Drops the oldest of the ended changes, because each may hold much output.

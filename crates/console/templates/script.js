@@ -1,10 +1,13 @@
 "use strict";
 // Every page works without this script. It refreshes elements with `data-refresh` (and an id) every five seconds while the
-// page is visible, shows times in local time with UTC on hover, and adds Copy buttons.
+// page is visible, shows times in local time with UTC on hover, and adds Copy buttons, sorting, the values of charts at the
+// pointer, and keyboard shortcuts.
 
 const EVERY = 5000;
 const SOON = 300;
-let next, readAt;
+let next, readAt, isGoing = false;
+const sorted = new Map();
+const tip = Object.assign(document.createElement("div"), { id: "tip", hidden: true });
 
 // Replaces the UTC time in an element's text with local time. A text without it stays.
 function local(root) {
@@ -21,20 +24,90 @@ function local(root) {
   }
 }
 
+function copyButton(place, text) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy";
+  if (text !== place.textContent) button.setAttribute("aria-label", `Copy ${text}`);
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  place.append(" ", button);
+}
+
 function copyButtons(root) {
   if (!navigator.clipboard) return;
-  for (const copy of root.querySelectorAll(".copy")) {
-    if (copy.querySelector("button")) continue;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = "Copy";
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(copy.querySelector("code").textContent);
-      button.textContent = "Copied";
-      setTimeout(() => (button.textContent = "Copy"), 2000);
-    });
-    copy.append(" ", button);
+  for (const place of root.querySelectorAll(".copy:not(:has(button))")) {
+    copyButton(place, place.querySelector("code").textContent);
   }
+  for (const place of root.querySelectorAll("td .key:not(:has(button))")) {
+    copyButton(place, place.querySelector("a").title);
+  }
+}
+
+// The value of a cell to sort by: a moment, a number, or its text.
+function sortKey(row, column) {
+  const cell = row.cells[column];
+  const time = cell.querySelector("time");
+  if (time) return [0, Date.parse(time.dateTime)];
+  const text = cell.textContent.trim();
+  const number = Number(text.replaceAll(",", ""));
+  return text !== "" && !isNaN(number) ? [0, number] : [text === "" ? 2 : 1, text];
+}
+
+function sortBy(table, column, isDescending) {
+  const body = table.tBodies[0];
+  const rows = [...body.rows].map((row) => [sortKey(row, column), row]);
+  const compare = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
+  rows.sort(([[a, x]], [[b, y]]) => compare(a, b) || (isDescending ? compare(y, x) : compare(x, y)));
+  body.replaceChildren(...rows.map(([, row]) => row));
+  for (const head of table.tHead.rows[0].cells) head.removeAttribute("aria-sort");
+  table.tHead.rows[0].cells[column].setAttribute("aria-sort", isDescending ? "descending" : "ascending");
+}
+
+// Makes the head of each column a button that sorts the rows of this page. A refresh keeps the order.
+function sortable(root) {
+  for (const table of root.querySelectorAll("table[data-sortable]")) {
+    if (table.tBodies[0].rows.length < 2) continue;
+    const order = `${table.closest("[id]")?.id} ${table.parentElement.getAttribute("aria-label")}`;
+    for (const head of table.tHead.rows[0].cells) {
+      if (head.textContent === "" || head.querySelector("button")) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", (event) => {
+        // A region with the focus is not refreshed. Whoever uses the keyboard keeps it.
+        if (event.detail > 0) button.blur();
+        const isDescending = head.getAttribute("aria-sort") === "ascending";
+        sorted.set(order, [head.cellIndex, isDescending]);
+        sortBy(table, head.cellIndex, isDescending);
+      });
+    }
+    if (sorted.has(order)) sortBy(table, ...sorted.get(order));
+  }
+}
+
+// Shows the values of a chart where the pointer is. Without this script, the browser shows them as titles.
+function values(root) {
+  for (const part of root.querySelectorAll(".values rect")) {
+    const title = part.querySelector("title");
+    part.dataset.text = title.textContent;
+    title.remove();
+  }
+}
+
+function showTip(event) {
+  const text = event.target.dataset?.text;
+  tip.hidden = !text;
+  if (!text) return;
+  tip.textContent = text;
+  const isRight = event.clientX > innerWidth / 2;
+  tip.style.left = isRight ? "auto" : `${event.clientX + 12}px`;
+  tip.style.right = isRight ? `${innerWidth - event.clientX + 12}px` : "auto";
+  tip.style.top = `${event.clientY + 12}px`;
 }
 
 // Keeps the figures' age by this browser's clock, so that it grows even while the server does not answer.
@@ -51,6 +124,8 @@ function grow() {
 function enliven(root) {
   local(root);
   copyButtons(root);
+  sortable(root);
+  values(root);
 }
 
 // Returns true if somebody is using the region: it must not be replaced under their hands.
@@ -124,6 +199,22 @@ function follow(form) {
   });
 }
 
+// `/` searches, `g` and a letter go to a page, `?` lists the shortcuts.
+function shortcut(event) {
+  const isTyping = event.target.matches("input, select, textarea");
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  const link = isGoing && document.querySelector(`nav [data-key="${CSS.escape(event.key)}"]`);
+  isGoing = event.key === "g";
+  if (link) link.click();
+  else if (event.key === "/") document.getElementById("search").focus();
+  else if (event.key === "?") document.getElementById("keys").showModal();
+  else return;
+  event.preventDefault();
+}
+
+document.body.append(tip);
+document.addEventListener("pointermove", showTip);
+document.addEventListener("keydown", shortcut);
 enliven(document);
 readFrom(document);
 setInterval(grow, 1000);

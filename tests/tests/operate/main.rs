@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         recall::waiting_events_return_when_an_operator_says_so,
         dead_letters::console_redrives_discards_and_imports_dead_letters,
         incident::console_leads_through_an_incident,
+        incident::console_works_by_keyboard_alone,
         looks::console_pages_are_accessible_and_pictured,
         local::local_stack_is_healthy_and_serves_until_stopped,
         pause::a_paused_function_is_held_and_then_retried,

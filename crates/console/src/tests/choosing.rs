@@ -16,7 +16,7 @@ use crate::page::encoded;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A log line of the handler about a waiting event whose message is in no queue.
-fn waits(key: &str, error: &str) -> String {
+pub(super) fn waits(key: &str, error: &str) -> String {
     let line = json!({
         "timestamp": now(), "level": "INFO", "v": 1, "message_id": key, "key": key, "target": ORDERS, "retry": 1,
         "request_id": "r-0", "error_type": error, "first_failure": now(), "action": "defer",
@@ -50,6 +50,27 @@ async fn events_have_checkboxes_and_all_matches_one() {
 }
 
 #[tokio::test]
+async fn filters_are_chips_and_a_bar_of_the_chart_is_one() {
+    locally(async {
+        let here = denied(&[], vec![waits("k-1", "Timeout"), waits("k-2", "Fatal")], false).await;
+        let page = text(&here, "/waiting?error=Timeout&function=orders").await;
+        let chip = "<a href=\"/waiting?function=orders\" aria-label=\"Remove the filter: error Timeout\">";
+        assert!(page.contains(chip), "{chip}: {page}");
+        let (_, bar) = page.split_once("<g class=\"values\"><a href=\"").expect("a bar");
+        let (bar, _) = bar.split_once('"').unwrap();
+        let bar = bar.replace("&#38;", "&");
+        assert!(bar.starts_with("/waiting?error=Timeout&function=orders&from="), "{bar}");
+        let within = text(&here, &bar).await;
+        assert!(within.contains("Choose k-1") && within.contains(">due from <time"), "{within}");
+        let later = bar.replace("from=", "from=9");
+        assert!(text(&here, &later).await.contains("None of the 2 waiting events matches"), "{later}");
+        let wrong = here.answer(here.page("/waiting?to=soon")).await;
+        assert!(wrong.0 == StatusCode::BAD_REQUEST && wrong.1.contains("Due: not a number"), "{}", wrong.1);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn chosen_events_are_named_by_their_keys_and_all_by_the_filter() {
     locally(async {
         let here = denied(&[], Vec::new(), false).await;
@@ -61,6 +82,7 @@ async fn chosen_events_are_named_by_their_keys_and_all_by_the_filter() {
                 "/cancel?plan=yes&function=orders&error=Time%2A",
             ),
             ("do=retry&key=k-9&all=yes", "/retry?plan=yes&function=%2A&key=k%2D9"),
+            ("do=pause&function=orders&event=k-1", "/pause?function=orders"),
         ] {
             let answer = here.response(here.page(&format!("/waiting/chosen?{query}"))).await;
             assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{query}");

@@ -8,14 +8,14 @@ use crate::demonstration::Demonstration;
 use crate::page::encoded;
 
 /// A console of the demonstration, whose clock stands still except during a wait.
-async fn stopped() -> Setting {
+pub(super) async fn stopped() -> Setting {
     let demo = Demonstration::new();
     let setting = Setting::of(Console::demonstrating(address(), false, demo)).await;
     press(&setting, "stop").await;
     setting
 }
 
-async fn press(setting: &Setting, button: &str) {
+pub(super) async fn press(setting: &Setting, button: &str) {
     let button = button.replace(' ', "+");
     let sent = setting.form_of("/demo", &format!("back=%2Fwaiting&button={button}"));
     let response = setting.response(sent).await;
@@ -23,7 +23,7 @@ async fn press(setting: &Setting, button: &str) {
     assert_eq!(response.headers()["location"], "/waiting");
 }
 
-async fn page(setting: &Setting, path: &str) -> String {
+pub(super) async fn page(setting: &Setting, path: &str) -> String {
     let (status, text) = setting.answer(setting.page(path)).await;
     assert_eq!(status, StatusCode::OK, "{path}: {text}");
     text

@@ -9,7 +9,7 @@ use comeback_tests::{
 };
 use serde_json::{Value, json};
 
-pub(crate) const WIDE: Look = Look { width: 1_120, dark: false };
+pub(crate) const WIDE: Look = Look { width: 1_280, dark: false };
 
 /// A running `comeback ui`, which ends when this is dropped.
 pub(crate) struct Running {
@@ -23,6 +23,13 @@ impl Running {
     /// Starts the console in a scratch folder with this name, and waits until it serves.
     pub(crate) async fn start(operator: &Operator, name: &str, flags: &str) -> Self {
         Self::start_in(operator.shell().clone(), name, flags).await
+    }
+
+    /// Starts the console of the demonstration. It has neither an account nor credentials.
+    pub(crate) async fn demo(name: &str) -> Self {
+        let shell =
+            Shell::default().with("COMEBACK", Operator::program()).with("AWS_CONFIG_FILE", "/nowhere");
+        Self::start_in(shell, name, "--demo").await
     }
 
     /// Starts the console in this shell, whose variable `$COMEBACK` is the command, and waits until it serves.
@@ -75,10 +82,10 @@ pub(crate) struct Browser {
     origin: String,
 }
 
-/// The element with this text that can be pressed, in the page's main part, its head or the demonstration's bar.
+/// The element with this text or label that can be pressed, in the page's main part, its head or the demonstration's bar.
 const PRESSED: &str = r#"
     const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a, #demo button")];
-    const named = pressable.filter(it => it.checkVisibility() && it.textContent.trim() === name);
+    const named = pressable.filter(it => it.checkVisibility() && [it.textContent.trim(), it.ariaLabel].includes(name));
     if (named.length === 0) throw `no ${name} among ${pressable.map(it => it.textContent.trim()).join(", ")}`;
 "#;
 
@@ -177,6 +184,61 @@ impl Browser {
         let arrives = async || (self.chromium.ask(is_there) == Ok(json!(true))).then_some(());
         eventually(&format!("the page after {by:?}"), arrives).await;
         self.assert_quiet();
+    }
+
+    /// Presses these keys, one after another. A key is a character, or a name such as `Enter`.
+    pub(crate) fn keys(&mut self, keys: &[&str]) {
+        for key in keys {
+            let is_character = key.chars().count() == 1;
+            let text = match *key {
+                "Enter" => "\r",
+                key if is_character => key,
+                _ => "",
+            };
+            let code = match *key {
+                "Enter" => 13,
+                "Tab" => 9,
+                "Escape" => 27,
+                " " => 32,
+                _ => 0,
+            };
+            for kind in ["keyDown", "keyUp"] {
+                let mut event = json!({"type": kind, "key": key, "windowsVirtualKeyCode": code});
+                if kind == "keyDown" && !text.is_empty() {
+                    event["text"] = json!(text);
+                }
+                self.chromium.call("Input.dispatchKeyEvent", event);
+            }
+        }
+    }
+
+    /// Types a text into the element that has the focus.
+    pub(crate) fn types(&mut self, text: &str) {
+        self.chromium.call("Input.insertText", json!({"text": text}));
+    }
+
+    /// Presses Tab until the element with this text or label has the focus.
+    pub(crate) fn tab_to(&mut self, name: &str) {
+        let mut seen = Vec::new();
+        for _ in 0..200 {
+            self.keys(&["Tab"]);
+            let focused = self.ask(
+                "const it = document.activeElement;
+                 return [it.textContent.trim(), it.ariaLabel, it.labels?.[0]?.textContent.trim()]",
+            );
+            if focused.as_array().is_some_and(|names| names.contains(&json!(name))) {
+                return;
+            }
+            seen.push(focused);
+        }
+        panic!("no {name} among {seen:?}");
+    }
+
+    /// Presses these keys, and waits for the next page to load.
+    pub(crate) async fn keys_lead_on(&mut self, keys: &[&str]) {
+        self.ask("window.isBefore = true");
+        self.keys(keys);
+        self.arrives(&keys.concat()).await;
     }
 
     /// Asserts that no script has failed, that the content security policy has blocked nothing, and that nothing was

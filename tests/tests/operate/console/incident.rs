@@ -1,4 +1,5 @@
-//! The night shift of docs/console.md by buttons alone, on the demonstration: there is neither an account nor a server.
+//! The night shift of docs/console.md, by mouse and by keyboard, on the demonstration: there is neither an account nor a
+//! server.
 
 use serde_json::json;
 
@@ -12,24 +13,32 @@ const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 pub(crate) async fn console_leads_through_an_incident(_: &World) {
     let running = Running::start_demonstration("incident").await;
     let mut browser = Browser::signed_in(&running, "incident").await;
-    browser.visit("/waiting");
-    browser.assert_accessible("the demonstration");
     browser.follow("Stop the clock").await;
     let shown = browser.sees("which functions fail", |text| text.contains("ConnectTimeout")).await;
-    assert!(shown.contains("RetryAfter") && shown.contains("1h"), "since when: {shown}");
+    let worst = browser.ask("return document.querySelector('main tbody tr').innerText");
+    let worst = worst.as_str().expect("a text");
+    for part in ["orders", "failing", "1h ago", "ConnectTimeout", "Retry now"] {
+        assert!(worst.contains(part), "{part}: {worst}");
+    }
+    assert!(shown.contains("in the last hour"), "whether it gets worse: {shown}");
+    browser.assert_accessible("the demonstration");
+
+    browser.visit("/waiting");
     let comes_back =
         "return [...document.querySelectorAll('main td')].some(it => it.innerText.startsWith('in '))";
     assert_eq!(browser.ask(comes_back), true, "when they come back: {shown}");
-    let key = browser.ask("return document.querySelector('main a[href^=\"/event\"]').textContent");
+    let key = browser.ask("return document.querySelector('main a[href^=\"/event\"]').title");
     let key = key.as_str().expect("a key");
-    browser.follow(key).await;
-    browser.sees("the event's life", |text| text.contains("attempt")).await;
+    browser.ask("window.isBefore = true; document.querySelector('main a[href^=\"/event\"]').click()");
+    browser.arrives("the event").await;
+    let life = browser.sees("the event's life", |text| text.contains("attempt")).await;
+    assert!(life.starts_with("Waiting: retry ") || life.starts_with("Due: retry "), "its state: {life}");
     assert_times_are_local(&mut browser, key);
 
-    browser.visit("/waiting");
+    browser.visit("/");
     browser.follow("Pause orders").await;
     browser.fill("Reason", "payments are down");
-    browser.follow("Show the plan").await;
+    browser.follow("until I resume").await;
     browser.follow("Pause").await;
     browser.sees("the pause", |text| text.contains("Done.") && text.contains("is paused. Retries may")).await;
     browser.visit("/");
@@ -46,8 +55,7 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     assert!(plan.contains("payments are down"), "{plan}");
     browser.follow("Resume").await;
     browser.sees("the end of the pause", |text| text.contains("Done.")).await;
-    browser.visit("/");
-    browser.follow("Retry now…").await;
+    browser.visit("/retry");
     browser.fill("Function", "*");
     browser.follow("Show the plan").await;
     browser.follow("Retry now").await;
@@ -58,7 +66,11 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     browser.follow("Start the clock").await;
     browser.follow("Faster").await;
     browser.shows("the pace", "300 times as fast").await;
-    let is_over = |text: &str| text.contains("Waiting\n0") && text.contains("Dead-letters\n0");
+    let is_over = |text: &str| {
+        let mut lines = text.lines();
+        let mut zero = |title: &str| lines.any(|line| line == title) && lines.next() == Some("0");
+        zero("Waiting") && zero("Dead-letters")
+    };
     browser.sees("that nothing is left", is_over).await;
     browser.visit("/waiting");
     browser.sees("that nothing waits", |text| text.contains("No event is waiting.")).await;
@@ -68,6 +80,45 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     browser.shows("whoever still looks", "comeback ui has stopped").await;
     let from = browser.ask("return document.querySelector('#gone strong').textContent").to_string();
     assert!(from.matches(':').count() == 2, "the figures have a time: {from}");
+}
+
+/// The same without a mouse: shortcuts, Tab and Enter lead from the first page to events that are retried.
+pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
+    let running = Running::demo("keyboard").await;
+    let mut browser = Browser::signed_in(&running, "keyboard").await;
+    browser.tab_to("Stop the clock");
+    browser.keys_lead_on(&["Enter"]).await;
+    browser.keys(&["?"]);
+    let has_dialog = "return document.querySelector('dialog').open";
+    assert_eq!(browser.ask(has_dialog), true);
+    browser.keys(&["Escape"]);
+    assert_eq!(browser.ask(has_dialog), false);
+
+    // Search finds the function that is down, and its key leads to one event.
+    browser.keys(&["/"]);
+    browser.types("connecttimeout");
+    browser.keys_lead_on(&["Enter"]).await;
+    browser.sees("the filter", |text| text.contains("error ConnectTimeout ×")).await;
+    browser.keys_lead_on(&["g", "o"]).await;
+    browser.tab_to("Pause orders");
+    browser.keys_lead_on(&["Enter"]).await;
+    browser.tab_to("Reason");
+    browser.types("payments are down");
+    browser.tab_to("15m");
+    browser.keys_lead_on(&["Enter"]).await;
+    browser.tab_to("Pause");
+    browser.keys_lead_on(&["Enter"]).await;
+    browser.sees("the pause", |text| text.contains("Done.")).await;
+
+    // One waiting event of another function is chosen and retried.
+    browser.keys_lead_on(&["g", "w"]).await;
+    browser.sees("the events", |text| text.contains("the first due first")).await;
+    let chosen = browser.ask("return document.querySelector('main input[name=event]').ariaLabel");
+    browser.tab_to(chosen.as_str().expect("a label"));
+    browser.keys(&[" "]);
+    browser.tab_to("Retry now …");
+    browser.keys_lead_on(&["Enter"]).await;
+    browser.sees("the plan of one event", |text| text.contains("The plan") && text.contains("--key")).await;
 }
 
 /// Asserts that a browser whose clock is nine hours ahead shows each moment in local time, with UTC as its title, and

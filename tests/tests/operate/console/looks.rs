@@ -1,76 +1,73 @@
-//! Tests how the console's pages look: axe-core checks them at every size, and the pictures in README.md and
-//! docs/console.md are up to date.
+//! Tests how the console's pages look, on the demonstration: axe-core checks them at two widths and in both themes, and the
+//! pictures in README.md and docs/console.md are up to date.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.
 
 use base64::Engine as _;
-use comeback_engine::Timestamp;
-use comeback_tests::{Look, MiniStack, Operator, Stack, eventually, plain_target, root, scratch};
+use comeback_tests::{Look, root};
 use serde_json::json;
 
 use crate::console::browser::{Browser, Running, WIDE};
-use crate::dead::{of_handler, put};
-use crate::failures::{record, send};
 use crate::world::World;
 
-const STACK: &str = "shop";
-/// Width of a window on a small phone, in CSS pixels.
-const NARROW: u32 = 360;
-/// Functions that fail, each with an error and the number of waiting events.
-const FAILING: [(&str, &str, usize); 4] = [
-    ("checkout", "PaymentTimeout", 24),
-    ("invoicing", "PdfServiceDown", 11),
-    ("invoicing", "Timeout", 4),
-    ("thumbnails", "SlowDown", 9),
-];
+/// Width of a window on a phone, in CSS pixels.
+const NARROW: u32 = 390;
 
-/// Checks every page, for a stack with an incident and for a stack that does not exist.
-pub(crate) async fn console_pages_are_accessible_and_pictured(world: &World) {
-    let arns = ["checkout", "invoicing", "thumbnails"].map(MiniStack::function_arn).join(",");
-    // They wait for at least half an hour.
-    let parameters = format!("TargetFunctions={arns} BaseBackoff=3600 MaxBackoff=3600 Jitter=equal");
-    let stack = world.deploy(STACK, &parameters).await;
-    let ministack = world.ministack().await;
-    let operator = Operator::of(ministack);
-    happen(ministack, &stack, &operator).await;
-
-    let running = Running::start(&operator, "looks", &format!("--stack {STACK}")).await;
+pub(crate) async fn console_pages_are_accessible_and_pictured(_: &World) {
+    let running = Running::demo("looks").await;
     let mut browser = Browser::signed_in(&running, "looks").await;
+    browser.follow("Stop the clock").await;
+    browser.visit("/pause?plan=yes&function=thumbnails&reason=bucket%20policy%20rollout&for=2h");
+    browser.follow("Pause").await;
+    browser.sees("the pause", |text| text.contains("Done.")).await;
+    browser.visit("/dead");
+    browser.follow("Scan").await;
+    browser.sees("the scan", |text| text.contains("Done.")).await;
+
     browser.visit("/waiting");
-    browser.sees("every event", |text| text.contains("48 waiting events in the handler's log")).await;
-    let event = browser.ask("return document.querySelector('main a[href^=\"/event\"]').getAttribute('href')");
-    let event = event.as_str().expect("an address").to_owned();
-    let mut pages = pages_of(&mut browser);
-    pages.extend([event, "/function?name=thumbnails".into(), "/pause".into()]);
-    pages.push("/resume?plan=yes&function=thumbnails".into());
+    let link = |browser: &mut Browser, place: &str| {
+        let link = format!("return document.querySelector('main a[href^=\"{place}\"]').getAttribute('href')");
+        browser.ask(&link).as_str().expect("an address").to_owned()
+    };
+    let mut pages = vec![link(&mut browser, "/event")];
+    browser.visit("/dead");
+    pages.push(link(&mut browser, "/dead/each"));
+    browser.visit("/dead/each");
+    pages.push(link(&mut browser, "/dead/each/"));
+    pages.extend(pages_of(&mut browser));
+    for page in [
+        "/function?name=orders",
+        "/pause",
+        "/pause?plan=yes&function=orders&reason=why",
+        "/resume?plan=yes&function=thumbnails",
+        "/retry?plan=yes&function=orders",
+        "/event?id=none",
+        "/none",
+    ] {
+        pages.push(page.into());
+    }
     for page in &pages {
         looks_well(&mut browser, page);
     }
-    browser.chromium.look(WIDE);
-    browser.visit("/");
-    assert_is_pictured(&mut browser, "console-overview");
-    browser.visit("/waiting");
-    assert_is_pictured(&mut browser, "console-waiting");
-
-    let running = Running::start(&operator, "lost", "--stack no-such-stack").await;
-    let mut browser = Browser::signed_in(&running, "lost").await;
-    for page in pages_of(&mut browser) {
-        looks_well(&mut browser, &page);
-        let text = browser.text();
-        let is_said = text.contains("no-such-stack") && text.contains("--stack");
-        assert!(is_said || page == "/lab", "{page} says what is missing, and what helps: {text}");
+    for (page, name) in [("/", "console-overview"), ("/waiting", "console-waiting")] {
+        for (theme, dark) in [("", false), ("-dark", true)] {
+            browser.chromium.look(Look { dark, ..WIDE });
+            browser.visit(page);
+            assert_is_pictured(&mut browser, &format!("{name}{theme}"));
+        }
     }
 }
 
 /// Paths of the pages in the navigation.
 fn pages_of(browser: &mut Browser) -> Vec<String> {
-    let links =
-        browser.ask("return [...document.querySelectorAll('nav a')].map(it => it.getAttribute('href'))");
+    let links = browser
+        .ask("return [...document.querySelectorAll('header nav a')].map(it => it.getAttribute('href'))");
     links.as_array().expect("a list").iter().map(|it| it.as_str().expect("a text").to_owned()).collect()
 }
 
 fn looks_well(browser: &mut Browser, page: &str) {
-    for look in [WIDE, Look { dark: true, ..WIDE }, Look { width: NARROW, ..WIDE }] {
+    let phone = Look { width: NARROW, ..WIDE };
+    for look in [WIDE, Look { dark: true, ..WIDE }, phone, Look { dark: true, ..phone }] {
         browser.chromium.look(look);
         browser.visit(page);
         browser.assert_accessible(&format!("{page}, {look:?}"));
@@ -82,76 +79,10 @@ fn looks_well(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Makes an incident: functions fail, one of them is paused, and some events are dead-lettered. The test writes the
-/// invocation records itself, so no function runs.
-async fn happen(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
-    for function in ["checkout", "invoicing", "thumbnails"] {
-        plain_target(ministack, function).await;
-    }
-    let mut records = Vec::new();
-    for (function, error, count) in FAILING {
-        records.extend((0..count).map(|n| record(function, error, &format!("{function}-{error}-{n}"))));
-    }
-    send(ministack, stack, &records).await;
-    let invoicing = MiniStack::function_arn("invoicing");
-    let dead_letters: Vec<_> =
-        (0..6).map(|n| of_handler(&invoicing, &format!("given-up-{n}"), "PdfServiceDown")).collect();
-    put(ministack, stack, &dead_letters).await;
-    measure(ministack, stack);
-    let pause = "--reason 'bucket policy rollout' --for 2h --yes";
-    drop(operator.comeback(&format!("pause thumbnails --stack {STACK} {pause}")).ended(0));
-    let all_wait = async || {
-        let found = operator.comeback(&format!("waiting --stack {STACK} --json")).json(0);
-        (found["found"] == 48).then_some(())
-    };
-    eventually("the events to wait", all_wait).await;
-}
-
-/// Writes the metrics that CloudWatch would have after a quiet day with an outage two hours ago, because MiniStack
-/// counts nothing.
-fn measure(ministack: &MiniStack, stack: &Stack) {
-    let name = |output: &str| stack.output(output).rsplit('/').next().expect("a name").to_owned();
-    let now = ministack.shell().run("date +%s").unwrap_or_else(|error| panic!("{error}"));
-    let now: u64 = now.trim().parse().expect("seconds since 1970");
-    let (mut data, mut of_handler) = (Vec::new(), Vec::new());
-    for point in 1..=288 {
-        // The outage, and the recovery after it.
-        let [sent, retried, dead] = match point {
-            12..=26 => [40 + point % 7, 12 + point % 5, 0],
-            4..=11 => [3, 61 - 4 * point % 11, u64::from(point == 6) * 6],
-            _ => [point % 4, point % 3, 0],
-        };
-        let at = Timestamp::from_secs(now - point * 300).to_string();
-        for (queue, metric, value) in [
-            ("RetryQueueUrl", "NumberOfMessagesSent", sent),
-            ("RetryQueueUrl", "NumberOfMessagesDeleted", retried),
-            ("DeadLetterQueueUrl", "NumberOfMessagesSent", dead),
-        ] {
-            let dimensions = [json!({"Name": "QueueName", "Value": name(queue)})];
-            data.push(
-                json!({"MetricName": metric, "Dimensions": dimensions, "Timestamp": at, "Value": value}),
-            );
-        }
-        let dimensions = [json!({"Name": "FunctionName", "Value": stack.output("RetryHandlerName")})];
-        for (metric, value) in [("Invocations", sent + retried), ("Errors", 0), ("Throttles", 0)] {
-            of_handler.push(
-                json!({"MetricName": metric, "Dimensions": dimensions, "Timestamp": at, "Value": value}),
-            );
-        }
-    }
-    for (namespace, data) in [("AWS/SQS", data), ("AWS/Lambda", of_handler)] {
-        let file = scratch("console-measured").join("data.json");
-        std::fs::write(&file, json!(data).to_string()).expect("a file can be written");
-        let put =
-            format!("aws cloudwatch put-metric-data --namespace {namespace} --metric-data \"file://$DATA\"");
-        ministack.shell().with("DATA", &file).run(&put).unwrap_or_else(|error| panic!("{error}"));
-    }
-}
-
 /// Asserts that the picture `docs/NAME.png` shows this page. Times, counts and pixels differ from run to run, so this
 /// compares only the words that were on the page when the picture was taken.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
-    const HEIGHT: u32 = 1_130;
+    const HEIGHT: u32 = 1_000;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});
     let shot = browser.chromium.call(
         "Page.captureScreenshot",

@@ -1,0 +1,83 @@
+//! The search in the header of every page: a key, a request id, a function or an error leads to its own page.
+
+use std::rc::Rc;
+
+use axum::Router;
+use axum::response::Response;
+use comeback_engine::FunctionArn;
+use comeback_operate::function::{FunctionName, command_name};
+use comeback_operate::waiting::reading::Reading;
+
+use crate::console::{Console, Waiting};
+use crate::fresh::Read;
+use crate::page::{Problem, Visit, encoded, page};
+use crate::response::go_to;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/search", page(search))
+}
+
+async fn search(visit: Visit) -> Result<Response, Problem> {
+    let fields = visit.query();
+    let Some(text) = fields.get("q").map(str::trim).filter(|text| !text.is_empty()) else {
+        return Ok(go_to("/waiting"));
+    };
+    Ok(go_to(&match searched(&visit.console, text).await {
+        Searched::Function(name) => format!("/function?name={}", encoded(&name)),
+        Searched::Error(error) => format!("/waiting?error={}", encoded(&error)),
+        // It may be a request id, or the key of an event that no longer waits. Its page says so if it is neither.
+        Searched::WaitingKey | Searched::Unknown => format!("/event?id={}", encoded(text)),
+    }))
+}
+
+/// What somebody searched for.
+pub(super) enum Searched {
+    /// A function, by its name for a command.
+    Function(String),
+    /// An error of waiting events, or a glob of errors.
+    Error(String),
+    /// The key of a waiting event.
+    WaitingKey,
+    Unknown,
+}
+
+/// Finds out what a text is that somebody searched for. Letter case does not matter in an error.
+pub(super) async fn searched(console: &Console, text: &str) -> Searched {
+    if text.contains('*') {
+        return Searched::Error(text.to_owned());
+    }
+    let named = text.parse::<FunctionName>().ok();
+    let look = |reading: &mut Reading, now| {
+        let is_named = |target: &str| named.as_ref().is_some_and(|name| name.names(target));
+        let is_function = reading.functions(now).iter().any(|function| is_named(function.target));
+        let groups = reading.waits.all_groups();
+        let mut errors = groups.iter().filter_map(|group| group.error_type);
+        let error = errors.find(|error| error.eq_ignore_ascii_case(text)).map(ToOwned::to_owned);
+        (is_function, error, reading.waits.all().any(|event| event.key == text))
+    };
+    let (is_logged, error, is_key) = match console.waiting(look).await {
+        Waiting::Read(Read { value: Ok(found), .. }) => Rc::into_inner(found).unwrap_or_default(),
+        Waiting::Read(_) | Waiting::Reading(_) => (false, None, false),
+    };
+    if is_key {
+        return Searched::WaitingKey;
+    }
+    if let Some(error) = error {
+        return Searched::Error(error);
+    }
+    let function = match &named {
+        Some(name) => function(console, name, is_logged).await,
+        None => None,
+    };
+    function.map_or(Searched::Unknown, Searched::Function)
+}
+
+/// The function's name for a command, if the log tells of it or it is on the allow-list. A pattern of the allow-list may
+/// match any word, so it does not count.
+async fn function(console: &Console, name: &FunctionName, is_logged: bool) -> Option<String> {
+    let deployment = console.deployment().await.value.ok()?;
+    let arn = deployment.arn_of(name);
+    let is_listed = |entry: &str| entry.parse::<FunctionArn>().is_ok_and(|listed| listed.name == arn.name);
+    let is_known = is_logged || deployment.target_functions().any(is_listed);
+    is_known.then(|| command_name(&arn.to_string(), &deployment.handler_arn))
+}
