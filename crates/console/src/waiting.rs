@@ -381,10 +381,10 @@ fn values<'r>(
         let counts: Vec<_> = counts.map(|(count, name)| format!("{name}: {}", grouped(count))).collect();
         let [begin, end] = [period, period + 1].map(|it| durations::text(returns.period * it as u32));
         // The first period has the events that were due before, too.
-        let from = if period == 0 { Timestamp::from_secs(0) } else { at(period).rounded_up_to_secs() };
+        let from = if period == 0 { 0 } else { at(period).as_secs() };
         let filter = fields.without(&["page", "within"]);
-        let filter = filter.with("from", &from.as_secs().to_string());
-        let filter = filter.with("to", &at(period + 1).as_secs().to_string());
+        let filter = filter.with("from", &from.to_string());
+        let filter = filter.with("to", &at(period + 1).rounded_up_to_secs().as_secs().to_string());
         Values {
             from: share(period),
             to: share(period + 1),

@@ -31,7 +31,8 @@ async fn worst_function_is_named_first_with_its_state() {
         let setting = stopped().await;
         let page = page(&setting, "/").await;
         let orders = row(&page, "orders");
-        assert_eq!((&*orders[0], &*orders[1], &*orders[5]), ("failing", "1h ago", "ConnectTimeout"));
+        assert_eq!((&*orders[0], &*orders[5]), ("failing", "ConnectTimeout"));
+        assert!(orders[1].ends_with("m ago") || orders[1].ends_with("s ago"), "{orders:?}");
         let waiting: u64 = orders[2].replace(',', "").parse().unwrap();
         assert!(waiting > 50, "{orders:?}");
         assert!(
