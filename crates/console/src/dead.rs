@@ -120,6 +120,8 @@ pub(super) struct Groups {
     pub(super) table: Table,
     /// The snapshot's number for the group in each row of the table.
     pub(super) numbers: Vec<usize>,
+    /// The id of the scan.
+    pub(super) scan: String,
 }
 
 impl Groups {
@@ -127,7 +129,8 @@ impl Groups {
         let only_groups = || groups.iter().map(|(_, group)| group);
         let mut table = groups_table(only_groups(), &snapshot.deployment, now);
         table.add("SQS deletes the first", only_groups().map(|group| until(group.expires, now)));
-        Self { table, numbers: groups.iter().map(|(number, _)| *number).collect() }
+        let numbers = groups.iter().map(|(number, _)| *number).collect();
+        Self { table, numbers, scan: scan_id(snapshot) }
     }
 }
 
@@ -312,8 +315,8 @@ struct DeadLettersPage {
     what: String,
     range: String,
     table: Table,
-    /// Path of the page of each dead-letter in the table.
-    paths: Vec<String>,
+    /// Path of the page of each dead-letter in the table, and its message id.
+    paths: Vec<(String, String)>,
     earlier: Option<String>,
     later: Option<String>,
 }
@@ -330,7 +333,7 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
     let (snapshot, selection) = (snapshot(&visit.console)?, selection(&fields)?);
     let group = match selection {
         Selection::Group(number) => Some(number),
-        Selection::All | Selection::DeadLetter(_) => None,
+        Selection::All | Selection::DeadLetters(_) => None,
     };
     let rows = snapshot.rows(&selection);
     let from = fields.get("from").and_then(|from| from.parse().ok()).unwrap_or(0);
@@ -351,7 +354,7 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
         group: group.map(|number| number.to_string()).unwrap_or_default(),
         what: described(&snapshot, &selection),
         range: if rows.is_empty() { "None is left.".into() } else { range },
-        paths: shown.iter().map(|row| path(row)).collect(),
+        paths: shown.iter().map(|row| (path(row), row.message_id.to_string())).collect(),
         table: table(&snapshot, shown, visit.console.now()),
         earlier: earlier.map(link),
         later: later.map(link),

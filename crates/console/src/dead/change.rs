@@ -105,7 +105,8 @@ impl Change {
         let count = snapshot.rows(&wanted.selection).len();
         let to_type = (self.is_discard && offer.question.is_some()).then(|| count.to_string());
         let named = ["scan", "group", "dead_letter", "export"].into_iter();
-        let hidden = named.filter_map(|name| Some((name, wanted.fields.get(name)?.to_owned())));
+        let hidden =
+            named.flat_map(|name| wanted.fields.all(name).map(move |value| (name, value.to_owned())));
         let mut inputs = vec![Input {
             name: "rate",
             label: "Rate",
@@ -230,7 +231,8 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
     match selection {
         Selection::All if snapshot.filter.takes_everything() => Some((vec!["--all".into()], true)),
         Selection::All => Some((snapshot.filter.flags(), true)),
-        Selection::DeadLetter(_) => {
+        Selection::DeadLetters(ids) if ids.len() > 1 => None,
+        Selection::DeadLetters(_) => {
             let key = snapshot.rows(selection).first()?.key.clone()?;
             Some((vec![format!("--key={key}")], true))
         }
@@ -296,8 +298,8 @@ mod tests {
         assert!(!is_exact && malformed == ["--reason=malformed_record"], "no filter is about a detail");
         let id = |number| snapshot.rows(&Selection::Group(number))[0].message_id.to_string();
         let (with_key, without_key) = (id(groups[0]), id(groups[1]));
-        assert!(flags(&snapshot, Selection::DeadLetter(with_key)).unwrap().1);
-        assert_eq!(flags(&snapshot, Selection::DeadLetter(without_key)), None);
+        assert!(flags(&snapshot, Selection::one(with_key)).unwrap().1);
+        assert_eq!(flags(&snapshot, Selection::one(without_key)), None);
         let older = Some(std::time::Duration::from_secs(3_600));
         snapshot.filter = Filter { error: Some("Time*".into()), older, ..Filter::default() };
         let (some, is_exact) = flags(&snapshot, Selection::Group(groups[0])).unwrap();

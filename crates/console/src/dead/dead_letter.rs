@@ -81,7 +81,7 @@ fn editable(dead_letter: &DeadLetter) -> Option<String> {
 async fn show(visit: Visit) -> Result<Response, Problem> {
     let snapshot = snapshot(&visit.console)?;
     let id = visit.last_of_path();
-    let selection = Selection::DeadLetter(id.clone());
+    let selection = Selection::one(&id);
     let rows = snapshot.rows(&selection);
     if rows.is_empty() {
         let why = "The scan has no such dead-letter, or it was redriven or discarded since.";

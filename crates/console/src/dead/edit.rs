@@ -59,7 +59,7 @@ struct Edited {
 impl Edited {
     fn asked(&self, console: &Console) -> Result<Asked, Failure> {
         let snapshot = console.dead.snapshot_of(Some(&self.scan))?;
-        let chosen = Chosen::Selected(snapshot, Selection::DeadLetter(self.id.clone()));
+        let chosen = Chosen::Selected(snapshot, Selection::one(&self.id));
         let payload = Some(self.payload.clone());
         Ok(Asked::new(|operator| Redrive { payload, ..Redrive::new(operator, chosen) }))
     }
@@ -77,7 +77,7 @@ async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
         return perform_edit(&visit, edited, digest, once);
     }
     let snapshot = snapshot(&visit.console)?;
-    let selection = Selection::DeadLetter(id.clone());
+    let selection = Selection::one(&id);
     let rows = snapshot.rows(&selection);
     let row = rows.first().ok_or(Problem::Missing)?;
     let plan = match payload {

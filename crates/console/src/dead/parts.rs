@@ -1,5 +1,6 @@
 //! Parts that the pages of dead-letters share.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use axum::http::StatusCode;
@@ -9,6 +10,7 @@ use comeback_operate::dead::groups::{Alike, expires};
 use comeback_operate::dead::snapshot::{Row, Selection, Snapshot};
 use comeback_operate::durations::short;
 use comeback_operate::function::shown_name;
+use comeback_operate::numbers::grouped;
 use comeback_operate::{Failure, Interrupt, Piece, Table, Text};
 
 use crate::console::Console;
@@ -91,11 +93,12 @@ pub(super) fn path(row: &Row) -> String {
 
 /// The dead-letters that the fields of a form or an address select.
 pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
-    match (fields.get("group"), fields.get("dead_letter")) {
-        (None, None) => Ok(Selection::All),
-        (Some(group), None) => group.parse().map(Selection::Group).map_err(|_| Problem::Missing),
-        (None, Some(dead_letter)) => Ok(Selection::DeadLetter(dead_letter.to_owned())),
-        (Some(_), Some(_)) => Err(Problem::Missing),
+    let ids: BTreeSet<String> = fields.all("dead_letter").map(ToOwned::to_owned).collect();
+    match (fields.get("group"), ids.is_empty()) {
+        (None, true) => Ok(Selection::All),
+        (Some(group), true) => group.parse().map(Selection::Group).map_err(|_| Problem::Missing),
+        (None, false) => Ok(Selection::DeadLetters(ids)),
+        (Some(_), false) => Err(Problem::Missing),
     }
 }
 
@@ -104,7 +107,10 @@ pub(super) fn described(snapshot: &Snapshot, selection: &Selection) -> String {
     let group = |number: usize| snapshot.group(number);
     match selection {
         Selection::All => "every dead-letter of the scan".into(),
-        Selection::DeadLetter(id) => format!("the dead-letter {id}"),
+        Selection::DeadLetters(ids) => match ids.first() {
+            Some(id) if ids.len() == 1 => format!("the dead-letter {id}"),
+            _ => format!("{} chosen dead-letters", grouped(ids.len() as u64)),
+        },
         Selection::Group(number) => {
             let Some(Alike { reason, target, error_type, detail }) = group(*number) else {
                 return "no dead-letter".into();

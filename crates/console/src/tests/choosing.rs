@@ -6,11 +6,12 @@ use axum::http::StatusCode;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, queue_url};
 use comeback_operate::aws::{Aws as _, NewMessage, Receive};
 use comeback_operate::clock::now;
-use comeback_operate::dead::samples::ORDERS;
+use comeback_operate::dead::Selection;
+use comeback_operate::dead::samples::{ORDERS, event};
 use serde_json::json;
 
 use super::denied::{console, denied, sample, text};
-use super::{hidden, locally};
+use super::{hidden, locally, snapshot_of};
 use crate::page::encoded;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -54,7 +55,7 @@ async fn filters_are_chips_and_a_bar_of_the_chart_is_one() {
     locally(async {
         let here = denied(&[], vec![waits("k-1", "Timeout"), waits("k-2", "Fatal")], false).await;
         let page = text(&here, "/waiting?error=Timeout&function=orders").await;
-        let chip = "<a href=\"/waiting?function=orders\" aria-label=\"Remove the filter: error Timeout\">";
+        let chip = "<a href=\"/waiting?function=orders\" title=\"Remove this filter\">error Timeout ×</a>";
         assert!(page.contains(chip), "{chip}: {page}");
         let (_, bar) = page.split_once("<g class=\"values\"><a href=\"").expect("a bar");
         let (bar, _) = bar.split_once('"').unwrap();
@@ -179,6 +180,31 @@ async fn more_events_than_a_request_may_name_are_refused() {
         let keys: String = (0..21).map(|n| format!("&key=k-{n}")).collect();
         let page = text(&here, &format!("/cancel?plan=yes&function=*{keys}")).await;
         assert!(page.contains("at most 20 keys") && !page.contains("<button class=\"go\">"), "{page}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn chosen_dead_letters_share_one_plan() {
+    locally(async {
+        let setting = denied(&[], Vec::new(), false).await;
+        let dead_letters = [event("Timeout"), event("Timeout"), event("Fatal")];
+        setting.console.dead.set_snapshot(Some(snapshot_of(dead_letters).await));
+        let snapshot = setting.console.dead.snapshot().unwrap();
+        let rows = snapshot.rows(&Selection::All);
+        let ids: Vec<_> = rows.iter().map(|row| row.message_id.to_string()).collect();
+        let list = text(&setting, "/dead/each").await;
+        assert!(list.contains(&format!("name=\"dead_letter\" value=\"{}\" aria-label=", ids[0])), "{list}");
+        let plan = format!("/dead/redrive?dead_letter={}&dead_letter={}", ids[0], ids[2]);
+        let plan = text(&setting, &plan).await;
+        assert!(plan.contains("2 chosen dead-letters") && plan.contains("Redrive 2 dead-letters"), "{plan}");
+        for id in [&ids[0], &ids[2]] {
+            assert!(plan.contains(&format!("name=\"dead_letter\" value=\"{id}\"")), "{plan}");
+        }
+        assert!(
+            !plan.contains(&ids[1]) && !plan.contains("The same in a terminal"),
+            "no filter names both: {plan}"
+        );
     })
     .await;
 }

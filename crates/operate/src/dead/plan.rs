@@ -110,7 +110,7 @@ impl Picked {
         });
         let mut groups: Vec<Group> = snapshot.groups_of(&rows).into_iter().map(|(_, group)| group).collect();
         // A group has the message of its first dead-letter, which may be another one.
-        if let (Selection::DeadLetter(_), [row], [group]) = (selection, &*rows, &mut *groups) {
+        if let (Selection::DeadLetters(_), [row], [group]) = (selection, &*rows, &mut *groups) {
             group.error_message = row.message.as_ref().map(ToString::to_string);
         }
         let key = match &*rows {

@@ -344,7 +344,7 @@ mod tests {
         let snapshot = Rc::new(scan(&dead.operator(), Filter::default()).await.unwrap());
         let row = &snapshot.rows(&Selection::All)[0];
         let (id, key) = (row.message_id.to_string(), row.key.clone().unwrap());
-        let chosen = Chosen::Selected(Rc::clone(&snapshot), Selection::DeadLetter(id));
+        let chosen = Chosen::Selected(Rc::clone(&snapshot), Selection::one(id));
         let one = Redrive { payload, ..Redrive::new(dead.operator(), chosen) };
         let plan = planned(&one).await;
         assert_eq!(plan.question().unwrap().text, "send 1 dead-letter with the new payload to retries?");
@@ -513,7 +513,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let after = planned(&redrive).await;
         assert!(after.question().is_none() && after.identity() != before);
         let id = snapshot.rows(&Selection::All)[0].message_id.to_string();
-        run(&part(&dead, &snapshot, Selection::DeadLetter(id))).await.1.unwrap();
+        run(&part(&dead, &snapshot, Selection::one(id))).await.1.unwrap();
         assert_eq!(dead.retried().len(), 4);
     }
 
@@ -540,8 +540,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let dead = Dead::with([event("Timeout"), other]);
         let snapshot = scanned(&dead).await;
         for row in snapshot.rows(&Selection::All) {
-            let plan =
-                planned(&part(&dead, &snapshot, Selection::DeadLetter(row.message_id.to_string()))).await;
+            let plan = planned(&part(&dead, &snapshot, Selection::one(&*row.message_id))).await;
             let json = serde_json::to_value(&plan).unwrap();
             assert_eq!(json["plan"]["groups"][0]["error_message"].as_str(), row.message.as_deref());
         }

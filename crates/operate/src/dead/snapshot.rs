@@ -85,8 +85,15 @@ pub enum Selection {
     All,
     /// Selects the dead-letters of a group, by the group's number.
     Group(usize),
+    /// Selects dead-letters by their message ids.
+    DeadLetters(BTreeSet<String>),
+}
+
+impl Selection {
     /// Selects one dead-letter, by its message id.
-    DeadLetter(String),
+    pub fn one(message_id: impl Into<String>) -> Self {
+        Self::DeadLetters([message_id.into()].into())
+    }
 }
 
 /// The functions of all dead-letters that the scan read, whether they match the filter or not.
@@ -263,7 +270,7 @@ impl Selection {
         match self {
             Self::All => true,
             Self::Group(number) => row.kind as usize == *number,
-            Self::DeadLetter(id) => *row.message_id == **id,
+            Self::DeadLetters(ids) => ids.contains(&*row.message_id),
         }
     }
 }

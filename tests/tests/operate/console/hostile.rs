@@ -87,7 +87,7 @@ async fn shows_dead_letters(browser: &mut Browser, function: &str) {
     browser.sees("the end of the scan", |text| text.contains("Done.")).await;
     let links = |browser: &mut Browser| {
         let links = browser.ask(
-            "return [...document.querySelectorAll('main tbody td:first-child a')].map(it => it.getAttribute('href'))",
+            "return [...document.querySelectorAll('main tbody td:first-child a:not(.button)')].map(it => it.getAttribute('href'))",
         );
         let links = links.as_array().expect("a list").iter();
         links.map(|it| it.as_str().expect("an address").to_owned()).collect::<Vec<_>>()
