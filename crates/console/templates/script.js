@@ -199,14 +199,15 @@ function follow(form) {
   });
 }
 
-// `/` searches, `g` and a letter go to a page, `?` lists the shortcuts.
+// `/` searches, `g` and a letter go to a page, `c` to the buttons for the chosen rows, `?` lists the shortcuts.
 function shortcut(event) {
-  const isTyping = event.target.matches("input, select, textarea");
+  const isTyping = event.target.matches("input:not([type=checkbox]), select, textarea");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   const link = isGoing && document.querySelector(`nav [data-key="${CSS.escape(event.key)}"]`);
   isGoing = event.key === "g";
   if (link) link.click();
   else if (event.key === "/") document.getElementById("search").focus();
+  else if (event.key === "c") document.querySelector(".chosen button")?.focus();
   else if (event.key === "?") document.getElementById("keys").showModal();
   else return;
   event.preventDefault();

@@ -107,6 +107,11 @@ impl Picture {
         (TOP, self.size.1 - TOP - BOTTOM)
     }
 
+    /// Returns true if the picture scrolls where there is too little room for its text.
+    fn is_wide(&self) -> bool {
+        self.size == WIDE
+    }
+
     /// Returns true if a click on some values opens a page.
     fn has_links(&self) -> bool {
         self.values.iter().any(|values| values.href.is_some())
