@@ -25,13 +25,6 @@ impl Running {
         Self::start_in(operator.shell().clone(), name, flags).await
     }
 
-    /// Starts the console of the demonstration. It has neither an account nor credentials.
-    pub(crate) async fn demo(name: &str) -> Self {
-        let shell =
-            Shell::default().with("COMEBACK", Operator::program()).with("AWS_CONFIG_FILE", "/nowhere");
-        Self::start_in(shell, name, "--demo").await
-    }
-
     /// Starts the console in this shell, whose variable `$COMEBACK` is the command, and waits until it serves.
     pub(crate) async fn start_in(shell: Shell, name: &str, flags: &str) -> Self {
         let (folder, port) = (scratch(&format!("console-{name}")), free_port());

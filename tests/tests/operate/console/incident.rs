@@ -84,7 +84,7 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
 
 /// The same without a mouse: shortcuts, Tab and Enter lead from the first page to events that are retried.
 pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
-    let running = Running::demo("keyboard").await;
+    let running = Running::start_demonstration("keyboard").await;
     let mut browser = Browser::signed_in(&running, "keyboard").await;
     browser.tab_to("Stop the clock");
     browser.keys_lead_on(&["Enter"]).await;

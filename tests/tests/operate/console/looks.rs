@@ -14,7 +14,7 @@ use crate::world::World;
 const NARROW: u32 = 390;
 
 pub(crate) async fn console_pages_are_accessible_and_pictured(_: &World) {
-    let running = Running::demo("looks").await;
+    let running = Running::start_demonstration("looks").await;
     let mut browser = Browser::signed_in(&running, "looks").await;
     browser.follow("Stop the clock").await;
     browser.visit("/pause?plan=yes&function=thumbnails&reason=bucket%20policy%20rollout&for=2h");
