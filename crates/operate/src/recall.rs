@@ -121,7 +121,10 @@ async fn choose(
             Err(_) => {}
         }
     }
-    chosen.sort_unstable_by_key(|message| message.due);
+    // By handle too, so that the same account gives the same calls.
+    chosen.sort_unstable_by(|one, other| {
+        (one.due, &one.receipt_handle).cmp(&(other.due, &other.receipt_handle))
+    });
     Ok((chosen, left))
 }
 
