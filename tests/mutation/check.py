@@ -28,6 +28,7 @@ SUITES = {
     "pauses": ["runs", "pauses::"],
     "retries": ["runs", "retries::"],
     "chaos": ["runs", "chaos::"],
+    "operators": ["operators"],
 }
 
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use comeback_timelapse::Watcher;
 use tokio::sync::watch;
 
+use comeback_operate::aws::simulated::SimulatedOperators;
 use comeback_operate::command::command_line;
 use comeback_operate::numbers::read_rate;
 use comeback_rehearsal::Failure;
@@ -123,7 +124,12 @@ fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<
     let rate = rate.map_err(|why| Failure::Refused(vec![format!("rate {why}")]))?;
     // Two runs, and the plan.
     let parts = if plan.is_some() { 3 } else { 2 };
-    let beside = beside(&simulate, other, rate, |number, duration| Watch { seen, number, parts, duration })?;
+    let beside = beside((&simulate, SimulatedOperators::of), other, rate, |number, duration| Watch {
+        seen,
+        number,
+        parts,
+        duration,
+    })?;
     let recommended = plan.map(|plan| {
         recommended(&plan, &|done, all| {
             seen.is_at(((parts - 1) as f64 + done as f64 / all as f64) / parts as f64)

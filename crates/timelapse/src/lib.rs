@@ -22,7 +22,7 @@
 //! | `check` | the [`Invariant`]s of every run; the oracle that checks them |
 //! | `faults` | [`Fault`]s, their rates and their windows |
 //! | `account`, `rehearsal` | the handler's deliveries; [`rehearse`]: one batch on an AWS that accepts everything |
-//! | `scenario`, `targets`, `operators`, `event` | the input of a run: its settings, functions, pauses and events |
+//! | `scenario`, `targets`, `operators`, `event` | the input of a run: its settings, functions, operators and events |
 //! | `figures`, `watch` | the output of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
 //! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
 //! | `live` | [`Live`]: a deployment that runs on while somebody acts on it |
@@ -74,9 +74,9 @@ mod world;
 pub use aws::agenda::START;
 #[doc(hidden)]
 pub use aws::contract::QueueUnderContract;
-pub use aws::queue::IN_FLIGHT_LIMIT;
 #[doc(hidden)]
-pub use aws::queue::{Attributes, Depth};
+pub use aws::queue::Attributes;
+pub use aws::queue::{Depth, IN_FLIGHT_LIMIT};
 pub use aws::target::{TARGET_ARN, TargetError};
 pub use check::Invariant;
 pub use check::ledger::FaultCounts;
@@ -87,7 +87,7 @@ pub use faults::records::UNLISTED_ARN;
 pub use figures::prices::{self, ApiCall, CallCounts};
 pub use figures::{Minute, Percentiles, Summary, TargetFigures};
 pub use live::{Defect, Live, LiveFunction, Surroundings};
-pub use operators::{OperatorCancel, OperatorPause, OperatorRecall, OperatorRetry};
+pub use operators::{MakeOperators, OperatedDeployment, OperatorTasks, Operators};
 pub use plan::{Candidate, Goal, Limit, LimitedBy, Plan, PlanError, REHEARSED};
 pub use rehearsal::{Call, Hidden, Rehearsal, SentAgain, SentMessage, rehearse};
 pub use scenario::{PolicyChange, Scenario, ScenarioError};

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{HANDLER_TIMEOUT, PauseTarget, Policies, Timestamp};
+use comeback_engine::{HANDLER_TIMEOUT, Policies, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -12,7 +12,7 @@ use crate::aws::mapping::LONG_POLL;
 use crate::aws::queue::IN_FLIGHT_LIMIT;
 use crate::faults::mix::Faults;
 use crate::faults::records::UNLISTED_ARN;
-use crate::operators::{OperatorCancel, OperatorPause, OperatorRetry, Parameter};
+use crate::operators::MakeOperators;
 use crate::targets::SimulatedTarget;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -68,12 +68,8 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// Faults to inject, besides the target's failures.
     pub faults: Faults,
-    /// Pauses that operators make. Without pauses and requests, the handler reads no pauses parameter.
-    pub pauses: Vec<OperatorPause>,
-    /// Requests that operators make to retry waiting events now.
-    pub retries: Vec<OperatorRetry>,
-    /// Requests that operators make to cancel waiting events.
-    pub cancels: Vec<OperatorCancel>,
+    /// Operators who act during the run. If there are none, the handler reads no pauses parameter.
+    pub operators: Option<MakeOperators>,
 }
 
 impl Default for Scenario {
@@ -98,9 +94,7 @@ impl Default for Scenario {
             poll_delay: Duration::from_millis(20),
             in_flight_limit: IN_FLIGHT_LIMIT,
             faults: Faults::default(),
-            pauses: Vec::new(),
-            retries: Vec::new(),
-            cancels: Vec::new(),
+            operators: None,
         }
     }
 }
@@ -187,18 +181,6 @@ impl Scenario {
             let range = "a rate of 0 to 1, within a window that is not empty";
             check("fault", range, strikes.is_valid(), format!("{fault}={}", strikes.rate));
         }
-        let fit = self.pauses.iter().all(OperatorPause::is_valid)
-            && Parameter::of(&self.pauses, &[], &[], None).is_ok();
-        let range = "whole seconds, with a spread of at most 14 days, and one at a time";
-        check("pauses", range, fit, format!("{:?}", self.pauses));
-        let fit = self.retries.iter().all(OperatorRetry::is_valid)
-            && Parameter::of(&[], &self.retries, &[], None).is_ok();
-        let range = "whole seconds, within at most 11 hours, and few at a time";
-        check("retries", range, fit, format!("{:?}", self.retries));
-        let fit = self.cancels.iter().all(OperatorCancel::is_valid)
-            && Parameter::of(&[], &[], &self.cancels, None).is_ok();
-        let range = "whole seconds, and few at a time";
-        check("cancels", range, fit, format!("{:?}", self.cancels));
         refused.extend(self.refused_targets());
         if refused.is_empty() { Ok(()) } else { Err(refused) }
     }
@@ -230,16 +212,8 @@ impl Scenario {
         let all: f64 = self.targets.iter().map(|target| target.share).sum();
         let each_is_finite = self.targets.iter().all(|target| target.share.is_finite());
         check(all.is_finite() || !each_is_finite, "shares with a finite sum", all.to_string());
-        let is_one_paused = self.pauses.iter().any(|pause| pause.target != PauseTarget::All);
-        let are_default = self.targets.iter().all(|target| target.name == SimulatedTarget::DEFAULT_NAME);
-        let fit = !self.targets.is_empty() && (are_default || !is_one_paused);
-        check(fit, "at least one, and only orders if a function is paused", self.targets.len().to_string());
+        check(!self.targets.is_empty(), "at least one", self.targets.len().to_string());
         refused
-    }
-
-    /// Returns true if the handler reads the pauses parameter in this scenario.
-    pub(crate) const fn reads_pauses(&self) -> bool {
-        !self.pauses.is_empty() || !self.retries.is_empty() || !self.cancels.is_empty()
     }
 
     pub(crate) fn end(&self) -> Timestamp {

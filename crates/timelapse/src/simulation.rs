@@ -1,5 +1,6 @@
 //! The main loop of a simulated run.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use comeback_engine::{BatchReport, HANDLER_TIMEOUT, Policies, RESERVE};
@@ -15,8 +16,8 @@ use crate::faults::fault::Fault;
 use crate::figures::Summary;
 use crate::scenario::{PolicyChange, Scenario, ScenarioError};
 use crate::watch::{Recorder, Violation, Watcher, elapsed};
-use crate::world::World;
 use crate::world::batch::{Batch, Death};
+use crate::world::{Happening, World};
 
 /// Number of happenings between two calls of [`Watcher::clock`].
 const HAPPENINGS_PER_CLOCK: u64 = 4_096;
@@ -94,7 +95,8 @@ fn simulate(
     changes: &[PolicyChange],
     watcher: &mut dyn Watcher,
 ) -> Result<Summary, (End, Duration)> {
-    let account = SimulatedAccount::new(World::new(scenario, policies, changes));
+    let account = Rc::new(SimulatedAccount::new(World::new(scenario, policies, changes)));
+    let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
     let mut happenings = 0u64;
     // A function, so that the world is no longer borrowed when the handler calls it.
     let next = || account.service.borrow_mut().next();
@@ -103,7 +105,12 @@ fn simulate(
         if let Some(batch) = opened {
             handle(&account, batch, watcher);
         }
+        let acting = operators.as_mut().filter(|_| happening == Happening::OperatorsAct);
+        let again = acting.and_then(|operators| operators.act());
         let world = &mut *account.service.borrow_mut();
+        if let Some(moment) = again {
+            world.operators_act_at(moment);
+        }
         world.follow_up();
         report_strikes(world, watcher);
         let multiplied = world.oracle.ledger.multiplied.map(End::Multiplied);
@@ -115,6 +122,8 @@ fn simulate(
             watcher.clock(world.now.since(START));
         }
     }
+    drop(operators);
+    let account = Rc::into_inner(account).expect("BUG: operators have kept their deployment");
     let mut world = account.service.into_inner();
     world.finish();
     world.check_log().map_err(|broken| (End::Broken(broken), scenario.duration))?;

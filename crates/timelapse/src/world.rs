@@ -2,7 +2,7 @@
 
 pub(crate) mod batch;
 mod calls;
-mod recalls;
+mod operated;
 mod strikes;
 
 use std::collections::VecDeque;
@@ -26,12 +26,11 @@ use crate::faults::fault::Fault;
 use crate::faults::mix::seeded;
 use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
-use crate::operators::{Parameter, planned_recalls};
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::Mix;
 use crate::watch::Watcher;
 use batch::{AtHand, Batch, Death, Environments, Polled};
-use recalls::Recalls;
+use operated::Operated;
 
 /// Something planned to happen. It has no effect if the state has changed by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,8 +48,8 @@ pub(crate) enum Happening {
     AppearsEarly(ReceiptHandle),
     /// A fault: the retention of a message ends. The index is into the world's list of early expiries.
     ExpiresEarly(usize),
-    /// An operator recalls messages. The index is into the world's list of recalls.
-    Recall(usize),
+    /// The operators act.
+    OperatorsAct,
 }
 
 impl From<QueueTimer> for Happening {
@@ -74,9 +73,7 @@ pub(crate) struct World {
     pub(crate) tallies: Tallies,
     at_hand: Option<AtHand>,
     environments: Environments,
-    /// The pauses parameter, as operators change it.
-    parameter: Parameter,
-    recalls: Recalls,
+    operated: Operated,
     scenario: Scenario,
     /// The stack's first policy. Only its queue-wide settings are used, which never change during a run.
     policy: Policy,
@@ -102,12 +99,9 @@ impl World {
         let functions = functions.map(|(position, target)| {
             (target.arn(), scenario.outage_end(position), scenario.capacity_of(position))
         });
-        let Scenario { pauses, retries, cancels, .. } = scenario;
-        let parameter = Parameter::of(pauses, retries, cancels, Some(policy))
-            .expect("BUG: a scenario's pauses are checked");
-        let oracle = Oracle::new(scenario, policies, changes, parameter.forgotten.clone());
+        let oracle = Oracle::new(scenario, policies, changes);
         let can_change =
-            scenario.reads_pauses() || !changes.is_empty() || scenario.faults.iter().next().is_some();
+            scenario.operators.is_some() || !changes.is_empty() || scenario.faults.iter().next().is_some();
         let mut world = Self {
             now: START,
             agenda: Agenda::default(),
@@ -126,13 +120,14 @@ impl World {
             counts: Counts::default(),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             copy_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
-            parameter,
-            recalls: Recalls::new(planned_recalls(pauses, retries, cancels, policy)),
+            operated: Operated::default(),
             scenario: scenario.clone(),
             policy: policy.clone(),
         };
         world.plan_arrival();
-        world.recalls.moments().for_each(|(moment, recall)| world.agenda.plan(moment, recall));
+        if scenario.operators.is_some() {
+            world.operators_act_at(START);
+        }
         world
     }
 
@@ -154,7 +149,8 @@ impl World {
             Happening::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
             Happening::AppearsEarly(receipt) => self.appear_early(receipt),
             Happening::ExpiresEarly(index) => self.expire_early(index),
-            Happening::Recall(index) => self.recall(index),
+            // They call the world, which must not be borrowed then.
+            Happening::OperatorsAct => {}
         }
         None
     }
@@ -182,6 +178,11 @@ impl World {
         let depth = self.queue.depth();
         let left_visible = !self.mapping.poll_planned && depth.visible > 0 && self.has_a_free_poller();
         self.oracle.queue_settled(depth.in_flight, left_visible);
+    }
+
+    /// Plans the next moment at which the operators act.
+    pub(crate) fn operators_act_at(&mut self, moment: Timestamp) {
+        self.agenda.plan(moment.max(self.now), Happening::OperatorsAct);
     }
 
     pub(crate) fn finish(&mut self) {

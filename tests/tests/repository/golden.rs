@@ -10,7 +10,7 @@ use std::time::Duration;
 use comeback_contention::{Point, Strategy, Study};
 use comeback_engine::{HideUpTo, Jitter, Policies, Policy, Settings, Style};
 use comeback_tests::root;
-use comeback_timelapse::{OperatorPause, OperatorRetry, Scenario, SimulatedTarget, TARGET_ARN, Trace, run};
+use comeback_timelapse::{MakeOperators, Scenario, SimulatedTarget, TARGET_ARN, Trace, run};
 use expect_test::{ExpectFile, expect_file};
 
 const fn minutes(minutes: u64) -> Duration {
@@ -103,6 +103,12 @@ fn outage_with_retry_after() {
     check(&expect_file!["../../golden/replays/outage-retry-after.txt"], &scenario, long_waits());
 }
 
+/// Operators who write to the pauses parameter, each time after so many minutes.
+fn writing(members: &[(u64, &str)]) -> Option<MakeOperators> {
+    let texts = members.iter().map(|(at, members)| (minutes(*at), format!(r#"{{"v":1,{members}}}"#)));
+    Some(MakeOperators::writing(texts.collect()))
+}
+
 #[test]
 fn outage_with_a_pause() {
     let scenario = Scenario {
@@ -110,7 +116,10 @@ fn outage_with_a_pause() {
         outage: minutes(60),
         arrival_spread: minutes(40),
         duration: minutes(240),
-        pauses: vec![OperatorPause::of_all(minutes(20), minutes(60), minutes(30))],
+        operators: writing(&[
+            (20, r#""pauses":[{"target":"*","from":1767226800,"until":null,"spread":1800}]"#),
+            (80, r#""pauses":[{"target":"*","from":1767226800,"until":1767230400,"spread":1800}]"#),
+        ]),
         ..Scenario::default()
     };
     check(&expect_file!["../../golden/replays/outage-paused.txt"], &scenario, long_waits());
@@ -123,7 +132,10 @@ fn outage_with_a_retry_request() {
         outage: minutes(150),
         arrival_spread: minutes(40),
         duration: minutes(360),
-        retries: vec![OperatorRetry::new(minutes(152), minutes(5))],
+        operators: writing(&[(
+            152,
+            r#""pauses":[],"retries":[{"target":"*","at":1767234720,"within":300,"until":1767243488}]"#,
+        )]),
         ..Scenario::default()
     };
     // A delayed message is checked every 15 minutes, a hidden one only when its hiding ends.

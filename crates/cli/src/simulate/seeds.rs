@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use comeback_engine::Policies;
+use comeback_operate::aws::simulated::SimulatedOperators;
 use comeback_rehearsal::Failure;
 use comeback_rehearsal::simulate::SimulateArguments;
 use comeback_rehearsal::simulate::figures::{headline_of_seeds, not_arrived};
@@ -38,7 +39,7 @@ pub(super) fn run_seeds(
             .collect::<Vec<u64>>();
         let outcomes: Vec<(u64, Result<Summary, RunError>)> = together
             .into_par_iter()
-            .map(|seed| (seed, run(&arguments.with_faults(seed), policies, &mut ())))
+            .map(|seed| (seed, run(&arguments.scenario(seed, SimulatedOperators::of), policies, &mut ())))
             .collect();
         for (seed, outcome) in outcomes {
             tally.add(&outcome.map_err(|error| Failure::of_run(error, arguments.repeat(seed)))?);

@@ -3,7 +3,7 @@
 //! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`] that its owner fills, reads and changes at any time between two calls: queues
 //! with messages, functions, roles, a parameter, log lines. [`Sample`] is an account with a deployment to begin with, in
 //! which nothing runs by itself. In a [`Demo`], functions fail and the retry handler retries them, up to the time of its
-//! [`Clock`] before each call.
+//! [`Clock`] before each call. [`SimulatedOperators`] work on the deployment of a simulated run of `timelapse`.
 //!
 //! Each call yields once before it takes effect, so that operators who are polled in turn interleave call by call. A hook
 //! may give each call a [`Fault`]: it fails, its answer is lost, or the operator is killed there.
@@ -14,6 +14,7 @@ mod demo;
 mod function;
 mod logs;
 mod metrics;
+mod operators;
 mod parameter;
 mod port;
 mod queue;
@@ -41,6 +42,7 @@ pub use demo::{Demo, DemoFunction};
 pub use function::{Function, Invocation, function_arn, role_arn};
 pub use logs::LogGroup;
 pub use metrics::Metrics;
+pub use operators::{SimulatedChange, SimulatedCommand, SimulatedOperators};
 pub use parameter::Parameter;
 pub use queue::{Queue, Stored};
 pub use role::{Role, policy};
@@ -66,6 +68,7 @@ struct World {
     state: RefCell<State>,
     /// The clock, unless what runs in the account has one of its own.
     manual: Rc<ManualClock>,
+    clock: OnceCell<Rc<dyn Clock>>,
     running: OnceCell<Rc<Running>>,
 }
 
@@ -118,6 +121,7 @@ impl SimulatedAws {
         let world = World {
             state: RefCell::default(),
             manual: Rc::new(ManualClock::new(now)),
+            clock: OnceCell::new(),
             running: OnceCell::new(),
         };
         Self { world: Rc::new(world), caller: Rc::new(calls::Caller::new(CALLER)) }
@@ -152,8 +156,14 @@ impl SimulatedAws {
     }
 
     /// Lets a deployment run in the account from now on.
-    fn runs(&self, running: Rc<Running>) {
+    fn runs(&self, running: Rc<Running>, clock: Rc<dyn Clock>) {
+        self.runs_by(clock);
         assert!(self.world.running.set(running).is_ok(), "BUG: a deployment already runs");
+    }
+
+    /// Takes its time from another clock from now on.
+    fn runs_by(&self, clock: Rc<dyn Clock>) {
+        assert!(self.world.clock.set(clock).is_ok(), "BUG: the account already has a clock");
     }
 
     /// A queue that must exist.
@@ -179,7 +189,7 @@ impl SimulatedAws {
     }
 
     fn clock(&self) -> &dyn Clock {
-        self.world.running.get().map_or(&*self.world.manual, |running| &**running.clock())
+        self.world.clock.get().map_or(&*self.world.manual, |clock| &**clock)
     }
 
     /// The time of the account.

@@ -9,9 +9,7 @@ use comeback_operate::command::command_line;
 use comeback_operate::durations;
 use comeback_operate::numbers::read_number;
 use comeback_operate::request::{DEFAULT_WITHIN, read_within};
-use comeback_timelapse::{
-    Fault, Faults, OperatorCancel, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes,
-};
+use comeback_timelapse::{Fault, Faults, MakeOperators, OperatorTasks, Scenario, SimulatedTarget, Strikes};
 
 use crate::failure::Failure;
 use crate::flags::{self, PolicyChanges, PolicyFlags, own_command};
@@ -33,14 +31,18 @@ pub struct SimulateArguments {
     pub policy: PolicyFlags,
 }
 
+/// Makes the operators of a run, who do these tasks; `None` if there are none. The program passes it in, because only it
+/// knows an account.
+pub type OperatorsOf = fn(&OperatorTasks) -> Option<MakeOperators>;
+
 /// A checked scenario, its policies, and the flags and policies of `--vs` to compare with.
 type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 impl SimulateArguments {
     /// Checks all arguments. Fails with everything that is wrong at once, and with each error of the two policies only
     /// once.
-    pub fn checked(&self) -> Result<Checked, Failure> {
-        let scenario = self.with_faults(self.simulation.scenario().seed);
+    pub fn checked(&self, operators: OperatorsOf) -> Result<Checked, Failure> {
+        let scenario = self.scenario(self.simulation.scenario().seed, operators);
         let other_flags = self.simulation.vs.as_ref().map(|changes| changes.applied_to(&self.policy));
         let targets = scenario.target_functions();
         let own = self.policy.policies(&targets);
@@ -59,9 +61,12 @@ impl SimulateArguments {
         Ok((scenario, policies, other))
     }
 
-    /// Builds the scenario with another seed, including its faults.
-    pub fn with_faults(&self, seed: u64) -> Scenario {
-        self.faults.scenario(&self.simulation.scenario(), seed)
+    /// Builds the scenario with another seed, including its faults and its operators.
+    pub fn scenario(&self, seed: u64, operators: OperatorsOf) -> Scenario {
+        let scenario = self.faults.scenario(&self.simulation.scenario(), seed);
+        let chaos = self.faults.chaos.map(|_| (seed, scenario.duration));
+        let tasks = OperatorTasks { retry_now: self.simulation.retry_now(), chaos };
+        Scenario { operators: operators(&tasks), ..scenario }
     }
 
     /// Returns the command that repeats the run of one seed, and writes its report.
@@ -151,13 +156,11 @@ pub struct SimulationFlags {
 }
 
 impl SimulationFlags {
-    /// Builds the scenario from the flags, without faults and unchecked.
+    /// Builds the scenario from the flags, without faults and operators, and unchecked.
     pub fn scenario(&self) -> Scenario {
         let default = Scenario::default();
         let outage = self.outage.unwrap_or(default.outage);
         let spread = if outage.is_zero() { Duration::from_secs(3_600) } else { outage };
-        let within = self.within.unwrap_or(DEFAULT_WITHIN);
-        let retries = self.retry_now.map(|at| OperatorRetry::new(at, within).recalling());
         Scenario {
             targets: if self.targets.is_empty() { default.targets } else { self.targets.clone() },
             seed: self.seed.unwrap_or(default.seed),
@@ -177,9 +180,12 @@ impl SimulationFlags {
             handler_run_time: self.handler_run_time.unwrap_or(default.handler_run_time),
             poll_delay: self.poll_delay.unwrap_or(default.poll_delay),
             in_flight_limit: self.in_flight_limit.unwrap_or(default.in_flight_limit),
-            retries: retries.into_iter().collect(),
             ..default
         }
+    }
+
+    fn retry_now(&self) -> Option<(Duration, Duration)> {
+        self.retry_now.map(|at| (at, self.within.unwrap_or(DEFAULT_WITHIN)))
     }
 
     /// Returns the given flags as words of a command, without the seed and the CSV file. A report does not depend on
@@ -247,13 +253,7 @@ impl FaultFlags {
             None => Faults::default(),
         };
         let faults = self.faults.iter().cloned().fold(mix, |mix, (fault, strikes)| mix.with(fault, strikes));
-        let mut scenario = Scenario { seed, faults, ..scenario.clone() };
-        if self.chaos.is_some() {
-            scenario.pauses = OperatorPause::chaos(seed, scenario.duration);
-            scenario.retries.extend(OperatorRetry::chaos(seed, scenario.duration));
-            scenario.cancels = OperatorCancel::chaos(seed, scenario.duration);
-        }
-        scenario
+        Scenario { seed, faults, ..scenario.clone() }
     }
 
     /// Returns the given flags as words of a command, without the number of seeds.

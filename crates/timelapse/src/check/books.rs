@@ -6,6 +6,7 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use slab::Slab;
 
+use super::pauses::Boundaries;
 use crate::aws::agenda::START;
 use crate::aws::target::Id;
 use crate::event::EventNumber;
@@ -151,13 +152,13 @@ pub(super) struct Hops {
     pub(super) excused: u32,
     /// Latest end of a wait after a failed call, or of a hold, that the copies carry.
     pub(super) held_until: Option<Timestamp>,
-    /// Number of pause boundaries that the last handler knew that moved the message.
-    boundaries: usize,
+    /// Pause boundaries that the last handler knew that moved the message.
+    boundaries: Boundaries,
 }
 
 impl Hops {
-    /// Notes how many pause boundaries the handler knows. If the number has changed, the message's wait may change too.
-    pub(super) fn know_pauses(&mut self, boundaries: usize) {
+    /// Notes the pause boundaries that the handler knows. If they have changed, the message's wait may change too.
+    pub(super) fn know_pauses(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
         }

@@ -104,7 +104,7 @@ impl Bounds {
                 format!("attempt {retry} of {}", self.policy.settings().max_retries),
             );
         }
-        if self.is_cancelled(handling, Duration::ZERO) {
+        if self.is_cancelled(handling) {
             let detail = format!("re-invoked at {now}; an operator has cancelled it");
             return broken(Invariant::CancelledNotInvoked, detail);
         }
@@ -130,7 +130,7 @@ impl Bounds {
         }
         let earliest = self.earliest(seen, retry, end.min(last_of_retention(seen)));
         let may_be_early = self.asked(seen).is_none() && retry < self.policy.settings().max_retries;
-        let requested = known.requested(seen.first_sent, now, self.between_reads);
+        let requested = known.requested(seen.first_sent, now);
         let earliest =
             requested.filter(|_| may_be_early).map_or(earliest, |requested| earliest.min(requested));
         if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
@@ -139,11 +139,10 @@ impl Bounds {
         Ok(())
     }
 
-    /// Returns true if the handler knows of a cancel request that covers the event. The request may last `slack` longer
-    /// than usual.
-    fn is_cancelled(&self, handling: &Handling<'_>, slack: Duration) -> bool {
+    /// Returns true if the handler knows of a cancel request that covers the event.
+    fn is_cancelled(&self, handling: &Handling<'_>) -> bool {
         let Handling { seen, now, known, .. } = *handling;
-        known.cancelled(seen.first_sent, seen.origin.error, now, self.between_reads, slack)
+        known.cancelled(seen.first_sent, seen.origin.error, now)
     }
 
     /// Checks the visibility timeout of a backoff. Returns the moment before which the message is not due.
@@ -197,7 +196,7 @@ impl Bounds {
             // The oracle cannot tell from the policy which errors these are; the policy's own tests check them.
             ReasonCode::NonRetryableError => true,
             ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
-            ReasonCode::Cancelled => self.is_cancelled(handling, SECOND),
+            ReasonCode::Cancelled => self.is_cancelled(handling),
             // Nothing in the simulation causes these.
             ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
         };

@@ -3,7 +3,7 @@
 use std::iter::once;
 use std::time::Duration;
 
-use comeback_engine::{DeadLetter, Pause, Policies, ReasonCode, Record, Timestamp};
+use comeback_engine::{DeadLetter, Policies, ReasonCode, Record, Timestamp};
 use comeback_envelope::{Metadata, open};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,7 +12,7 @@ use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
 use super::bounds::{After, Bounds, Handling, InFlightBound, SeenMessage};
 use super::ledger::Ledger;
 use super::lookup::policy_of;
-use super::pauses::{KnownPauses, Requested};
+use super::pauses::{KnownPauses, Written};
 use super::{Broken, Invariant, UNHIDDEN};
 use crate::aws::agenda::START;
 use crate::aws::queue::Removal;
@@ -37,7 +37,9 @@ pub(crate) struct Oracle {
     /// For each target, its bounds under the first policies and after each policy change.
     bounds: Vec<Vec<Bounds>>,
     in_flight_bound: InFlightBound,
-    requested: Requested,
+    /// True if the handler reads the pauses parameter.
+    reads_pauses: bool,
+    written: Written,
     payload_size: usize,
     payload: String,
     hands: Option<Hands>,
@@ -87,23 +89,11 @@ struct InHand {
 }
 
 impl Oracle {
-    pub(crate) fn new(
-        scenario: &Scenario,
-        policies: &Policies,
-        changes: &[PolicyChange],
-        forgotten: Vec<(Timestamp, Pause)>,
-    ) -> Self {
+    pub(crate) fn new(scenario: &Scenario, policies: &Policies, changes: &[PolicyChange]) -> Self {
         let targets: Vec<String> = scenario.targets.iter().map(SimulatedTarget::arn).collect();
         let bounds = |policies| targets.iter().map(|arn| Bounds::of(policy_of(policies, arn))).collect();
         let all = once(policies).chain(changes.iter().map(|change| &change.policies));
         let bounds = all.map(bounds).collect();
-        let requested = Requested {
-            pauses: scenario.pauses.clone(),
-            retries: scenario.retries.clone(),
-            cancels: scenario.cancels.clone(),
-            forgotten,
-            longest_wait: policies.stack().backoff().cap(),
-        };
         Self {
             ledger: Ledger::new(scenario.events),
             books: Books::default(),
@@ -111,7 +101,8 @@ impl Oracle {
             mix: Mix::of(&scenario.targets, scenario.seed),
             bounds,
             in_flight_bound: InFlightBound::of(policies.stack(), scenario),
-            requested,
+            reads_pauses: scenario.operators.is_some(),
+            written: Written::default(),
             payload_size: scenario.payload_size,
             payload: String::new(),
             hands: None,
@@ -231,8 +222,7 @@ impl Oracle {
 /// Happenings around a handler and its batch.
 impl Oracle {
     pub(crate) fn environment_made(&self) -> Reads {
-        let reads = !self.requested.is_nothing();
-        let known = if reads { KnownPauses::NOTHING } else { KnownPauses::NO_PAUSES };
+        let known = if self.reads_pauses { KnownPauses::NOTHING } else { KnownPauses::NO_PAUSES };
         Reads { known, last_tried: None }
     }
 
@@ -286,10 +276,15 @@ impl Oracle {
         }
     }
 
+    /// Records that operators replace the text of the pauses parameter.
+    pub(crate) fn pauses_written(&mut self, text: &str, now: Timestamp) {
+        self.written.add(text, now);
+    }
+
     /// Records that the handler tries to read the pauses. `read` is the moment from which the answer dates; `None` if
     /// the read fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
-        let known = read.map(|moment| KnownPauses::at(&self.requested, moment));
+        let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.hands_mut().start.reads;
         reads.last_tried = Some(now);
         if let Some(known) = known {
@@ -508,7 +503,7 @@ impl Oracle {
         if let Some(why) = reads.known.forbids_invokes(clock) {
             return broken(why);
         }
-        if self.requested.is_nothing() {
+        if !self.reads_pauses {
             return Ok(());
         }
         match reads.last_tried {

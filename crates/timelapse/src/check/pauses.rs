@@ -3,17 +3,13 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Pause, Timestamp};
+use comeback_engine::{Pause, Pauses, Request, Timestamp};
 
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
-use crate::check::UNHIDDEN;
-use crate::operators::{OperatorCancel, OperatorPause, OperatorRetry};
 
 /// Longest time that the handler hides a message of a paused function at once.
 const HOLD: Duration = Duration::from_secs(1_344);
-/// Longest time that the handler hides a message after a refused call.
-const REFUSED: Duration = Duration::from_secs(3_600);
 /// Longest time between two attempts of an environment to read the pauses: at least every 30 s, or 0.3 s for each
 /// possible environment, and a quarter more.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
@@ -29,6 +25,10 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
 
+/// The texts that operators have written to the pauses parameter, each with its moment, the latest last.
+#[derive(Debug, Default)]
+pub(crate) struct Written(Vec<(Timestamp, KnownPauses)>);
+
 /// A handler's knowledge of the pauses parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
@@ -36,35 +36,27 @@ pub(crate) struct KnownPauses {
     spans: Option<Vec<Span>>,
     requests: Vec<RetryRequest>,
     cancels: Vec<CancelRequest>,
-    /// Longest time that a message is hidden, which decides when requests end.
-    longest_wait: Duration,
+    /// The number of texts that had been written.
+    texts: usize,
 }
 
-/// Everything that operators request during a run.
-#[derive(Debug, Default)]
-pub(crate) struct Requested {
-    pub(crate) pauses: Vec<OperatorPause>,
-    pub(crate) retries: Vec<OperatorRetry>,
-    pub(crate) cancels: Vec<OperatorCancel>,
-    /// Pauses that were dropped from the full parameter, each with the moment of the drop.
-    pub(crate) forgotten: Vec<(Timestamp, Pause)>,
-    /// Longest time that a message is hidden, which decides when requests end.
-    pub(crate) longest_wait: Duration,
-}
+/// Pauses and requests that a handler knows, by number: of texts that were written, and of pauses that have ended. Each
+/// may start another wait.
+pub(crate) type Boundaries = (usize, usize);
 
 /// An operator's request to retry waiting events now.
 #[derive(Clone, Copy, Debug)]
 struct RetryRequest {
     at: Timestamp,
-    within: Duration,
-    is_withdrawn: bool,
+    until: Timestamp,
 }
 
-/// An operator's request to cancel waiting events; only those with this error, if it names one.
-#[derive(Clone, Copy, Debug)]
+/// An operator's request to cancel waiting events; only those with one of these errors, if it names any.
+#[derive(Clone, Debug)]
 struct CancelRequest {
     at: Timestamp,
-    error: Option<&'static str>,
+    until: Timestamp,
+    errors: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,61 +66,46 @@ pub(crate) struct Span {
     spread: Duration,
 }
 
-impl Requested {
-    pub(crate) fn is_nothing(&self) -> bool {
-        self.pauses.is_empty() && self.retries.is_empty() && self.cancels.is_empty()
+impl Written {
+    /// Adds a text. Pauses and requests that are missing in it are forgotten, and so are those that cannot be read.
+    pub(crate) fn add(&mut self, text: &str, now: Timestamp) {
+        let texts = self.0.len() + 1;
+        self.0.push((now, KnownPauses::of(&Pauses::read(text).unwrap_or_default(), texts)));
+    }
+
+    /// Returns what a handler knows that reads the parameter at `moment`.
+    pub(crate) fn known_at(&self, moment: Timestamp) -> KnownPauses {
+        let written = self.0.iter().rev().find(|(at, _)| *at <= moment);
+        written.map_or(KnownPauses::NO_PAUSES, |(_, known)| known.clone())
     }
 }
 
 impl KnownPauses {
     pub(crate) const NOTHING: Self =
-        Self { spans: None, requests: Vec::new(), cancels: Vec::new(), longest_wait: Duration::ZERO };
+        Self { spans: None, requests: Vec::new(), cancels: Vec::new(), texts: 0 };
     /// Knowledge of no pauses at all, for a handler that reads no parameter.
-    pub(crate) const NO_PAUSES: Self = Self {
-        spans: Some(Vec::new()),
-        requests: Vec::new(),
-        cancels: Vec::new(),
-        longest_wait: Duration::ZERO,
-    };
+    pub(crate) const NO_PAUSES: Self =
+        Self { spans: Some(Vec::new()), requests: Vec::new(), cancels: Vec::new(), texts: 0 };
 
-    /// Returns what a handler knows that reads the parameter at `moment`. Pauses dropped from it by then are missing.
-    pub(crate) fn at(requested: &Requested, moment: Timestamp) -> Self {
-        let Requested { pauses, retries, cancels, forgotten, longest_wait } = requested;
-        let is_forgotten = |pause: &OperatorPause| {
-            let gone = forgotten.iter().take_while(|(at, _)| *at <= moment).map(|(_, gone)| gone);
-            // Adjoining pauses are one.
-            let is_in = |gone: &Pause| {
-                gone.target == pause.target
-                    && gone.from <= START.saturating_add(pause.at)
-                    && pause.end() <= gone.until
-            };
-            pause.end().is_some() && gone.into_iter().any(is_in)
-        };
-        let begun = pauses
-            .iter()
-            .filter(|pause| pause.target.covers(TARGET_ARN) && START.saturating_add(pause.at) <= moment)
-            .filter(|pause| !is_forgotten(pause));
-        let span = |pause: &OperatorPause| Span {
-            from: START.saturating_add(pause.at),
-            until: pause.end().filter(|until| pause.is_planned || *until <= moment),
-            spread: pause.spread,
-        };
-        let mut spans: Vec<Span> = begun.map(span).collect();
+    fn of(pauses: &Pauses, texts: usize) -> Self {
+        let spans = pauses.iter().filter(|pause| pause.target.covers(TARGET_ARN));
+        let span = |pause: &Pause| Span { from: pause.from, until: pause.until, spread: pause.spread };
+        let mut spans: Vec<Span> = spans.map(span).collect();
         spans.sort_by_key(|span| span.from);
-        let given = retries.iter().filter(|retry| !retry.is_garbled && retry.moment() <= moment);
-        let is_withdrawn = |at: Timestamp, after: Option<Duration>| {
-            after.is_some_and(|after| at.saturating_add(after) <= moment)
+        let is_obeyed = |request: &Request| !request.withdrawn && request.target.covers(TARGET_ARN);
+        let until = |request: &Request| {
+            let latest = request.at.saturating_add(LONGEST_REQUEST);
+            request.until.map_or(latest, |until| until.min(latest))
         };
-        let request = |retry: &OperatorRetry| {
-            let (at, within) = (retry.moment(), retry.within);
-            RetryRequest { at, within, is_withdrawn: is_withdrawn(at, retry.withdrawn_after) }
-        };
-        let requests = given.map(request).collect();
-        let cancels = cancels.iter().filter(|cancel| {
-            cancel.moment() <= moment && !is_withdrawn(cancel.moment(), cancel.withdrawn_after)
-        });
-        let cancels = cancels.map(|it| CancelRequest { at: it.moment(), error: it.error }).collect();
-        Self { spans: Some(spans), requests, cancels, longest_wait: *longest_wait }
+        let retries = pauses.retries().map(|retry| &retry.request).filter(|it| is_obeyed(it));
+        let cancels = pauses.cancels().map(|cancel| &cancel.request).filter(|it| is_obeyed(it));
+        let cancel = |it: &Request| CancelRequest { at: it.at, until: until(it), errors: it.errors.clone() };
+        Self {
+            spans: Some(spans),
+            requests: retries.map(|it| RetryRequest { at: it.at, until: until(it) }).collect(),
+            cancels: cancels.map(cancel).collect(),
+            texts,
+        }
     }
 
     fn spans(&self) -> &[Span] {
@@ -212,48 +189,22 @@ impl KnownPauses {
     }
 
     /// Returns the earliest retry request that may, at `now`, bring back a message sent at `sent`; `None` if no request
-    /// covers it. A request ends once a handler that knows of it has checked every message; handlers read the parameter
-    /// within `between_reads`.
-    pub(crate) fn requested(
-        &self,
-        sent: Timestamp,
-        now: Timestamp,
-        between_reads: Duration,
-    ) -> Option<Timestamp> {
-        // The end is rounded up to a second.
-        let called = SECOND + self.checked_within(between_reads);
-        let lasts = |request: &RetryRequest| (request.within + called).min(LONGEST_REQUEST);
-        let reaches = |request: &&RetryRequest| {
-            let ends = request.at.saturating_add(lasts(request));
-            sent < request.at && now <= ends && !request.is_withdrawn
-        };
+    /// covers it.
+    pub(crate) fn requested(&self, sent: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let reaches = |request: &&RetryRequest| sent < request.at && now <= request.until;
         self.requests.iter().filter(reaches).map(|request| request.at).min()
     }
 
     /// Returns true if a cancel request that is active at `now` covers a message sent at `sent` with this error.
-    /// Requests may last `slack` longer than usual.
-    pub(crate) fn cancelled(
-        &self,
-        sent: Timestamp,
-        error: Option<&str>,
-        now: Timestamp,
-        between_reads: Duration,
-        slack: Duration,
-    ) -> bool {
-        let lasts = (self.checked_within(between_reads) + slack).min(LONGEST_REQUEST);
-        self.cancels.iter().any(|cancel| {
-            let is_in_force = cancel.at <= now && now <= cancel.at.saturating_add(lasts);
-            is_in_force && sent < cancel.at && (cancel.error.is_none() || cancel.error == error)
+    pub(crate) fn cancelled(&self, sent: Timestamp, error: Option<&str>, now: Timestamp) -> bool {
+        self.cancels.iter().any(|CancelRequest { at, until, errors }| {
+            let is_named = errors.is_empty() || errors.iter().any(|named| Some(&**named) == error);
+            (*at..=*until).contains(&now) && sent < *at && is_named
         })
     }
 
-    /// Returns the time after which every message that a request covers has been checked.
-    fn checked_within(&self, between_reads: Duration) -> Duration {
-        self.longest_wait.max(HOLD) + UNHIDDEN + REFUSED + between_reads
-    }
-
-    /// Counts the beginnings and ends of pauses and requests known so far. Each may start another wait.
-    pub(crate) fn boundaries(&self, now: Timestamp) -> usize {
-        self.spans().len() + self.over(START, now).count() + 2 * self.requests.len()
+    /// Counts the beginnings and ends of pauses and requests known so far.
+    pub(crate) fn boundaries(&self, now: Timestamp) -> Boundaries {
+        (self.texts, self.over(START, now).count())
     }
 }

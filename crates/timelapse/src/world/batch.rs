@@ -136,7 +136,7 @@ impl Environments {
     ) -> Self {
         let new = |(from, policies): (Timestamp, &Policies)| {
             let handler = Environment::new(Arc::new(policies.clone()));
-            (from, if scenario.reads_pauses() { handler.reading_pauses() } else { handler })
+            (from, if scenario.operators.is_some() { handler.reading_pauses() } else { handler })
         };
         let changes = changes.iter().map(|change| (START.saturating_add(change.at), &change.policies));
         let new = once((START, policies)).chain(changes).map(new).collect();

@@ -151,7 +151,7 @@ impl Service for World {
         let is_stale = self.dice.strikes(Fault::PausesStale, now, []);
         let age = if is_stale { STALE } else { Duration::ZERO };
         let moment = now.before(age);
-        let mut text = self.parameter.text(moment);
+        let mut text = self.operated.text(moment);
         let is_garbled = text.is_some() && self.dice.strikes(Fault::PausesGarbled, now, []);
         if let Some(text) = text.as_mut().filter(|_| is_garbled) {
             text.truncate(text.len() / 2);
@@ -248,7 +248,9 @@ impl World {
 
     /// Notes the handler's report on a batch. All messages that are moved again share one log line.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
-        self.recalls.written(report, self.now);
+        if self.scenario.operators.is_some() {
+            self.operated.log(report, self.now);
+        }
         let mut quiet = 0;
         for outcome in &report.outcomes {
             quiet += u64::from(outcome.only_moves_on());

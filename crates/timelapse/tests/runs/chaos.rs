@@ -6,19 +6,17 @@ use std::time::Duration;
 
 use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Style};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, Invariant, OperatorCancel, OperatorPause, OperatorRetry, RunError,
-    Scenario, Strikes, Summary, Trace, Watcher, run,
+    ApiCall, EventNumber, Fault, Faults, Invariant, RunError, Scenario, Strikes, Summary, Trace, Watcher, run,
 };
 use rayon::prelude::*;
 
+use super::script::Script;
 use super::{HOUR, long_waits, policies, summary, watched};
 
 fn chaos(seed: u64, scenario: Scenario) -> Scenario {
     let faults = Faults::chaos(seed, scenario.duration);
-    let pauses = OperatorPause::chaos(seed, scenario.duration);
-    let retries = OperatorRetry::chaos(seed, scenario.duration);
-    let cancels = OperatorCancel::chaos(seed, scenario.duration);
-    Scenario { seed, faults, pauses, retries, cancels, ..scenario }
+    let operators = Script::chaos(seed, scenario.duration).operators();
+    Scenario { seed, faults, operators, ..scenario }
 }
 
 fn with(fault: Fault, strikes: Strikes) -> Scenario {
@@ -59,8 +57,8 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     (1..=2u64).into_par_iter().for_each(|seed| {
         let scenario = chaos(seed, Scenario { events: 2_000, ..Scenario::default() });
         // Without a pause, the pauses' faults have nothing to strike.
-        let pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
-        let scenario = Scenario { pauses, cancels: Vec::new(), ..scenario };
+        let operators = Script::default().paused(HOUR, HOUR, HOUR).operators();
+        let scenario = Scenario { operators, ..scenario };
         let mut deferrals = Deliveries::of("defer");
         let settings = Settings { hide_up_to: HideUpTo::UpTo(400), ..long_waits() };
         let summary = watched(&scenario, settings, &mut deferrals);
@@ -241,10 +239,10 @@ fn each_fault_alone_strikes_and_harms_no_event() {
     for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded) {
         let scenario = with(fault, Strikes { rate: 0.1, window: Duration::ZERO..5 * HOUR });
         // A pause for faults of reading pauses.
-        let mut pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
-        pauses.retain(|_| fault.name().starts_with("pauses_"));
+        let pause = Script::default().paused(HOUR, HOUR, HOUR);
+        let operators = fault.name().starts_with("pauses_").then(|| pause.operators()).flatten();
         // Whole batches, so that a handler can do part of one.
-        let scenario = Scenario { poll_delay: Duration::from_secs(20), pauses, ..scenario };
+        let scenario = Scenario { poll_delay: Duration::from_secs(20), operators, ..scenario };
         // A dead-letter for faults of sending dead-letters.
         let hide_up_to = HideUpTo::UpTo(40);
         let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..long_waits() });

@@ -10,15 +10,18 @@ mod policy_table;
 mod queue;
 mod retries;
 mod schedule;
+mod script;
 
 use std::time::Duration;
 
 use comeback_engine::{End, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Style};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Percentiles, RunError, Scenario,
-    Strikes, Summary, TARGET_ARN, Watcher, run,
+    ApiCall, EventNumber, Fault, Faults, Percentiles, RunError, Scenario, Strikes, Summary, TARGET_ARN,
+    Watcher, run,
 };
 use proptest::prelude::*;
+
+use script::Script;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = hours(1);
@@ -188,24 +191,6 @@ fn refused_scenario_lists_every_error() {
     );
 }
 
-#[test]
-fn nonsensical_pauses_are_refused() {
-    let pause = OperatorPause::of_all(hours(1), hours(1), hours(1));
-    let later = OperatorPause { at: hours(2), ..pause.clone() };
-    let check = |pauses| Scenario { pauses, ..Scenario::default() }.check();
-    assert_eq!(check(vec![later.clone(), pause.clone()]), Ok(()), "one after the other");
-    for refused in [
-        vec![OperatorPause { at: hours(1) + Duration::from_millis(1), ..pause.clone() }],
-        vec![OperatorPause { length: Some(Duration::ZERO), ..pause.clone() }],
-        vec![OperatorPause { spread: hours(14 * 24 + 1), ..pause.clone() }],
-        vec![OperatorPause { length: None, ..pause.clone() }, later],
-        vec![pause.clone(), pause],
-    ] {
-        let errors = check(refused.clone()).unwrap_err();
-        assert_eq!(errors.iter().map(|error| error.setting).collect::<Vec<_>>(), ["pauses"], "{refused:?}");
-    }
-}
-
 /// Counts the actions that the handler reports, to compare them with what the simulated AWS saw.
 #[derive(Default)]
 struct Tally {
@@ -244,8 +229,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
                 handler_run_time: Duration::from_millis(handler_run_time),
                 poll_delay: Duration::from_millis(poll_delay),
                 in_flight_limit,
-                pauses: OperatorPause::chaos(seed, Duration::from_secs(duration)),
-                retries: OperatorRetry::chaos(seed, Duration::from_secs(duration)),
+                operators: Script::chaos(seed, Duration::from_secs(duration)).operators(),
                 ..Scenario::default()
             }
         },

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{HOLD, HideUpTo, Outcome, Settings};
+use comeback_engine::{HOLD, HideUpTo, Outcome, PauseTarget, Settings};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Scenario, Strikes, TARGET_ARN,
-    TargetError, Watcher,
+    ApiCall, EventNumber, Fault, Faults, Scenario, Strikes, TARGET_ARN, TargetError, Watcher,
 };
 use rayon::prelude::*;
 
+use super::script::Script;
 use super::{HOUR, MINUTE, hours, long_waits, summary, watched};
 
 const DAY: Duration = hours(24);
@@ -19,7 +19,7 @@ fn paused(length: Duration, spread: Duration) -> Scenario {
     Scenario {
         outage: HOUR,
         arrival_spread: HOUR,
-        pauses: vec![OperatorPause::of_all(30 * MINUTE, length, spread)],
+        operators: Script::default().paused(30 * MINUTE, length, spread).operators(),
         ..Scenario::default()
     }
 }
@@ -52,14 +52,16 @@ impl Watcher for ComesBack {
 /// Makes 200 pauses of the target that have ended, begun this long apart; the parameter has room for 30. A pause of
 /// every function must still be recorded and obeyed at once, and so must seven retry requests.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
-    let ended = (0..200).map(|n| {
-        let pause = OperatorPause::of_all(apart * n, apart / 2, Duration::ZERO);
-        OperatorPause { target: TARGET_ARN.parse().expect("a target"), ..pause }
+    let target = || TARGET_ARN.parse().expect("a target");
+    let ended = (0..200).fold(Script::default(), |script, n| {
+        let (from, spread) = (apart * n, Duration::ZERO);
+        script.opened(target(), from, None, spread).resumed(target(), from + apart / 2, spread)
     });
     let from = apart * 200;
-    let pauses = ended.chain([OperatorPause::of_all(from, HOUR, MINUTE)]).collect();
-    let retries = (1..=7).map(|n| OperatorRetry::new(from + n * MINUTE, MINUTE)).collect();
-    (Scenario { pauses, retries, events: 100, arrival_spread: HOUR, ..Scenario::default() }, from)
+    let script =
+        (1..=7).fold(ended.paused(from, HOUR, MINUTE), |script, n| script.retried(from + n * MINUTE, MINUTE));
+    let operators = script.operators();
+    (Scenario { operators, events: 100, arrival_spread: HOUR, ..Scenario::default() }, from)
 }
 
 #[test]
@@ -124,7 +126,7 @@ fn a_pause_of_13_days_loses_nothing() {
                 outage: HOUR,
                 arrival_spread: HOUR,
                 duration: 15 * DAY,
-                pauses: vec![OperatorPause::of_all(Duration::ZERO, 13 * DAY, 30 * MINUTE)],
+                operators: Script::default().paused(Duration::ZERO, 13 * DAY, 30 * MINUTE).operators(),
                 ..Scenario::default()
             };
             let summary = summary(&scenario, settings);
@@ -136,8 +138,8 @@ fn a_pause_of_13_days_loses_nothing() {
 /// SQS keeps no message longer than its retention, so the handler dead-letters the message before, with its reason.
 #[test]
 fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
-    let pauses = vec![OperatorPause { length: None, ..OperatorPause::of_all(HOUR, HOUR, HOUR) }];
-    let scenario = Scenario { events: 40, duration: 15 * DAY, pauses, ..paused(HOUR, HOUR) };
+    let operators = Script::default().opened(PauseTarget::All, HOUR, None, HOUR).operators();
+    let scenario = Scenario { events: 40, duration: 15 * DAY, operators, ..paused(HOUR, HOUR) };
     let summary = summary(&Scenario { outage: 2 * HOUR, ..scenario }, long_waits());
     let dead_lettered = summary.dead_lettered.get("max_age").copied().unwrap_or_default();
     assert_eq!(
@@ -152,9 +154,13 @@ fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {
-        let mut scenario = Scenario { events: 400, ..paused(6 * HOUR, 30 * MINUTE) };
-        scenario.pauses[0] =
-            OperatorPause { at: Duration::ZERO, is_planned: planned, ..scenario.pauses[0].clone() };
+        let (at, length, spread) = (Duration::ZERO, 6 * HOUR, 30 * MINUTE);
+        let script = if planned {
+            Script::default().opened(PauseTarget::All, at, Some(length), spread)
+        } else {
+            Script::default().paused(at, length, spread)
+        };
+        let scenario = Scenario { events: 400, operators: script.operators(), ..paused(length, spread) };
         let summary = summary(&scenario, Settings { max_age, ..long_waits() });
         assert_eq!((summary.delivered, summary.dead_lettered.len()), (400, 0), "{max_age}");
     }
@@ -163,10 +169,10 @@ fn a_short_max_age_outlasts_a_pause() {
 #[test]
 fn pause_affects_only_its_functions() {
     let other = "arn:aws:lambda:eu-west-1:123456789012:function:payments".parse().expect("a target");
-    let mut scenario = Scenario { events: 50, ..paused(6 * HOUR, HOUR) };
-    let here = summary(&Scenario { pauses: Vec::new(), ..scenario.clone() }, long_waits());
-    scenario.pauses[0].target = other;
-    let elsewhere = summary(&scenario, long_waits());
+    let scenario = Scenario { events: 50, ..paused(6 * HOUR, HOUR) };
+    let here = summary(&Scenario { operators: None, ..scenario.clone() }, long_waits());
+    let script = Script::default().opened(other, 30 * MINUTE, Some(6 * HOUR + 30 * MINUTE), HOUR);
+    let elsewhere = summary(&Scenario { operators: script.operators(), ..scenario }, long_waits());
     assert_eq!((elsewhere.retries, elsewhere.minutes.clone()), (here.retries, here.minutes.clone()));
     assert!(elsewhere.api_calls.of(ApiCall::ReadPauses) > 0);
     assert_eq!(here.api_calls.of(ApiCall::ReadPauses), 0, "without a pause there is no parameter");
@@ -186,10 +192,10 @@ impl Watcher for Steps {
 fn failed_reads_keep_events_until_one_succeeds() {
     for fault in [Fault::PausesDenied, Fault::PausesThrottled, Fault::PausesLate, Fault::PausesGarbled] {
         // Before any pause, the parameter has no text to garble.
-        let pauses = vec![OperatorPause::of_all(Duration::ZERO, MINUTE, Duration::ZERO)];
+        let operators = Script::default().paused(Duration::ZERO, MINUTE, Duration::ZERO).operators();
         let strikes = Strikes { rate: 1.0, window: Duration::ZERO..6 * HOUR };
         let faults = Faults::default().with(fault, strikes);
-        let scenario = Scenario { events: 60, faults, pauses, ..paused(MINUTE, MINUTE) };
+        let scenario = Scenario { events: 60, faults, operators, ..paused(MINUTE, MINUTE) };
         let mut steps = Steps::default();
         let settings = Settings { max_age: 3_600, ..long_waits() };
         let summary = watched(&scenario, settings, &mut steps);

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use comeback_engine::Policies;
 use comeback_timelapse::{
-    EventNumber, Faults, OperatorPause, OperatorRetry, PolicyChange, Scenario, SimulatedTarget, Summary,
-    TargetError, Watcher, run, run_changing,
+    EventNumber, Faults, PolicyChange, Scenario, SimulatedTarget, Summary, TargetError, Watcher, run,
+    run_changing,
 };
 use rayon::prelude::*;
 
+use super::script::Script;
 use super::{HOUR, MINUTE};
 
 fn target(name: &str, outage: Option<Duration>) -> SimulatedTarget {
@@ -127,8 +128,7 @@ fn policy_changes_break_no_invariant() {
             retry_after: [None, None, Some(2_700)][(seed / 7) as usize % 3].map(Duration::from_secs),
             duration,
             faults: if seed % 4 == 0 { Faults::storm(seed, duration) } else { Faults::chaos(seed, duration) },
-            pauses: OperatorPause::chaos(seed, duration),
-            retries: OperatorRetry::chaos(seed, duration),
+            operators: Script::chaos(seed, duration).operators(),
             ..two_functions()
         };
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);

@@ -114,7 +114,7 @@ impl Demo {
             run_time: Duration::from_millis(200),
             defect: None,
         });
-        let running = Rc::new(Running::new(Live::new(seed, began, functions.collect()), clock));
+        let running = Rc::new(Running::new(Live::new(seed, began, functions.collect())));
         let mut breaks: Vec<_> =
             PLAYERS.iter().enumerate().map(|(position, it)| (now.before(it.broken_for), position)).collect();
         breaks.sort_unstable();
@@ -122,7 +122,7 @@ impl Demo {
             running.run(&mut aws.state(), at);
             running.live().borrow_mut().set_defect(position, Some(PLAYERS[position].defect));
         }
-        aws.runs(Rc::clone(&running));
+        aws.runs(Rc::clone(&running), clock);
         Self { aws, running }
     }
 

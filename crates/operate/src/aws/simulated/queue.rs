@@ -1,9 +1,12 @@
 //! A standard queue of SQS's.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::rc::Rc;
 use std::time::Duration;
 
 use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, RETENTION, SQS_MESSAGE_BYTES, Timestamp};
+use comeback_timelapse::OperatedDeployment;
 use serde_json::Value;
 
 use crate::aws::simulated::calls::entry;
@@ -38,6 +41,18 @@ pub struct Queue {
     sent: u64,
     receives: u64,
     moved: Vec<Stored>,
+    /// The run of `timelapse` that has the messages, instead of this queue.
+    pub(super) run: Option<OfRun>,
+}
+
+/// The run that a queue belongs to.
+#[derive(Clone)]
+pub(super) struct OfRun(pub(super) Rc<dyn OperatedDeployment>);
+
+impl fmt::Debug for OfRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OfRun").finish_non_exhaustive()
+    }
 }
 
 /// A message in a queue.
@@ -82,6 +97,7 @@ impl Queue {
             sent: 0,
             receives: 0,
             moved: Vec::new(),
+            run: None,
         }
     }
 
@@ -226,6 +242,12 @@ impl Queue {
         handle: &str,
         timeout: Duration,
     ) -> Result<(), EntryFailure> {
+        if let Some(OfRun(run)) = &self.run {
+            return run.recall(handle, timeout).map_err(|error| {
+                let (code, text) = error.split_once(": ").unwrap_or(("", &error));
+                entry(EntryFailureKind::Refused, code, text)
+            });
+        }
         self.settle(now);
         let refused = |text: &str| entry(EntryFailureKind::Refused, "InvalidParameterValue", text);
         let (key, _) = self.parsed(handle)?;
@@ -265,8 +287,13 @@ impl Queue {
 
     /// The number of its messages.
     pub fn depth(&mut self, now: Timestamp) -> Depth {
-        self.settle(now);
         let count = |count: usize| count as u64;
+        if let Some(OfRun(run)) = &self.run {
+            let comeback_timelapse::Depth { visible, in_flight, delayed } = run.depth();
+            let [visible, in_flight, delayed] = [visible, in_flight, delayed].map(count);
+            return Depth { visible, in_flight, delayed };
+        }
+        self.settle(now);
         let (in_flight, hidden) = (self.in_flight, self.hidden.len());
         Depth {
             visible: count(self.messages.len() - hidden),

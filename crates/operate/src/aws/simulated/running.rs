@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use comeback_engine::{
 use comeback_timelapse::{Live, Surroundings};
 use serde_json::{Value, json};
 
-use super::clock::Clock;
 use super::{Queue, Sample, State, queue_arn, queue_url};
 use crate::aws::{self, AttributeValue, EntryFailure, Message, NewMessage, Series};
 
@@ -21,18 +19,13 @@ use crate::aws::{self, AttributeValue, EntryFailure, Message, NewMessage, Series
 #[derive(Debug)]
 pub(super) struct Running {
     live: RefCell<Live>,
-    clock: Rc<dyn Clock>,
     /// The handler's variables that are in force.
     variables: RefCell<BTreeMap<String, String>>,
 }
 
 impl Running {
-    pub(super) fn new(live: Live, clock: Rc<dyn Clock>) -> Self {
-        Self { live: RefCell::new(live), clock, variables: RefCell::default() }
-    }
-
-    pub(super) fn clock(&self) -> &Rc<dyn Clock> {
-        &self.clock
+    pub(super) fn new(live: Live) -> Self {
+        Self { live: RefCell::new(live), variables: RefCell::default() }
     }
 
     pub(super) fn live(&self) -> &RefCell<Live> {

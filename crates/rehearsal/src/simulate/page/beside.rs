@@ -8,7 +8,7 @@ use crate::chart::{BLUE, ORANGE};
 use crate::failure::Failure;
 use crate::figure::{Chart, Table};
 use crate::flags::PolicyFlags;
-use crate::simulate::arguments::SimulateArguments;
+use crate::simulate::arguments::{OperatorsOf, SimulateArguments};
 use crate::simulate::figures::headline;
 use crate::simulate::page::runs::Side;
 use crate::simulate::page::template::Tile;
@@ -37,12 +37,12 @@ pub struct Beside {
 /// takes the run's own. `watch` returns the watcher for each of the up to two runs, given its number and its virtual
 /// duration.
 pub fn beside<W: Watcher>(
-    arguments: &SimulateArguments,
+    (arguments, operators): (&SimulateArguments, OperatorsOf),
     (name, other): (&str, &PolicyFlags),
     rate: Option<f64>,
     mut watch: impl FnMut(usize, Duration) -> W,
 ) -> Result<Beside, Failure> {
-    let (scenario, policies, _) = arguments.checked()?;
+    let (scenario, policies, _) = arguments.checked(operators)?;
     let targets = scenario.target_functions();
     let other_policies = other.policies(&targets).map_err(|refused| Failure::refused(refused, Vec::new()))?;
     let is_same = policies.stack().settings() == other_policies.stack().settings()

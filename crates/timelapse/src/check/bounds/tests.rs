@@ -3,13 +3,12 @@
 use comeback_engine::Settings;
 
 use super::super::books::Attempt;
-use super::super::pauses::Requested;
+use super::super::pauses::Written;
 use super::*;
 use crate::TARGET_ARN;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::faults::mix::{Faults, Strikes};
-use crate::operators::OperatorPause;
 
 /// Returns the moment that is this many seconds after the first failure.
 fn at(secs: f64) -> Timestamp {
@@ -300,9 +299,13 @@ fn reasons_are_true() {
 /// The function was paused for 1,000 s, starting 600 s after the event's first failure, with a spread of 300 s. The
 /// handler reads the parameter at `known_at`.
 fn paused(known_at: f64) -> KnownPauses {
-    let secs = Duration::from_secs;
-    let pause = OperatorPause::of_all(secs(600), secs(1_000), secs(300));
-    KnownPauses::at(&Requested { pauses: vec![pause], ..Requested::default() }, at(known_at))
+    let [from, until] = [600.0, 1_600.0].map(|secs| at(secs).as_secs());
+    let mut written = Written::default();
+    for (now, until) in [(600.0, "null".to_owned()), (1_600.0, until.to_string())] {
+        let pause = format!(r#"{{"target":"*","from":{from},"until":{until},"spread":300}}"#);
+        written.add(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#), at(now));
+    }
+    written.known_at(at(known_at))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use super::*;
 use crate::TARGET_ARN;
 use crate::faults::records::UNLISTED_ARN;
-use crate::operators::OperatorPause;
+use crate::operators::MakeOperators;
 
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
 /// The event of a scenario with a single event.
@@ -34,19 +34,16 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        Self::pausing(Vec::new())
+        Self::reading_pauses(None)
     }
 
-    fn pausing(pauses: Vec<OperatorPause>) -> Self {
+    /// The handler reads a pauses parameter if there are operators.
+    fn reading_pauses(operators: Option<MakeOperators>) -> Self {
         let settings =
             Settings { base_backoff: 1, target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
         let policy = Policy::new(settings).expect("a valid policy");
-        let mut oracle = Oracle::new(
-            &Scenario { events: 1, pauses, ..Scenario::default() },
-            &policy.into(),
-            &[],
-            Vec::new(),
-        );
+        let mut oracle =
+            Oracle::new(&Scenario { events: 1, operators, ..Scenario::default() }, &policy.into(), &[]);
         oracle.arrived(EVENT, START);
         let entry = oracle.sent(id(1), EVENT, START);
         oracle.invocation_ended(EVENT, false, START);
@@ -181,12 +178,14 @@ fn a_function_off_the_list() {
 
 #[test]
 fn a_function_that_is_or_may_be_paused() {
-    let hour = Duration::from_secs(3_600);
-    let pause = OperatorPause::of_all(hour, hour, hour);
+    let from = at(3_600).as_secs();
+    let pause = format!(r#"{{"target":"*","from":{from},"until":null,"spread":3600}}"#);
+    let text = format!(r#"{{"v":1,"pauses":[{pause}]}}"#);
     // The handler has read the parameter as of `read`, and retries the message `tried_ago` seconds after it last tried
     // to read.
     let invoked = |read: Option<Timestamp>, tried_ago: u64| {
-        let mut fixture = Fixture::pausing(vec![pause.clone()]);
+        let mut fixture = Fixture::reading_pauses(Some(MakeOperators::writing(Vec::new())));
+        fixture.oracle.pauses_written(&text, at(3_600));
         fixture.hide(1);
         fixture.oracle.read_pauses(read, Timestamp::from_millis(at(3_700).as_millis() - tried_ago));
         fixture.reads = fixture.oracle.finished();

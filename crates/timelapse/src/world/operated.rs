@@ -1,0 +1,77 @@
+//! What operators see and change: the handler's log, the pauses parameter, and the hiding of messages.
+
+use std::time::Duration;
+
+use comeback_engine::{BatchReport, Policies, Timestamp};
+
+use super::World;
+use crate::account::SimulatedAccount;
+use crate::aws::queue::{Depth, ReceiptHandle};
+use crate::operators::OperatedDeployment;
+
+/// The pauses parameter, and the handler's log for operators.
+#[derive(Debug, Default)]
+pub(super) struct Operated {
+    /// Texts of the parameter, each with the moment of its writing, the latest last.
+    texts: Vec<(Timestamp, String)>,
+    /// Log lines that operators have not taken yet, the oldest first.
+    lines: Vec<(Timestamp, String)>,
+}
+
+impl Operated {
+    /// Returns the text of the parameter at `moment`; `None` before the first one.
+    pub(super) fn text(&self, moment: Timestamp) -> Option<String> {
+        let written = self.texts.iter().rev().find(|(at, _)| *at <= moment);
+        written.map(|(_, text)| text.clone())
+    }
+
+    /// Keeps the handler's log lines about a batch.
+    pub(super) fn log(&mut self, report: &BatchReport<'_>, now: Timestamp) {
+        let lines = report.log_lines(now).map(|line| {
+            let text = serde_json::to_string(&line).expect("BUG: a log line is not JSON");
+            (now, text)
+        });
+        self.lines.extend(lines);
+    }
+}
+
+impl World {
+    fn recall(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
+        let hidden = ReceiptHandle::parse(handle).and_then(|receipt| self.queue.hidden(receipt));
+        self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)?;
+        if let Some((carried, before)) = hidden {
+            let (entry, event) = (carried.entry, carried.origin.attempt.event);
+            self.oracle.recalled(entry, event, before, self.now.saturating_add(timeout), self.now);
+        }
+        Ok(())
+    }
+}
+
+impl OperatedDeployment for SimulatedAccount<World> {
+    fn now(&self) -> Timestamp {
+        self.service.borrow().now
+    }
+
+    fn policies(&self) -> Policies {
+        let world = self.service.borrow();
+        world.environments.policies(world.now).clone()
+    }
+
+    fn take_log(&self) -> Vec<(Timestamp, String)> {
+        std::mem::take(&mut self.service.borrow_mut().operated.lines)
+    }
+
+    fn depth(&self) -> Depth {
+        self.service.borrow().queue.depth()
+    }
+
+    fn write_pauses(&self, text: &str) {
+        let world = &mut *self.service.borrow_mut();
+        world.operated.texts.push((world.now, text.to_owned()));
+        world.oracle.pauses_written(text, world.now);
+    }
+
+    fn recall(&self, receipt_handle: &str, timeout: Duration) -> Result<(), String> {
+        self.service.borrow_mut().recall(receipt_handle, timeout)
+    }
+}
