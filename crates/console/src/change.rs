@@ -221,11 +221,10 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
 /// Names of the functions to choose from: those on the allow-list, and those with waiting events. Empty if they could not
 /// be read.
 async fn functions(console: &Console) -> BTreeSet<String> {
-    let look = |reading: &mut Reading, now| {
+    let look = |reading: &mut Reading, _| {
         let deployment = reading.deployment();
         let listed = deployment.target_functions().filter(|entry| !entry.contains('*'));
-        let logged = reading.functions(now).into_iter().map(|function| function.target);
-        listed.chain(logged).map(|arn| command_name(arn, &deployment.handler_arn)).collect()
+        listed.chain(reading.waits.targets()).map(|arn| command_name(arn, &deployment.handler_arn)).collect()
     };
     match console.waiting(look).await {
         Waiting::Read(Read { value: Ok(names), .. }) => Rc::into_inner(names).unwrap_or_default(),
@@ -365,6 +364,13 @@ mod tests {
         assert_eq!(shlex::split(&line).unwrap()[2..], ["--key=a b", "--key=--all", "orders"]);
         let values: Vec<_> = FORM.inputs.iter().map(|input| input.values(&fields)).collect();
         assert_eq!(values, [vec!["orders"], vec![""], vec!["a b", "--all", ""]]);
+    }
+
+    #[test]
+    fn button_overrules_the_field_behind_it() {
+        let value = |query: &str| Fields::of_query(query).get("for").map(ToOwned::to_owned);
+        assert_eq!(value("for=15m&for=1h"), Some("15m".into()));
+        assert_eq!(value("for=&for=1h"), None, "until I resume");
     }
 
     #[test]

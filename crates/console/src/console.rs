@@ -151,7 +151,13 @@ impl Console {
         let Some(Read { at, value }) = read else {
             return Waiting::Reading(self.log_progress.count());
         };
-        let look = |reading: Rc<RefCell<Reading>>| Rc::new(look(&mut reading.borrow_mut(), self.now()));
+        let look = |reading: Rc<RefCell<Reading>>| {
+            let mut reading = reading.borrow_mut();
+            if let Some(counts) = self.counts.get() {
+                self.counts.set(Some(Counts { waiting: reading.retry_queue().total(), ..counts }));
+            }
+            Rc::new(look(&mut reading, self.now()))
+        };
         Waiting::Read(Read { at, value: value.map(look) })
     }
 

@@ -151,7 +151,7 @@ pub(super) struct OfEvent {
 }
 
 async fn overview(visit: Visit) -> Result<Response, Problem> {
-    let page = dead_page(&visit, &visit.query(), None).await;
+    let page = dead_page(&visit, &Fields::default(), None).await;
     ok(&page)
 }
 

@@ -66,7 +66,9 @@ pub(super) fn button(text: &Text) -> Option<(String, String)> {
             command.name,
             CommandName::Attach | CommandName::Detach | CommandName::Resume | CommandName::Retry
         );
-        let path = address(command).filter(|_| is_change)?;
+        // The page would lose a flag, and `FUNCTION` stands for a name that the operator knows.
+        let is_whole = command.words.len() == 1 && operand != "FUNCTION";
+        let path = address(command).filter(|_| is_change && is_whole)?;
         Some((
             format!("{}{} {operand} …", words[..1].to_uppercase(), &words[1..]),
             format!("{path}&plan=yes"),
@@ -97,6 +99,8 @@ mod tests {
         assert_eq!(suggests(CommandName::Attach, &["orders"]), Some(attach));
         assert_eq!(suggests(CommandName::Doctor, &["orders"]), None, "it changes nothing");
         assert_eq!(suggests(CommandName::Attach, &[]), None);
+        assert_eq!(suggests(CommandName::Attach, &["orders", "--move"]), None, "the page cannot move it");
+        assert_eq!(suggests(CommandName::Attach, &["FUNCTION"]), None);
         assert_eq!(button(&"aws lambda".into()), None);
     }
 

@@ -6,7 +6,6 @@ use axum::response::Response;
 use comeback_engine::{Timestamp, WaitsFor, What};
 use comeback_operate::durations::{self, short};
 use comeback_operate::function::{command_name, shown_name};
-use comeback_operate::pauses::in_force::InForce;
 use comeback_operate::trace::Trace;
 use comeback_operate::trace::logs::Report;
 use comeback_operate::trace::story::{End, Happened, LoggedLine, Step, Story};
@@ -40,8 +39,8 @@ struct Life {
     key: String,
     /// The event's function, first failure, last error and end.
     facts: Vec<Fact>,
-    /// Paths of the plans to retry the event now and to cancel it; `None` unless it is waiting.
-    actions: Option<[String; 2]>,
+    /// Paths of the plans to retry the event now, unless a pause holds it, and to cancel it; `None` unless it is waiting.
+    actions: Option<(Option<String>, String)>,
     is_dead: bool,
     chart: Option<Chart>,
     /// What the function logged in its last failed attempt; `None` if the log names no request id of it.
@@ -121,15 +120,24 @@ fn headline(trace: &Trace) -> String {
         End::DeadLettered => "Dead-lettered".into(),
         End::Invoked { .. } if is_over(trace) => format!("Probably succeeded: retry {retry}"),
         End::Invoked { .. } => format!("Retry {retry} was invoked"),
-        End::Waits(_) if matches!(trace.pause, Some(InForce::Paused { .. })) => {
-            format!("Held by a pause: retry {retry}")
-        }
+        End::Waits(_) if trace.not_allowed.is_some() => "Not on the allow-list".into(),
+        End::Waits(_) if is_held(trace) => format!("Held by a pause: retry {retry}"),
         End::Waits(WaitsFor::Due { due, .. }) if *due > trace.now => {
             format!("Waiting: retry {retry} in {}", short(due.since(trace.now).as_secs_f64().ceil()))
         }
         End::Waits(WaitsFor::Due { .. }) => format!("Due: retry {retry}"),
         End::Waits(_) => format!("Waiting: retry {retry}"),
     }
+}
+
+/// Returns true if a pause in force holds the event.
+fn is_held(trace: &Trace) -> bool {
+    let due = match &trace.story.end {
+        End::Waits(WaitsFor::Due { due, .. }) => Some(*due),
+        End::Waits(_) => None,
+        End::DeadLettered | End::Invoked { .. } => return false,
+    };
+    trace.pause.is_some_and(|pause| pause.holds(due))
 }
 
 fn last_failure(trace: &Trace) -> Option<LastFailure> {
@@ -155,11 +163,12 @@ fn facts(trace: &Trace) -> Vec<Fact> {
     facts.into_iter().filter_map(|(title, text)| Some(Fact::new(title, vec![text?]))).collect()
 }
 
-fn actions(trace: &Trace) -> Option<[String; 2]> {
+fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
     let Story { key, target, end: End::Waits(_), .. } = &trace.story else { return None };
     let name = command_name(target, &trace.deployment.handler_arn);
     let fields = format!("plan=yes&function={}&key={}", encoded(&name), encoded(key));
-    Some(["/retry", "/cancel"].map(|path| format!("{path}?{fields}")))
+    let retry = (!is_held(trace)).then(|| format!("/retry?{fields}"));
+    Some((retry, format!("/cancel?{fields}")))
 }
 
 /// The error of a failed attempt; `None` for any other step.

@@ -10,12 +10,15 @@ use comeback_operate::function::{command_name, shown_name};
 use comeback_operate::history::History;
 use comeback_operate::layout::Fact;
 use comeback_operate::numbers::grouped;
+use comeback_operate::pauses::OpenPause;
+use comeback_operate::pauses::in_force::InForce;
 use comeback_operate::status::{DEAD_LETTERS, WAITING};
 use comeback_operate::waiting::functions::{FunctionState, State};
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::recent::Step;
 use comeback_operate::{Block, Piece, Text, Tone, durations};
 use comeback_rehearsal::figure::Chart;
+use futures_util::future::join;
 
 use crate::console::{Console, Waiting};
 use crate::fresh::Read;
@@ -40,6 +43,8 @@ struct Overview {
     loud: Vec<Fact>,
     /// All other facts about the deployment.
     quiet: Vec<Fact>,
+    /// Open pauses: each name, and the path of the page that resumes it.
+    pauses: Vec<(String, String)>,
     functions: Result<Functions, Text>,
     /// Charts of the last hours; empty if CloudWatch has no data.
     charts: Vec<Chart>,
@@ -60,14 +65,15 @@ struct Tile {
 enum Functions {
     /// The handler's log is being read for the first time; this many pages so far.
     Reading(u64),
-    Read(Vec<Row>, Changes),
+    Read(Table),
 }
 
-/// Changes over the last hour, according to the handler's log.
-#[derive(Clone, Copy)]
-struct Changes {
-    waiting: i64,
-    dead_letters: i64,
+/// The functions, and what happened in the last hour, according to the handler's log.
+struct Table {
+    rows: Vec<Row>,
+    last_hour: Step,
+    /// Entries of the allow-list that are patterns, so that they may match functions without a row.
+    patterns: Vec<String>,
 }
 
 /// A function in the table.
@@ -85,7 +91,7 @@ struct Row {
     back: Text,
     /// Path of the plan to retry its events now; `None` if that would gain nothing.
     retry: Option<String>,
-    /// The button *Pause* or *Resume* with its path; `None` for a function without any event.
+    /// The button *Pause* or *Resume* with its path; `None` if it is paused, but not by a pause of its own.
     pause: Option<(&'static str, String)>,
 }
 
@@ -97,18 +103,22 @@ struct Spark {
 
 async fn overview(visit: Visit) -> Result<Response, Problem> {
     let console = &visit.console;
-    let read = console.status().await;
+    let (read, mut functions) = join(console.status(), functions(console)).await;
     let status = read.value?;
-    let functions = functions(console).await;
-    let changes = match &functions {
-        Ok(Functions::Read(_, changes)) => Some(*changes),
+    let open: Vec<_> = status.pauses.iter().flatten().map(resume).collect();
+    if let Ok(Functions::Read(table)) = &mut functions {
+        table.rows.iter_mut().for_each(|row| row.resume_if(&open));
+    }
+    let last_hour = match &functions {
+        Ok(Functions::Read(table)) => Some(table.last_hour),
         Ok(Functions::Reading(_)) | Err(_) => None,
     };
     let (tiles, facts): (Vec<_>, Vec<_>) = status.facts().into_iter().partition(|fact| fact.count.is_some());
     let (loud, quiet) = facts.into_iter().partition(is_loud);
     ok(&Overview {
         frame: visit.frame("Overview", Some(read.at)),
-        tiles: tiles.into_iter().map(|fact| tile(fact, changes)).collect(),
+        tiles: tiles.into_iter().map(|fact| tile(fact, last_hour)).collect(),
+        pauses: open,
         loud,
         quiet,
         functions,
@@ -141,10 +151,10 @@ fn is_loud(fact: &Fact) -> bool {
     tone(&fact.lines) >= Tone::Warning || ["Retry now", "Cancel"].contains(&fact.title)
 }
 
-fn tile(Fact { title, count, lines }: Fact, changes: Option<Changes>) -> Tile {
+fn tile(Fact { title, count, lines }: Fact, last_hour: Option<Step>) -> Tile {
     let (href, change) = match title {
-        WAITING => (Some("/waiting"), changes.map(|changes| changes.waiting)),
-        DEAD_LETTERS => (Some("/dead"), changes.map(|changes| changes.dead_letters)),
+        WAITING => (Some("/waiting"), last_hour.map(waiting_in_words)),
+        DEAD_LETTERS => (Some("/dead"), last_hour.map(|hour| dead_lettered_in_words(hour.dead_lettered))),
         _ => (None, None),
     };
     Tile {
@@ -152,12 +162,28 @@ fn tile(Fact { title, count, lines }: Fact, changes: Option<Changes>) -> Tile {
         count: count.map(|(count, _)| grouped(count)).unwrap_or_default(),
         tone: class(tone(&lines)),
         rest: Text::joined(lines, " "),
-        change: change.map(change_in_words).unwrap_or_default(),
+        change: change.unwrap_or_default(),
         href,
     }
 }
 
-fn change_in_words(change: i64) -> String {
+/// The path of the page that resumes a pause, after the pause's name.
+fn resume(pause: &OpenPause) -> (String, String) {
+    let name = match pause.target.parse() {
+        Ok(function) => command_name(&pause.target, &function),
+        Err(_) => pause.target.clone(),
+    };
+    let path = format!("/resume?plan=yes&function={}", encoded(&name));
+    (pause.name().to_owned(), path)
+}
+
+fn dead_lettered_in_words(count: u64) -> String {
+    if count == 0 { "none in the last hour".into() } else { format!("{} in the last hour", grouped(count)) }
+}
+
+/// The change of the number of waiting events: those that failed, without those that were retried or dead-lettered.
+fn waiting_in_words(hour: Step) -> String {
+    let change = hour.failed as i64 - (hour.retried + hour.dead_lettered) as i64;
     let sign = match change {
         0 => return "unchanged in the last hour".into(),
         1.. => "+",
@@ -171,18 +197,23 @@ async fn functions(console: &Console) -> Result<Functions, Text> {
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);
         let states = reading.functions(now);
-        let hour = Step::sum(&states.iter().map(FunctionState::last_hour).collect::<Vec<_>>());
-        let gone = hour.retried + hour.dead_lettered;
-        let changes =
-            Changes { waiting: hour.failed as i64 - gone as i64, dead_letters: hour.dead_lettered as i64 };
+        let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
         let deployment = reading.deployment();
         let mut rows: Vec<_> =
             states.iter().take(MOST_FUNCTIONS).map(|state| Row::of(state, deployment, now)).collect();
-        let is_new = |arn: &&str| !states.iter().any(|state| state.target.starts_with(arn));
-        let others = deployment.target_functions().filter(|arn| !arn.contains('*')).filter(is_new);
+        let (patterns, listed): (Vec<&str>, Vec<&str>) =
+            deployment.target_functions().partition(|entry| entry.contains('*'));
+        let is_of = |target: &str, arn: &str| {
+            target.strip_prefix(arn).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        };
+        let others = listed.into_iter().filter(|arn| !states.iter().any(|state| is_of(state.target, arn)));
         let room = MOST_FUNCTIONS - rows.len();
-        rows.extend(others.take(room).map(|arn| Row::without_events(arn, deployment)));
-        Functions::Read(rows, changes)
+        rows.extend(others.take(room).map(|arn| {
+            let is_paused = matches!(reading.in_force(arn, now), Some(InForce::Paused { .. }));
+            Row::without_events(arn, if is_paused { State::Paused } else { State::Quiet }, deployment)
+        }));
+        let patterns = patterns.into_iter().map(ToOwned::to_owned).collect();
+        Functions::Read(Table { rows, last_hour: Step::sum(&hours), patterns })
     };
     match console.waiting(look).await {
         Waiting::Reading(pages) => Ok(Functions::Reading(pages)),
@@ -199,10 +230,6 @@ impl Row {
         let href = encoded(&name);
         let is_worth_it = state.back_by.is_none_or(|by| by.since(now).as_secs() > SOON);
         let can_retry = state.waiting > 0 && state.state != State::Paused && is_worth_it;
-        let pause = match state.state {
-            State::Paused => ("Resume", format!("/resume?plan=yes&function={href}")),
-            _ => ("Pause", format!("/pause?function={href}")),
-        };
         Self {
             since: state.since.map(|at| moment(ago(at, now), at)).unwrap_or_default(),
             error: match (state.waiting, state.error) {
@@ -211,25 +238,33 @@ impl Row {
             },
             back: back(state, now),
             retry: can_retry.then(|| format!("/retry?plan=yes&function={href}")),
-            pause: Some(pause),
-            state: state.state.in_words(),
-            tone: state_class(state.state),
             waiting: state.waiting,
             due: state.due,
             dead_lettered: state.dead_lettered,
             spark: Spark::of(&state.steps),
-            ..Self::without_events(state.target, deployment)
+            ..Self::without_events(state.target, state.state, deployment)
         }
     }
 
-    /// A function on the allow-list about which the log has no line.
-    fn without_events(arn: &str, deployment: &Deployment) -> Self {
+    /// Offers to resume a function that a pause of its own holds. A pause of every function, or of a pattern, is not the
+    /// function's to end.
+    fn resume_if(&mut self, open: &[(String, String)]) {
+        if self.state == State::Paused.in_words() {
+            let path = format!("/resume?plan=yes&function={}", self.href);
+            self.pause = open.iter().any(|(_, open)| *open == path).then_some(("Resume", path));
+        }
+    }
+
+    /// A function about which the log has no line.
+    fn without_events(arn: &str, state: State, deployment: &Deployment) -> Self {
         let name = command_name(arn, &deployment.handler_arn);
+        let href = encoded(&name);
         Self {
-            href: encoded(&name),
+            pause: Some(("Pause", format!("/pause?function={href}"))),
+            href,
             name: shown_name(arn).to_owned(),
-            state: State::Quiet.in_words(),
-            tone: state_class(State::Quiet),
+            state: state.in_words(),
+            tone: state_class(state),
             since: Text::default(),
             waiting: 0,
             due: 0,
@@ -238,7 +273,6 @@ impl Row {
             spark: Spark::of(&[]),
             back: Text::default(),
             retry: None,
-            pause: None,
         }
     }
 }
@@ -258,7 +292,7 @@ fn back(state: &FunctionState<'_>, now: Timestamp) -> Text {
         _ if state.waiting == 0 => Text::default(),
         Some(by) if by > now => moment(format!("within {}", short(by.since(now).as_secs_f64().ceil())), by),
         Some(_) => "due now".into(),
-        None if state.held > 0 => "once resumed".into(),
+        None if state.held > 0 => "after the pause".into(),
         None => "unknown".into(),
     }
 }

@@ -215,9 +215,11 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// The first value of the field `name` that is not empty; `None` if there is none.
+    /// The value of the field `name`; `None` if it is missing or empty. If there are several, the first counts, even if
+    /// it is empty: a button before a text field overrules it.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.all(name).next()
+        let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
+        Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
     /// The values of all fields with this name that are not empty.

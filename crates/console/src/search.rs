@@ -47,9 +47,9 @@ pub(super) async fn searched(console: &Console, text: &str) -> Searched {
         return Searched::Error(text.to_owned());
     }
     let named = text.parse::<FunctionName>().ok();
-    let look = |reading: &mut Reading, now| {
+    let look = |reading: &mut Reading, _| {
         let is_named = |target: &str| named.as_ref().is_some_and(|name| name.names(target));
-        let is_function = reading.functions(now).iter().any(|function| is_named(function.target));
+        let is_function = reading.waits.targets().into_iter().any(is_named);
         let groups = reading.waits.all_groups();
         let mut errors = groups.iter().filter_map(|group| group.error_type);
         let error = errors.find(|error| error.eq_ignore_ascii_case(text)).map(ToOwned::to_owned);

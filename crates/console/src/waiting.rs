@@ -40,7 +40,7 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/waiting", page(waiting)).route("/waiting/chosen", page(chosen))
 }
 
-/// Fields of the filter. `from` and `to` are seconds since 1970.
+/// Fields of the filter. `from` and `to` are milliseconds since 1970.
 const FILTER: [&str; 6] = ["function", "error", "key", "within", "from", "to"];
 
 #[derive(Template)]
@@ -85,7 +85,10 @@ impl Chip {
             let value = fields.get(name)?;
             Some(match name {
                 "from" => return None,
-                "to" => text!["due from ", moment(fields.get("from")), " to ", moment(Some(value))],
+                "to" => match fields.get("from") {
+                    Some(from) => text!["due from ", moment(from), " to ", moment(value)],
+                    None => text!["due by ", moment(value)],
+                },
                 "within" => format!("due within {value}").into(),
                 name => format!("{name} {value}").into(),
             })
@@ -98,13 +101,13 @@ impl Chip {
     }
 }
 
-/// A moment in an address: seconds since 1970.
-fn seconds(text: &str) -> Option<Timestamp> {
-    text.parse().ok().filter(|seconds| *seconds < 1 << 40).map(Timestamp::from_secs)
+/// A moment in an address: milliseconds since 1970.
+fn millis(text: &str) -> Option<Timestamp> {
+    text.parse().ok().filter(|millis| *millis < 1 << 50).map(Timestamp::from_millis)
 }
 
-fn moment(text: Option<&str>) -> Text {
-    text.and_then(seconds).map_or_else(|| "now".into(), Text::from)
+fn moment(text: &str) -> Text {
+    millis(text).map_or_else(|| text.into(), Text::from)
 }
 
 /// The path of this page with these fields.
@@ -238,7 +241,7 @@ impl PageOf<'_> {
         let within = fields.get("within").map(durations::read).transpose();
         let within = within.map_err(|why| format!("Due within: {why}"))?;
         let end = |name: &str| {
-            let end = fields.get(name).map(|text| seconds(text).ok_or("Due: not a number of seconds"));
+            let end = fields.get(name).map(|text| millis(text).ok_or("Due: not a number of milliseconds"));
             end.transpose()
         };
         let within = within.map(|within| now.saturating_add(within));
@@ -381,10 +384,12 @@ fn values<'r>(
         let counts: Vec<_> = counts.map(|(count, name)| format!("{name}: {}", grouped(count))).collect();
         let [begin, end] = [period, period + 1].map(|it| durations::text(returns.period * it as u32));
         // The first period has the events that were due before, too.
-        let from = if period == 0 { 0 } else { at(period).as_secs() };
-        let filter = fields.without(&["page", "within"]);
-        let filter = filter.with("from", &from.to_string());
-        let filter = filter.with("to", &at(period + 1).rounded_up_to_secs().as_secs().to_string());
+        let mut filter = fields.without(&["page", "within", "from", "to"]);
+        if period > 0 {
+            filter = filter.with("from", &at(period).as_millis().to_string());
+        }
+        let last = at(period + 1).as_millis().saturating_sub(1);
+        let filter = filter.with("to", &last.to_string());
         Values {
             from: share(period),
             to: share(period + 1),

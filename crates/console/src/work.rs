@@ -18,7 +18,7 @@ use crate::response::go_to;
 
 /// Maximum number of ended changes that still have a page.
 const KEPT: usize = 20;
-/// How long every page has a line about a change that has ended.
+/// How long every page has a line about a change that has succeeded.
 const TOAST_FOR: Duration = Duration::from_secs(30);
 
 /// A question to the operator about a plan.
@@ -145,12 +145,14 @@ impl Work {
         self.is_seen.set(self.has_ended());
     }
 
-    /// The line about the change; `None` if its end was seen, or is long ago.
+    /// The line about the change; `None` if its end was seen, or if it succeeded long ago.
     fn toast(&self, path: String) -> Option<Toast> {
         let is_over = self.ended_at.get().is_some_and(|at| at.elapsed() > TOAST_FOR);
         let (state, tone) = match &*self.result() {
-            _ if self.is_seen.get() || is_over => return None,
+            _ if self.is_seen.get() => return None,
+            Some(Ok(())) if is_over => return None,
             Some(Ok(())) => ("done".to_owned(), "good"),
+            // A failure stays until somebody has seen it.
             Some(Err(_)) => ("failed".to_owned(), "bad"),
             None => (self.screen.progress().unwrap_or_else(|| "in progress".into()), ""),
         };

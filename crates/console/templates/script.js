@@ -73,7 +73,7 @@ function sortable(root) {
     if (table.tBodies[0].rows.length < 2) continue;
     const order = `${table.closest("[id]")?.id} ${table.parentElement.getAttribute("aria-label")}`;
     for (const head of table.tHead.rows[0].cells) {
-      if (head.textContent === "" || head.querySelector("button")) continue;
+      if ("plain" in head.dataset || head.querySelector("button")) continue;
       const button = document.createElement("button");
       button.type = "button";
       button.append(...head.childNodes);
@@ -172,6 +172,7 @@ async function refresh() {
       if (!fresh || fresh.dataset.refresh === "done") return document.activeElement?.matches("input, select, textarea") || again();
     }
     readFrom(page);
+    document.title = page.title;
     gone.hidden = true;
   } catch {
     gone.querySelector("strong").textContent = new Date(readAt).toLocaleTimeString(undefined, { hourCycle: "h23" });

@@ -20,6 +20,9 @@ use crate::pauses::parameter::read_pauses;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
+/// The most functions that the record of a change names.
+const MOST_NAMED: usize = 20;
+
 /// The change that attaches functions to a deployment, or detaches them from it.
 #[derive(Clone, Debug)]
 pub struct RouteFailures {
@@ -284,10 +287,12 @@ impl Change for RouteFailures {
 
     fn activity(&self, done: &Attached) -> Option<Activity> {
         let changed = done.plan.functions.iter().filter(|part| part.steps_made > 0);
-        let functions: Vec<_> = changed.map(|part| part.function.to_string()).collect();
-        (!functions.is_empty()).then(|| Activity {
+        let mut functions: Vec<_> = changed.map(|part| part.function.to_string()).collect();
+        let count = functions.len() as u64;
+        functions.truncate(MOST_NAMED);
+        (count > 0).then(|| Activity {
             what: self.route.word().into(),
-            count: Some(functions.len() as u64),
+            count: Some(count),
             functions,
             ..Activity::default()
         })

@@ -1,7 +1,7 @@
 //! Works out the waiting events from the handler's log, the pauses and the allow-list.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::RandomState;
 use std::ops::Range;
 
@@ -218,6 +218,12 @@ impl Waits {
     pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
         let kinds = self.log.kinds();
         self.messages().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
+    }
+
+    /// The functions that the log tells of.
+    pub fn targets(&self) -> BTreeSet<&str> {
+        let kinds = self.log.kinds().iter().filter_map(|kind| kind.target.as_deref());
+        kinds.chain(self.recent.targets()).collect()
     }
 
     /// The number of waiting events.

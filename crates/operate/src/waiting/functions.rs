@@ -13,8 +13,12 @@ use crate::waiting::recent::{Step, number};
 
 /// The number of steps. Together they are three hours.
 const STEPS: u64 = 36;
-/// The newest steps, which tell whether a function recovers: the last five to ten minutes.
+/// The complete steps that tell whether a function recovers: ten minutes.
 const NEWEST: usize = 2;
+/// The fewest retries that tell it.
+const FEWEST_RETRIES: u64 = 3;
+/// The steps of twelve hours, which is as far back as the log is always read.
+const TWELVE_HOURS: u64 = 144;
 /// The steps of the last hour.
 const AN_HOUR: usize = 12;
 
@@ -26,7 +30,7 @@ pub enum State {
     Failing,
     /// Events wait, and most of them have no error: Lambda throttled their function, or never ran it.
     Throttled,
-    /// Events wait, and far more were retried than failed in the last minutes.
+    /// Events wait, and far more were retried than failed, both in the last ten minutes and since then.
     Recovering,
     /// The function is paused.
     Paused,
@@ -62,7 +66,7 @@ pub struct FunctionState<'r> {
     pub due: u64,
     /// The number of events that a pause holds.
     pub held: u64,
-    /// The number of events dead-lettered since the time from which the log was read.
+    /// The number of events dead-lettered in the last twelve hours.
     pub dead_lettered: u64,
     /// The most frequent error of the waiting events. `None` if no event waits, or if it has no error.
     pub error: Option<&'r str>,
@@ -87,11 +91,16 @@ impl FunctionState<'_> {
 
     /// The state, given that of the function's pauses.
     fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
-        let lately = Step::sum(self.steps.iter().rev().take(NEWEST));
+        let [lately, now] = [(1, NEWEST), (0, 1)]
+            .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));
+        // A retry that fails again takes a while to come back, so one that is only minutes old tells nothing.
+        let is_better = |step: Step| step.retried > 2 * step.failed;
+        let recovers =
+            is_better(lately) && lately.retried >= FEWEST_RETRIES && (now.failed == 0 || is_better(now));
         match in_force {
             Some(InForce::Paused { .. }) => State::Paused,
             _ if self.waiting == 0 => State::Quiet,
-            _ if lately.retried > 2 * lately.failed => State::Recovering,
+            _ if recovers => State::Recovering,
             _ if !has_errors => State::Throttled,
             _ => State::Failing,
         }
@@ -118,20 +127,23 @@ impl Reading {
         let first = number(now).saturating_sub(STEPS - 1);
         for (target, steps) in &self.waits.recent.0 {
             let function = functions.entry(target).or_insert_with(|| new(target));
-            function.dead_lettered = Step::sum(steps.values()).dead_lettered;
+            let twelve_hours = steps.range((number(now) + 1).saturating_sub(TWELVE_HOURS)..);
+            function.dead_lettered = Step::sum(twelve_hours.map(|(_, step)| step)).dead_lettered;
             for (number, step) in steps.range(first..first + STEPS) {
                 function.steps[(number - first) as usize] = *step;
             }
         }
-        // Whether most events have an error, by function: the groups come with the largest first.
-        let mut has_errors = BTreeMap::new();
+        // The number of waiting events without an error, by function. The groups come with the largest first.
+        let mut without_error = BTreeMap::<&str, u64>::new();
         let groups = self.waits.all_groups();
         for group in &groups {
             let Some(target) = group.target else { continue };
             let function = functions.entry(target).or_insert_with(|| new(target));
             if function.waiting == 0 {
                 function.error = group.error_type;
-                has_errors.insert(target, group.error_type.is_some());
+            }
+            if group.error_type.is_none() {
+                *without_error.entry(target).or_default() += group.count;
             }
             function.add(group);
         }
@@ -145,7 +157,8 @@ impl Reading {
         }
         let mut all: Vec<_> = functions.into_values().collect();
         for function in &mut all {
-            let has_errors = has_errors.get(function.target).is_some_and(|has_errors| *has_errors);
+            let without_error = without_error.get(function.target).copied().unwrap_or_default();
+            let has_errors = 2 * without_error <= function.waiting;
             function.state = function.judged(self.in_force(function.target, now), has_errors);
         }
         all.sort_by_key(|function| (function.state, Reverse(function.waiting), function.target));
@@ -211,7 +224,7 @@ mod tests {
             lines("many", 3, &[(50, defers(600))]),
             lines("slow", 9, &[(40, throttled)]),
             lines("fixed", 1, &[(3_000, defers(5))]),
-            lines("fixed-", 3, &[(3_000, defers(5)), (20, reinvokes())])
+            lines("fixed-", 3, &[(3_000, defers(5)), (600, reinvokes())])
                 .into_iter()
                 .map(|mut line| {
                     line.event.as_mut().unwrap().target = ORDERS.replace("orders", "fixed").into();

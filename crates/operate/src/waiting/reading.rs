@@ -241,6 +241,11 @@ impl Reading {
         self.pauses.as_ref().map(Option::as_ref).map_err(Clone::clone)
     }
 
+    /// The number of messages in the retry queue.
+    pub fn retry_queue(&self) -> Depth {
+        self.retry_queue
+    }
+
     /// The deployment that was read.
     pub fn deployment(&self) -> &Deployment {
         &self.deployment

@@ -69,6 +69,11 @@ impl Recent {
         steps.entry(number(line.timestamp)).or_default().add(step);
     }
 
+    /// The functions with a step.
+    pub(super) fn targets(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(AsRef::as_ref)
+    }
+
     /// Drops all steps that ended before `since`.
     pub(super) fn forget_before(&mut self, since: Timestamp) {
         for steps in self.0.values_mut() {
