@@ -29,7 +29,7 @@ pub(super) struct Shown {
     pub(super) found: Text,
     pub(super) means: Option<Text>,
     pub(super) fix: Option<String>,
-    /// The button that opens the plan of the fix, with its path; `None` if the fix is no command of ours.
+    /// The button that opens the plan of the fix, with its path; `None` unless a command of ours fixes it.
     pub(super) button: Option<(String, String)>,
 }
 

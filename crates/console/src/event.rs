@@ -43,7 +43,7 @@ struct Life {
     actions: Option<(Option<String>, String)>,
     is_dead: bool,
     chart: Option<Chart>,
-    /// What the function logged in its last failed attempt; `None` if the log names no request id of it.
+    /// The function's log of its last failed attempt; `None` if the attempt's request id is unknown.
     last_failure: Option<LastFailure>,
     timeline: Vec<Moment>,
     /// Remarks about what the timeline cannot show.
@@ -54,7 +54,7 @@ struct Life {
     lines: Vec<Moment>,
 }
 
-/// What the function logged in its last failed attempt.
+/// The function's log of its last failed attempt.
 struct LastFailure {
     what: Text,
     lines: Result<Vec<String>, Text>,

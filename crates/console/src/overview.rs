@@ -27,7 +27,7 @@ use crate::page::{Frame, Problem, Visit, encoded, ok, page};
 
 /// Maximum number of functions in the table.
 const MOST_FUNCTIONS: usize = 50;
-/// Maximum time until the last event is back for which *Retry now* would gain nothing.
+/// *Retry now* is not offered if the last event is back within this many seconds.
 const SOON: u64 = 60;
 
 pub(super) fn routes() -> Router<Console> {

@@ -25,12 +25,12 @@ async fn search(visit: Visit) -> Result<Response, Problem> {
     Ok(go_to(&match searched(&visit.console, text).await {
         Searched::Function(name) => format!("/function?name={}", encoded(&name)),
         Searched::Error(error) => format!("/waiting?error={}", encoded(&error)),
-        // It may be a request id, or the key of an event that no longer waits. Its page says so if it is neither.
+        // It may be a request id, or the key of an event that no longer waits. If it is neither, the page has an error.
         Searched::WaitingKey | Searched::Unknown => format!("/event?id={}", encoded(text)),
     }))
 }
 
-/// What somebody searched for.
+/// The kinds of search results.
 pub(super) enum Searched {
     /// A function, by its name for a command.
     Function(String),
@@ -41,7 +41,7 @@ pub(super) enum Searched {
     Unknown,
 }
 
-/// Finds out what a text is that somebody searched for. Letter case does not matter in an error.
+/// Recognizes the text of a search. Letter case does not matter in an error.
 pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     if text.contains('*') {
         return Searched::Error(text.to_owned());

@@ -18,7 +18,7 @@ use crate::response::go_to;
 
 /// Maximum number of ended changes that still have a page.
 const KEPT: usize = 20;
-/// How long every page has a line about a change that has succeeded.
+/// Every page has a line about a successful change for this long after its end.
 const TOAST_FOR: Duration = Duration::from_secs(30);
 
 /// A question to the operator about a plan.

@@ -9,7 +9,7 @@
 //! | [`events`] | the waiting events, from the log, the pauses and the allow-list |
 //! | [`reading`] | a reading of the queue, the pauses and the log, which can be updated |
 //! | [`notes`](reading) | notes on the gaps in a reading |
-//! | [`recent`], [`functions`] | what happened to each function lately, and how it is doing |
+//! | [`recent`], [`functions`] | recent counts for each function, and its state |
 //! | [`returns`] | the number of events by due time |
 //! | [`report`] | the output |
 

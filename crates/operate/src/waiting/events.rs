@@ -22,7 +22,7 @@ const MOST_NAMED: usize = 5;
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
-    /// What happened to the events of each function.
+    /// Recent counts for each function.
     pub(super) recent: Recent,
     /// The state of the pauses and the allow-list for each kind of message: a function with an error.
     situations: Vec<Situation>,

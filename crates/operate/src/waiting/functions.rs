@@ -22,7 +22,7 @@ const TWELVE_HOURS: u64 = 144;
 /// The steps of the last hour.
 const AN_HOUR: usize = 12;
 
-/// How a function is doing, the worst first.
+/// The possible states of a function, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -72,12 +72,12 @@ pub struct FunctionState<'r> {
     pub error: Option<&'r str>,
     /// The latest due time of the waiting events. `None` if no event waits, or if some due time is unknown.
     pub back_by: Option<Timestamp>,
-    /// What happened in the last three hours, the oldest step first. The last step is the current one.
+    /// Counts of the last three hours, the oldest step first. The last step is the current one.
     pub steps: Vec<Step>,
 }
 
 impl FunctionState<'_> {
-    /// What happened in the last 55 to 60 minutes.
+    /// Counts of the last 55 to 60 minutes.
     pub fn last_hour(&self) -> Step {
         Step::sum(self.steps.iter().rev().take(AN_HOUR))
     }

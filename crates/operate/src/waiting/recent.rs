@@ -1,4 +1,4 @@
-//! What happened to the messages of each function lately, counted from the handler's log in steps of five minutes.
+//! Recent failures, retries and dead-letters of each function, counted from the handler's log in steps of five minutes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,8 +38,8 @@ impl Step {
     }
 }
 
-/// What happened to the messages of each function, counted from the handler's log: by ARN, then by the number of the
-/// step since 1970. A line may be counted in any order, and twice.
+/// The failures, retries and dead-letters of each function, counted from the handler's log: by ARN, then by the number of the
+/// step since 1970. Lines may come in any order, and more than once.
 #[derive(Debug, Default)]
 pub(super) struct Recent(pub(super) BTreeMap<Box<str>, BTreeMap<u64, Step>>);
 

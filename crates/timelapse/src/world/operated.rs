@@ -1,4 +1,5 @@
-//! What operators see and change: the handler's log, the pauses parameter, and the hiding of messages.
+//! The part of a simulated run that operators see and change: the handler's log, the pauses parameter, and the hiding of
+//! messages.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Operators of a simulated run of `timelapse`: they run the commands that ship.
+//! Operators of a simulated run of `timelapse`, who run the shipped commands.
 //!
 //! The account of such operators has a deployment with the run's policies. Its log, its pauses' parameter and its retry
 //! queue are those of the run, and so is its clock.
@@ -32,7 +32,7 @@ use crate::resume::ResumeRetries;
 /// The commands that operators run on every function of a simulated run.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedOperators {
-    /// Seed of the order in which operators call who work at the same time.
+    /// Seed of the order of calls when several operators work at once.
     pub seed: u64,
     /// The time until a line of the handler's log can be read.
     pub log_delay: Duration,
@@ -67,7 +67,7 @@ pub enum SimulatedChange {
 }
 
 impl SimulatedOperators {
-    /// The operators who do these tasks; `None` if there is nothing to do.
+    /// Operators for these tasks; `None` if the list is empty.
     pub fn of(tasks: &OperatorTasks) -> Option<MakeOperators> {
         let mut all = tasks.chaos.map_or_else(Self::default, |(seed, duration)| Self::chaos(seed, duration));
         let retry = tasks.retry_now.map(|(at, within)| SimulatedCommand {
@@ -109,7 +109,7 @@ impl SimulatedOperators {
         Self { seed, log_delay, commands: changes.into_iter().map(command).collect() }
     }
 
-    /// Makes them at the start of each run.
+    /// Creates the operators at the start of each run.
     pub fn make(self) -> MakeOperators {
         MakeOperators::new(move |run| Box::new(AtWork::new(&self, run)))
     }
@@ -172,7 +172,7 @@ async fn requested(operator: Operator, ask: Ask, error: Option<&str>) {
     confirmed(RequestEvents { operator, ask, function: None, error, keys, why: None }).await;
 }
 
-/// Plans a change, performs and records it. An operator whom the command refuses does nothing else.
+/// Plans a change, performs it and records it. If the command refuses, the operator gives up.
 async fn confirmed(change: impl Change) {
     if let Ok(plan) = change.plan().await
         && plan.question().is_some()
@@ -285,7 +285,7 @@ impl Operators for AtWork {
     }
 }
 
-/// An account whose deployment is that of the run.
+/// Creates an account that has the run's deployment.
 fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) -> SimulatedAws {
     let aws = Sample::new(run.now()).build();
     aws.runs_by(Rc::<RunClock>::clone(clock));
@@ -346,7 +346,7 @@ fn variables(policies: &Policies) -> Vec<(&'static str, String)> {
 /// The clock of a run, which moves on between two turns of its operators.
 struct RunClock {
     run: Rc<dyn OperatedDeployment>,
-    /// Those who sleep, each with the time when they wake.
+    /// The sleeping commands, each with the time when it wakes.
     sleepers: RefCell<Vec<(Timestamp, Waker)>>,
 }
 
@@ -357,7 +357,7 @@ impl fmt::Debug for RunClock {
 }
 
 impl RunClock {
-    /// Wakes everybody whose time has come.
+    /// Wakes every command whose time has come.
     fn wake(&self) {
         let now = self.run.now();
         self.sleepers
@@ -366,7 +366,7 @@ impl RunClock {
             .for_each(|(_, waker)| waker.wake());
     }
 
-    /// Returns when the next one wakes.
+    /// The time when the next command wakes.
     fn next(&self) -> Option<Timestamp> {
         self.sleepers.borrow().iter().map(|(time, _)| *time).min()
     }
