@@ -24,7 +24,7 @@ const ACCOUNT: &str = "000000000000";
 /// Access key and secret of MiniStack's root user.
 const KEY: &str = "test";
 
-/// Starts MiniStack with the Python that it is installed in, because other Pythons may come first on `PATH`.
+/// The command that starts MiniStack, with the Python of its own virtual environment: another may come first on `PATH`.
 const RUN: &str = ".tools/ministack/bin/python tests/tools/run_ministack.py";
 
 /// A MiniStack server on a free loopback port, with a shell and SDK clients that use it.

@@ -58,7 +58,7 @@ fn text(recommended: &Recommended, target: Option<&str>, wall_time: Duration) ->
     )
 }
 
-/// A table of the defaults and the policies that no other beats, the fastest first.
+/// A table of the default policy and of each policy that no other beats in every figure, the fastest first.
 fn policies(plan: &Plan) -> Table {
     let mut table = table();
     table.set_header(HEAD);

@@ -1,4 +1,4 @@
-//! `comeback schedule`: shows when a policy retries an event, before anyone deploys it.
+//! `comeback schedule`: shows when a policy would retry an event, without deploying the policy.
 
 mod table;
 

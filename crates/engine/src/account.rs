@@ -76,8 +76,8 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Sends any number of messages to the retry queue again, each of them only once, because every accepted copy is
-    /// retried separately. Returns a result for each, in order. A copy without a result may have been accepted.
+    /// Sends each of these messages to the retry queue again, at most once, because every accepted copy is retried
+    /// separately. Returns a result for each message, in order. A copy whose result is missing may have been accepted.
     fn send_again(
         &self,
         moves: &[Move<'_>],
@@ -159,7 +159,7 @@ pub struct InFlightCount {
 /// A failed AWS call, or a failed entry of a batch call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFailure {
-    /// The error message of the AWS service.
+    /// The error message that the AWS service returned.
     pub cause: String,
     /// The operator's remedy for the failure; `None` if that is unknown.
     pub remedy: Option<Cow<'static, str>>,

@@ -20,7 +20,7 @@ const ENDINGS: [&str; 2] = ["Error", "Exception"];
 /// The request that a function makes by the error that it fails with: a retry at some time, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
-    /// The type is `RetryAfter`: do not retry before this moment, which is after the failure.
+    /// The error type is `RetryAfter`: do not retry before this time, which is later than the failure.
     RetryAfter(Timestamp),
     /// The type is `RetryAfter`, but the message names no moment after the failure. The directive is ignored.
     Unreadable {

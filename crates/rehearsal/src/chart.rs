@@ -64,7 +64,7 @@ pub fn name_of(colour: RGBColor) -> &'static str {
     PALETTE.iter().find(|named| named.light == colour).expect("BUG: a colour outside the palette").name
 }
 
-/// Font of all text in pictures.
+/// Font of all text in charts.
 pub const FONT: &str = "sans-serif";
 
 /// The surface on which a picture is drawn.

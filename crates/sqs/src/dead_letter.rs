@@ -78,8 +78,8 @@ struct Redriven {
     payload: String,
 }
 
-/// The record as originally sent. If one of Comeback's dead-letters was moved back to the queue, its body is replaced
-/// by the original body inside it.
+/// Returns the record as originally sent: if it is a Comeback dead-letter that was moved back to the queue, with the
+/// original body that the dead-letter contains.
 pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));

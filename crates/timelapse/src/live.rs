@@ -62,7 +62,7 @@ pub trait Surroundings {
     /// not.
     fn next_change(&self) -> Option<Timestamp>;
 
-    /// Returns the number of messages of the retry queue in flight.
+    /// Returns the number of in-flight messages in the retry queue.
     fn in_flight(&mut self, now: Timestamp) -> u64;
 
     /// Returns the text of the pauses parameter; `None` if it does not exist.

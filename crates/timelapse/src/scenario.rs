@@ -34,7 +34,7 @@ pub struct Scenario {
     pub targets: Vec<SimulatedTarget>,
     /// Number of events that reach the targets, each once; 1 to 10,000,000.
     pub events: usize,
-    /// Time over which events arrive at random moments, counted from the start.
+    /// Length of the period from the start of the run in which events arrive, at random times.
     pub arrival_spread: Duration,
     /// Duration of the outage. Every invocation that begins within this time from the start fails, unless its target
     /// has an outage of its own.
@@ -225,8 +225,8 @@ impl Scenario {
         self.targets[target].outage_end(self.outage)
     }
 
-    /// Returns the mean number of invocations a minute that a target can handle; `None` if it is unlimited. `target` is
-    /// its index.
+    /// Returns the mean number of invocations a minute that the target with this index can handle; `None` if its
+    /// capacity is unlimited.
     pub(crate) fn capacity_of(&self, target: usize) -> Option<f64> {
         let all: f64 = self.targets.iter().map(|target| target.share).sum();
         let minutes = self.arrival_spread.as_secs_f64().max(60.0) / 60.0;

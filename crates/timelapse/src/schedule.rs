@@ -247,7 +247,7 @@ fn serve_backoff(
     }
 }
 
-/// Returns the number of moves for a wait of this many seconds.
+/// Returns how often a message must be sent again, each time with a delay, to wait this many seconds.
 fn moves_of(wait: u32) -> u64 {
     u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
 }

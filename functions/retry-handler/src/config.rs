@@ -27,7 +27,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Fails with every refused variable, one on each line.
+    /// Fails with a message that lists every invalid variable, one per line.
     pub(crate) fn from_env() -> Result<Self, String> {
         // A value that is not Unicode is refused like any other unreadable text.
         let lookup = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());

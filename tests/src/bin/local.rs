@@ -171,7 +171,7 @@ async fn has_succeeded(ministack: &MiniStack, stack: &Stack, id: &str) -> bool {
     lines.iter().any(|line| line["message"] == "succeeded" && line["idempotency_key"] == id)
 }
 
-/// The event on a line of input; `None` if the line is empty. Fails if it is not JSON.
+/// Reads the event from a line of input; `None` if the line is empty. Fails if another line is not JSON.
 fn read(line: &str) -> Result<Option<String>, String> {
     match line.trim() {
         "" => Ok(None),

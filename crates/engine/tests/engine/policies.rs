@@ -235,8 +235,8 @@ proptest! {
         }
     }
 
-    /// A function that an entry matches is treated as in a stack with the entry's settings; any other, as in a stack
-    /// without the entry.
+    /// A function that an entry matches is treated as if the entry's settings were the stack's; any other function, as
+    /// if the entry did not exist.
     #[test]
     fn an_entry_is_a_stacks_policy_for_its_functions(
         stack in some_settings(),

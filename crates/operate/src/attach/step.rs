@@ -75,7 +75,7 @@ impl Difference {
         format!("{}: {from} → {to}", self.setting)
     }
 
-    /// The resource's and the setting's names.
+    /// The name of the resource, followed by that of its setting.
     pub(crate) fn name(&self) -> String {
         format!("{}: {}", self.resource, self.setting)
     }

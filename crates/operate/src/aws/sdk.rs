@@ -509,7 +509,7 @@ mod tests {
         answering_at(None, answer).await
     }
 
-    /// Like [`answering`], with this `Date` header in each answer.
+    /// Like [`answering`], but with this `Date` header in each response.
     pub(super) async fn answering_at(
         date: Option<&'static str>,
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,

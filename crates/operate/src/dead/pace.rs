@@ -26,8 +26,8 @@ impl Pace {
         read_rate(text).map(Self)
     }
 
-    /// The number of dead-letters to process in one batch: those of one second. The very first one is processed alone:
-    /// if a permission is missing, only that one is copied and not deleted.
+    /// The number of dead-letters to process in one batch: as many as in one second, or one if none has been `tried` yet.
+    /// If a permission is missing, at most one dead-letter is then copied without being deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }

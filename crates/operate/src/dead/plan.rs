@@ -80,7 +80,7 @@ pub struct Picked {
     pub(super) limit: Option<u64>,
     pub(super) pace: Pace,
     note: Option<String>,
-    /// The key of the only dead-letter to act on, perhaps cut; `None` if there are several.
+    /// The key of the only dead-letter to act on, possibly truncated; `None` if there are several.
     key: Option<String>,
 }
 

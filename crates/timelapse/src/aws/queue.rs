@@ -413,7 +413,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// Faults of the queue: a standard queue delivers at least once, so it may do these things without a visible reason.
+/// Injected faults, which a standard queue may show at any time, because it guarantees only at-least-once delivery.
 impl<T> Queue<T> {
     /// Makes a hidden message visible and returns it, if this is still its latest receipt; otherwise `None`.
     pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<Received> {

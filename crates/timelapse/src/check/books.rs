@@ -39,8 +39,7 @@ pub(crate) struct Origin {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time of a retry whose wait the target requested: after that wait, and at most a tenth of it
-/// later.
+/// Earliest and latest due time of a retry whose wait the target requested: the wait, and the wait plus a tenth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) earliest: Timestamp,

@@ -51,7 +51,7 @@ pub struct SimulatedCommand {
     pub killed_after: Option<u64>,
 }
 
-/// A change of all functions.
+/// A change to every function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SimulatedChange {
     /// `pause`, perhaps with a planned length.

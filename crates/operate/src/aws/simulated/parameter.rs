@@ -6,7 +6,7 @@ use crate::aws::ParameterVersion;
 
 /// Versions that SSM keeps.
 const KEPT: usize = 100;
-/// The longest value of a standard parameter.
+/// The maximum length of a standard parameter's value, in bytes.
 const LONGEST: usize = 4_096;
 
 /// A parameter.

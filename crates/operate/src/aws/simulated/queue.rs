@@ -1,4 +1,4 @@
-//! A standard queue of SQS's.
+//! A simulated standard SQS queue.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
