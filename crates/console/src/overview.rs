@@ -279,7 +279,7 @@ impl Row {
 
 fn state_class(state: State) -> &'static str {
     match state {
-        State::Failing => "bad",
+        State::Failing | State::DeadLettering => "bad",
         State::Throttled | State::Paused => "warn",
         State::Recovering => "good",
         State::Quiet => "",

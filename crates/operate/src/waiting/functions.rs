@@ -28,13 +28,15 @@ const AN_HOUR: usize = 12;
 pub enum State {
     /// Events wait because they failed.
     Failing,
+    /// No event waits, but some were dead-lettered in the last twelve hours.
+    DeadLettering,
     /// Events wait, and most of them have no error: Lambda throttled their function, or never ran it.
     Throttled,
     /// Events wait, and far more were retried than failed, both in the last ten minutes and since then.
     Recovering,
     /// The function is paused.
     Paused,
-    /// No event waits.
+    /// No event waits, and none was dead-lettered lately.
     Quiet,
 }
 
@@ -43,6 +45,7 @@ impl State {
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::Failing => "failing",
+            Self::DeadLettering => "dead-lettering",
             Self::Throttled => "throttled",
             Self::Recovering => "recovering",
             Self::Paused => "paused",
@@ -99,6 +102,7 @@ impl FunctionState<'_> {
             is_better(lately) && lately.retried >= FEWEST_RETRIES && (now.failed == 0 || is_better(now));
         match in_force {
             Some(InForce::Paused { .. }) => State::Paused,
+            _ if self.waiting == 0 && self.dead_lettered > 0 => State::DeadLettering,
             _ if self.waiting == 0 => State::Quiet,
             _ if recovers => State::Recovering,
             _ if !has_errors => State::Throttled,
@@ -247,9 +251,9 @@ mod tests {
             [
                 ("many", State::Failing, 3, 0, down),
                 ("few", State::Failing, 1, 0, down),
+                ("over", State::DeadLettering, 0, 2, None),
                 ("slow", State::Throttled, 9, 0, None),
                 ("fixed", State::Recovering, 1, 0, down),
-                ("over", State::Quiet, 0, 2, None),
             ]
         );
     }
