@@ -21,7 +21,6 @@ use tokio::sync::OnceCell;
 use crate::dead::state::Dead;
 use crate::demonstration::Demonstration;
 use crate::fresh::{Behind, Fresh, Read};
-use crate::page::Counts;
 use crate::rehearsal::Labs;
 use crate::work::Works;
 use comeback_operate::clock::now;
@@ -50,6 +49,13 @@ pub(super) struct Shared {
     log: Rc<Behind<RefCell<Reading>>>,
     /// Progress of the first read of the handler's log.
     log_progress: Rc<PagesRead>,
+}
+
+/// Numbers for the navigation.
+#[derive(Clone, Copy)]
+pub(super) struct Counts {
+    pub(super) waiting: u64,
+    pub(super) dead_letters: u64,
 }
 
 /// Diagnoses by the name of the checked function; `None` is the key of the whole deployment.

@@ -19,7 +19,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use send_wrapper::SendWrapper;
 
 use crate::access::BrowserSession;
-use crate::console::Console;
+use crate::console::{Console, Counts};
 use crate::demonstration::Bar;
 use crate::response::{html, with_type};
 use crate::work::Toast;
@@ -281,13 +281,6 @@ pub(super) struct Frame {
     pub(super) toasts: Vec<Toast>,
     /// The demonstration's bar; `None` for a real deployment.
     pub(super) demo: Option<DemoBar>,
-}
-
-/// Numbers for the navigation.
-#[derive(Clone, Copy)]
-pub(super) struct Counts {
-    pub(super) waiting: u64,
-    pub(super) dead_letters: u64,
 }
 
 /// A link of the navigation.
