@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use comeback_tests::{DeadLetter, MiniStack, Operator, Stack, dead_letter, eventually, log_lines};
+use comeback_tests::{DeadLetter, MiniStack, Operator, Stack, dead_letter, eventually, log_lines, until};
 use serde_json::Value;
 
 use crate::dead::depth;
@@ -12,6 +13,7 @@ const EVENTS: u64 = 1_000;
 /// Least number of events that must be recalled. On a busy machine, a call of the handler may be answered too late, and
 /// its event then waits for an hour.
 const MOST: u64 = 900;
+const A_MINUTE: Duration = Duration::from_secs(60);
 
 /// Each backoff takes an hour, though the function works again. Each step must end within the `PATIENCE` of
 /// `eventually`, which is much shorter.
@@ -65,10 +67,20 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     let canceller = Operator::of_command(ministack, "cancel", &stack, function);
     assert_eq!(by_key(&canceller, "cancel", "cancelled")["result"]["recalled"], 1);
     assert_eq!(by_key(&retrier, "retry", "retried --within 0s")["result"]["recalled"], 1);
-    eventually("the one to be retried", async || {
-        keys_of(ministack, &stack, "reinvoke").await.contains("retried").then_some(())
-    })
-    .await;
+    let is_retried = async || keys_of(ministack, &stack, "reinvoke").await.contains("retried").then_some(());
+    let is_cancelled =
+        async || keys_of(ministack, &stack, "dead_letter").await.contains("cancelled").then_some(());
+    // On a busy machine, a copy of the handler may read a request too late, and hide the event anew. Then the operator asks
+    // again.
+    for _ in 0..4 {
+        if tokio::time::timeout(A_MINUTE, until(is_retried)).await.is_err() {
+            by_key(&retrier, "retry", "retried --within 0s");
+        }
+        if tokio::time::timeout(A_MINUTE, until(is_cancelled)).await.is_err() {
+            by_key(&canceller, "cancel", "cancelled");
+        }
+    }
+    eventually("the one to be retried", is_retried).await;
     let is_it = |dead: &DeadLetter| dead.body.contains("\"origin_request_id\":\"cancelled\"");
     let dead = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the cancelled event", is_it).await;
     assert_eq!(dead.attributes["Reason"], "cancelled", "{}", dead.body);

@@ -229,6 +229,11 @@ impl Browser {
 
     /// Presses these keys, and waits for the next page to load.
     pub(crate) async fn keys_lead_on(&mut self, keys: &[&str]) {
+        // A page whose work has ended reloads itself, and hears no key before its script has run.
+        let is_loaded = async || {
+            (self.chromium.ask("document.readyState === 'complete'") == Ok(json!(true))).then_some(())
+        };
+        eventually("the page to be loaded", is_loaded).await;
         self.ask("window.isBefore = true");
         self.keys(keys);
         self.arrives(&keys.concat()).await;

@@ -109,6 +109,7 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.tab_to("Pause");
     browser.keys_lead_on(&["Enter"]).await;
     browser.sees("the pause", |text| text.contains("Done.")).await;
+    browser.visit("/");
 
     // One waiting event of another function is chosen and retried.
     browser.keys_lead_on(&["g", "w"]).await;
