@@ -21,6 +21,8 @@ use comeback_operate::{
     Change, Command, CommandName, Ended, Failure, Interrupt, Layout, Operator, Planned, Text, Unwatched,
 };
 
+use futures_util::future::join;
+
 use crate::access::token;
 use crate::console::{Console, Waiting};
 use crate::fresh::Read;
@@ -140,10 +142,14 @@ impl ChangeForm {
 
     async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
         let fields = visit.query();
-        let mut offer = match fields.get(PLAN) {
-            Some(_) => Some(Offer::of(self.asked(&fields), &visit.console).await),
-            None => None,
+        let planned = async {
+            match fields.get(PLAN) {
+                Some(_) => Some(Offer::of(self.asked(&fields), &visit.console).await),
+                None => None,
+            }
         };
+        // The names come from the handler's log, which may take a while to read.
+        let (mut offer, functions) = join(planned, functions(&visit.console)).await;
         if let Some(offer) = offer.as_mut().filter(|offer| self.is_about_held && offer.question.is_some()) {
             offer.held = held(&fields, &visit.console).await;
         }
@@ -152,7 +158,7 @@ impl ChangeForm {
             frame: visit.frame(self.title, None),
             form: self,
             inputs: values.collect(),
-            functions: functions(&visit.console).await,
+            functions,
             fields: fields.to_query(),
             command: self.command(&fields, &visit.console.address.flags()).to_string(),
             once: token(),

@@ -226,8 +226,7 @@ async fn functions(console: &Console) -> Result<Functions, Text> {
 
 impl Row {
     fn of(state: &FunctionState<'_>, deployment: &Deployment, now: Timestamp) -> Self {
-        let name = command_name(state.target, &deployment.handler_arn);
-        let href = encoded(&name);
+        let row = Self::without_events(state.target, state.state, deployment);
         let is_worth_it = state.back_by.is_none_or(|by| by.since(now).as_secs() > SOON);
         let can_retry = state.waiting > 0 && state.state != State::Paused && is_worth_it;
         Self {
@@ -237,12 +236,12 @@ impl Row {
                 (_, error) => error.unwrap_or("none known").to_owned(),
             },
             back: back(state, now),
-            retry: can_retry.then(|| format!("/retry?plan=yes&function={href}")),
+            retry: can_retry.then(|| format!("/retry?plan=yes&function={}", row.href)),
             waiting: state.waiting,
             due: state.due,
             dead_lettered: state.dead_lettered,
             spark: Spark::of(&state.steps),
-            ..Self::without_events(state.target, state.state, deployment)
+            ..row
         }
     }
 

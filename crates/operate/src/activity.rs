@@ -127,6 +127,7 @@ mod tests {
     use crate::dead::pace::Pace;
     use crate::dead::samples::{Dead, event};
     use crate::dead::{Chosen, Discard, Filter, Import, Redrive};
+    use crate::interrupt::Interrupt;
     use crate::layout::Block;
     use crate::operator::Which;
     use crate::pause::PauseRetries;
@@ -258,6 +259,22 @@ when | who | what | on | how many | why | result
             (&change["count"], &change["result"], &change["problem"]),
             (&json!(1), &json!("interrupted"), &json!("interrupted: redrove 1 dead-letter"))
         );
+    }
+
+    #[tokio::test]
+    async fn pause_that_was_interrupted_after_its_write_is_recorded() {
+        let (aws, operator) = sample();
+        let (raise, interrupt) = Interrupt::new();
+        aws.on_call(move |call| {
+            if call.action == "ssm:PutParameter" {
+                raise.send_replace(true);
+            }
+            None
+        });
+        let stopped = Operator { interrupt, ..operator.clone() };
+        assert_eq!(made(pause(&stopped)).await.0, Ok(()));
+        let changes = read(&operator).await["changes"].take();
+        assert_eq!((&changes[0]["what"], &changes[0]["result"]), (&json!("pause"), &json!("done")));
     }
 
     #[tokio::test]

@@ -59,7 +59,7 @@ pub trait Change {
     /// The operator who makes the change.
     fn operator(&self) -> &Operator;
 
-    /// What the record says about the performed change. `None` if it changed nothing.
+    /// The record of the performed change. `None` if it changed nothing.
     fn activity(&self, done: &Self::Done) -> Option<Activity>;
 }
 

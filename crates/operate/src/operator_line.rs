@@ -18,17 +18,19 @@ pub const STREAM: &str = "operators";
 const ACTION: &str = "operator";
 /// The version of the line's format.
 const VERSION: u64 = 1;
+/// The most functions, and the most keys, that a line names.
+const MOST_NAMED: usize = 20;
 
-/// What a change did, for its line.
+/// The part of the line that each change fills in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
     /// The subcommand of `comeback` that makes the change, such as `pause` or `dead redrive`.
     pub what: String,
-    /// The functions that the change was about: ARNs or names, or `*` for every function.
+    /// The functions that the change was about: ARNs or names, or `*` for every function. The line names the first twenty.
     pub functions: Vec<String>,
     /// The keys of the events that the change was about, if it named any.
     pub keys: Vec<String>,
-    /// The number of events, dead-letters or functions that were changed. `None` if the change has no such number.
+    /// The number of events, dead-letters or functions that the change was about. `None` if it has no such number.
     pub count: Option<u64>,
     /// The reason that the operator gave, if any.
     pub why: Option<String>,
@@ -41,10 +43,10 @@ pub struct Entry {
     pub at: Timestamp,
     /// The user name or role session name of the operator.
     pub by: String,
-    /// What was changed.
+    /// The change, with its subjects.
     #[serde(flatten)]
     pub activity: Activity,
-    /// How the change ended.
+    /// The end of the change.
     pub result: Completion,
     /// The problem that ended the change, or that it left. `None` if it was done completely.
     pub problem: Option<String>,
@@ -88,8 +90,8 @@ impl Entry {
             by: by.to_owned(),
             activity: Activity {
                 what: activity.what.clone(),
-                functions: activity.functions.iter().map(cut).collect(),
-                keys: activity.keys.iter().map(cut).collect(),
+                functions: activity.functions.iter().take(MOST_NAMED).map(cut).collect(),
+                keys: activity.keys.iter().take(MOST_NAMED).map(cut).collect(),
                 count: activity.count,
                 why: activity.why.as_ref().map(cut),
             },
@@ -189,6 +191,15 @@ mod tests {
         for member in ["key", "level", "reason", "remedy", "message_id", "target"] {
             assert!(!members.contains_key(member), "{member}");
         }
+    }
+
+    /// CloudWatch refuses a line of more than 256 KB.
+    #[test]
+    fn a_line_names_the_first_functions_and_counts_all() {
+        let functions = (0..5_000).map(|n| format!("f-{n}")).collect();
+        let activity = Activity { functions, count: Some(5_000), ..Activity::default() };
+        let entry = Entry::new(Timestamp::from_secs(1), "a", &activity, &Ok(()));
+        assert_eq!((entry.activity.functions.len(), entry.activity.count), (MOST_NAMED, Some(5_000)));
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl PauseRetries {
     /// Makes the plan. Fails if the pause would be refused.
     async fn plan_of(&self, deployment: Deployment) -> Result<PausePlan, Failure> {
         let (account, function) = (&self.operator.account, self.function.as_ref());
-        let pauses = Parameter::of(account, &self.operator.interrupt, &deployment)?.read().await?.0;
+        let pauses = Parameter::of(account, &deployment)?.read().await?.0;
         let now = self.operator.now();
         let target = pauses::target(&deployment, function)?;
         let open = open_of(&pauses, &target, now).next().cloned();
@@ -144,7 +144,7 @@ impl PauseRetries {
     async fn write(&self, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let (deployment, open) = (&plan.deployment, plan.open.as_ref());
-        let parameter = Parameter::of(account, interrupt, deployment)?;
+        let parameter = Parameter::of(account, deployment)?;
         let now = self.operator.now();
         let pause = self.wanted.pause(&plan.target, open, self.by(), now)?;
         let is_outdated = std::cell::Cell::new(false);

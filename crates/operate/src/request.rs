@@ -156,10 +156,10 @@ impl Change for RequestEvents {
 
 impl RequestEvents {
     async fn plan_of(&self, deployment: Deployment) -> Result<RequestPlan, Failure> {
-        let Operator { account, interrupt, .. } = &self.operator;
+        let account = &self.operator.account;
         let function = self.function.as_ref();
         let begin = self.operator.now();
-        let parameter = Parameter::of(account, interrupt, &deployment)?;
+        let parameter = Parameter::of(account, &deployment)?;
         let policies = policies(&deployment)?;
         let target = pauses::retried_target(&deployment, function)?;
         if self.keys.len() > MOST_KEYS {
@@ -235,8 +235,8 @@ impl RequestEvents {
 
     /// Writes the request. Also returns the ended pauses that were dropped because the parameter was full.
     async fn write(&self, plan: &RequestPlan) -> Result<(Written, Vec<Pause>), Failure> {
-        let Operator { account, interrupt, .. } = &self.operator;
-        let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
+        let account = &self.operator.account;
+        let parameter = Parameter::of(account, &plan.deployment)?;
         let (target, now) = (plan.target.clone(), self.operator.now());
         let written = self.request(target, now, plan.reach.hidden, &policies(&plan.deployment)?);
         let is_in = |pauses: &Pauses| written.find(pauses).is_some();

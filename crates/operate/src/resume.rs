@@ -80,7 +80,7 @@ impl Change for ResumeRetries {
     async fn plan(&self) -> Result<ResumePlan, Failure> {
         let deployment = self.operator.deployment().await?;
         let Operator { account, interrupt, .. } = &self.operator;
-        let read = async { Parameter::of(account, interrupt, &deployment)?.read().await };
+        let read = async { Parameter::of(account, &deployment)?.read().await };
         let pauses = interrupt.or(read).await?.0;
         let now = self.operator.now();
         let target = pauses::target(&deployment, self.function.as_ref())?;
@@ -170,8 +170,8 @@ impl ResumeRetries {
     /// Ends the open pauses. Returns the time of their end, and the ended pauses that were dropped because the
     /// parameter was full.
     async fn close(&self, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
-        let Operator { account, interrupt, .. } = &self.operator;
-        let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
+        let account = &self.operator.account;
+        let parameter = Parameter::of(account, &plan.deployment)?;
         let (now, spread) = (self.operator.now(), Duration::from_secs(plan.spread_seconds));
         // The end is rounded up to a second.
         let end = now.rounded_up_to_secs();

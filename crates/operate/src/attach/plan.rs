@@ -20,9 +20,6 @@ use crate::pauses::parameter::read_pauses;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The most functions that the record of a change names.
-const MOST_NAMED: usize = 20;
-
 /// The change that attaches functions to a deployment, or detaches them from it.
 #[derive(Clone, Debug)]
 pub struct RouteFailures {
@@ -287,12 +284,10 @@ impl Change for RouteFailures {
 
     fn activity(&self, done: &Attached) -> Option<Activity> {
         let changed = done.plan.functions.iter().filter(|part| part.steps_made > 0);
-        let mut functions: Vec<_> = changed.map(|part| part.function.to_string()).collect();
-        let count = functions.len() as u64;
-        functions.truncate(MOST_NAMED);
-        (count > 0).then(|| Activity {
+        let functions: Vec<_> = changed.map(|part| part.function.to_string()).collect();
+        (!functions.is_empty()).then(|| Activity {
             what: self.route.word().into(),
-            count: Some(count),
+            count: Some(functions.len() as u64),
             functions,
             ..Activity::default()
         })

@@ -134,12 +134,12 @@ impl Picked {
         &self.snapshot.deployment
     }
 
-    /// What the record says about a change that performed the plan. `None` if it acted on no dead-letter.
+    /// The record of a change that performed the plan. `None` if it acted on no dead-letter.
     pub(super) fn activity(&self, command: CommandName, outcome: &Outcome) -> Option<Activity> {
         let functions: BTreeSet<_> = self.groups.iter().filter_map(|group| group.target.clone()).collect();
         (outcome.done > 0 || outcome.not_deleted.is_some()).then(|| Activity {
             what: command.words().into(),
-            functions: functions.into_iter().take(MOST_NAMED).collect(),
+            functions: functions.into_iter().collect(),
             keys: self.key.iter().cloned().collect(),
             count: Some(outcome.done),
             why: None,

@@ -7,7 +7,6 @@ use comeback_engine::{GarbledPauses, LONGEST_PAUSES, Pause, Pauses, Timestamp, T
 use crate::account::Account;
 use crate::deployment::{Deployment, aws};
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
 use crate::pauses::history;
 
 /// Reads the pauses as the handler does: a missing parameter means that nothing is paused. Returns `None` if the
@@ -93,7 +92,6 @@ const WRITES: u32 = 8;
 pub struct Parameter<'a> {
     account: &'a Account,
     name: &'a str,
-    interrupt: &'a Interrupt,
 }
 
 impl<'a> Parameter<'a> {
@@ -102,11 +100,7 @@ impl<'a> Parameter<'a> {
     /// # Errors
     ///
     /// Fails if the handler reads no pauses.
-    pub fn of(
-        account: &'a Account,
-        interrupt: &'a Interrupt,
-        deployment: &'a Deployment,
-    ) -> Result<Self, Failure> {
+    pub fn of(account: &'a Account, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {
             Failure::undone(format!(
                 "handler {} reads no pauses; deploy the current template, or set its variable PAUSES to an \
@@ -114,7 +108,7 @@ impl<'a> Parameter<'a> {
                 deployment.handler
             ))
         })?;
-        Ok(Self { account, name, interrupt })
+        Ok(Self { account, name })
     }
 
     /// Reads the pauses and the number of the parameter's version. The number is 0 if the parameter does not exist.
@@ -138,15 +132,6 @@ impl<'a> Parameter<'a> {
         })?;
         Pauses::read(&found.text)
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
-    }
-
-    async fn settle(&self) -> Result<(), Failure> {
-        tokio::select! {
-            () = self.account.aws.sleep(SETTLE) => Ok(()),
-            () = self.interrupt.raised() => {
-                Err(Failure::interrupted("the pauses were written, but could not be verified; see pause --list"))
-            }
-        }
     }
 
     /// Writes the edit that `make` returns, without losing it or another operator's. `is_in` returns true for pauses
@@ -194,7 +179,8 @@ impl<'a> Parameter<'a> {
                     if let Some(refused) = refused.take() {
                         return Err(refused);
                     }
-                    self.settle().await?;
+                    // Not interrupted: what is written is checked, and recorded as a change.
+                    self.account.aws.sleep(SETTLE).await;
                     break;
                 }
                 version = written;

@@ -68,7 +68,7 @@ impl Change for WithdrawRequests {
     async fn plan(&self) -> Result<WithdrawPlan, Failure> {
         let deployment = self.operator.deployment().await?;
         let Operator { account, interrupt, .. } = &self.operator;
-        let read = async { Parameter::of(account, interrupt, &deployment)?.read().await };
+        let read = async { Parameter::of(account, &deployment)?.read().await };
         let pauses = interrupt.or(read).await?.0;
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let requests = RequestInForce::all_of(&pauses, self.operator.now()).into_iter();
@@ -116,8 +116,8 @@ impl Change for WithdrawRequests {
 impl WithdrawRequests {
     /// Withdraws the requests. Returns the ended pauses that were dropped because the parameter was full.
     async fn write(&self, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
-        let Operator { account, interrupt, .. } = &self.operator;
-        let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
+        let account = &self.operator.account;
+        let parameter = Parameter::of(account, &plan.deployment)?;
         let is_it = |kind: Kind, request: &Request| kind == self.kind && request.target == plan.target;
         let make = |pauses: &Pauses| {
             Ok(pauses.withdrawn(
