@@ -359,7 +359,7 @@ where
         }
     }
 
-    /// The wait after a call with this result, before the next call; `None` if there is no next call.
+    /// The wait between a call with this result and the next call; `None` if this was the last call.
     fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
         self.so_far.attempts = self.so_far.attempts.saturating_add(1);
         let is_retried = self.is_retried(result);

@@ -180,7 +180,7 @@ pub struct MessageDecision {
     pub step: Option<&'static str>,
     /// Code of the reason for dead-lettering; `None` for other steps.
     pub reason: Option<&'static str>,
-    /// When the retry is due, in RFC 3339; `None` if there is no retry.
+    /// The due time of the retry, in RFC 3339; `None` if no retry follows.
     pub due: Option<String>,
     /// The time to hide the message for, in seconds; `None` if its visibility timeout is not changed.
     pub visibility_timeout: Option<u64>,

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 /// Maximum width of a table, in characters: that of the narrowest usual terminal.
 const COLUMNS: u16 = 80;
 
-/// Time between two frames of a spinner, which turns even while there is no progress.
+/// Time between two frames of a spinner. It turns even without progress.
 #[cfg(feature = "operate")]
 const TICK: Duration = Duration::from_millis(100);
 

@@ -111,7 +111,7 @@ impl Session {
         self.answer.replace(Some(shown_json(&joined(json, more.unwrap_or("{}")))));
     }
 
-    /// The operator on whose behalf the command asks the account and changes it.
+    /// The operator who runs the command.
     pub(crate) fn operator(&self) -> Operator {
         Operator {
             account: self.account.clone(),

@@ -81,7 +81,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// A bar whose length is `count` in proportion to `most`. Any count above zero is visible.
+/// A bar with a length in proportion to `count` of `most`. Any count above zero is visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -9,7 +9,7 @@ use crate::world::World;
 /// The functions that fail.
 const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 
-/// What fails is found, paused, fixed, resumed, retried and redriven, until nothing is left.
+/// Failing functions are found, paused, fixed, resumed, retried and redriven, until nothing is left.
 pub(crate) async fn console_leads_through_an_incident(_: &World) {
     let running = Running::start_demonstration("incident").await;
     let mut browser = Browser::signed_in(&running, "incident").await;
