@@ -27,6 +27,8 @@ CARGO_TEST = [WITH, "--", "cargo", "test", "--workspace", "--all-features"]
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
 # Half of the time of the tests with servers.
 STACK = "--test=stack"
+# The delivery tests run these.
+EXAMPLES = [f"--example={name}" for name in ("dynamodb", "eventbridge", "firehose", "kinesis", "sqs")]
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
@@ -83,9 +85,11 @@ def stages():
     tools = Stage("install tools", [WITH, *TOOLS, "--"]).start()
     tests = Stage(
         "build the tests, beside which tools are installed",
-        # Without the examples, which clippy checks and no test runs.
+        # Without the other examples, which clippy checks and no test runs.
         [*CARGO_TEST, "--tests", "--no-run"],
         [*CARGO_TEST, *SERVERS, STACK, "--no-run"],
+        # Not with `cargo test`: for that, an example that is named is a test.
+        [WITH, "--", "cargo", "build", "--workspace", "--all-features", *EXAMPLES],
     ).run()
     done = [tests, tools.join()]
     if any(stage.failed for stage in done):
