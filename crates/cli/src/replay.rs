@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use comeback_engine::{
-    BatchEvent, Directive, End, FailedEvent, FunctionPattern, Moved, Outcome, Pauses, Policies, Record,
-    Timestamp, Why, decide, short_name,
+    BatchEvent, Directive, FailedEvent, FunctionPattern, Moved, Outcome, Pauses, Policies, Record, Timestamp,
+    What, decide, short_name,
 };
 use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
@@ -259,28 +259,25 @@ fn ignored(outcome: &Outcome<'_>) -> String {
 
 fn why(outcome: &Outcome<'_>) -> String {
     let receives = outcome.record.receive_count;
-    let why = match &outcome.end {
-        End::DeadLettered { reason, .. } => return reason.detail.clone(),
-        End::Reinvoked { due, .. } => return format!("receive {receives}; its backoff ended at {due}"),
-        End::Hidden { why, .. } | End::Moved { why, .. } => why,
-    };
-    match (why, &outcome.record.moved) {
-        (Why::Deferred { due, .. }, Some(moved)) => {
+    match (&outcome.what, &outcome.record.moved) {
+        (What::DeadLetter { reason, .. }, _) => reason.detail.clone(),
+        (What::Reinvoke { due, .. }, _) => format!("receive {receives}; its backoff ended at {due}"),
+        (What::Defer { due, .. }, Some(moved)) => {
             let times = if moved.moves == 1 { "once".into() } else { format!("{} times", moved.moves) };
             format!("moved {times}; its backoff ends at {due}")
         }
-        (Why::Deferred { due, .. }, None) if receives <= 1 => {
+        (What::Defer { due, .. }, None) if receives <= 1 => {
             format!("first receive; its backoff ends at {due}")
         }
-        (Why::Deferred { due, .. }, None) => {
+        (What::Defer { due, .. }, None) => {
             format!("receive {receives}, back early; its backoff ends at {due}")
         }
-        (Why::Kept(_), Some(Moved { not_before: Some(until), .. })) => {
+        (What::Hold { due, .. }, _) => format!("its function is paused; the retry has been due since {due}"),
+        (What::Keep { .. }, _) if outcome.step() != Some("keep") => String::new(),
+        (What::Keep { .. }, Some(Moved { not_before: Some(until), .. })) => {
             format!("it waits until {until}, because an earlier call failed or its function was paused")
         }
-        (Why::Held { due }, _) => format!("its function is paused; the retry has been due since {due}"),
-        (Why::Kept(_), _) => "TARGET_FUNCTIONS is empty".into(),
-        (Why::NotInvoked { .. } | Why::NotDeadLettered { .. } | Why::Undecided(_), _) => String::new(),
+        (What::Keep { .. }, _) => "TARGET_FUNCTIONS is empty".into(),
     }
 }
 

@@ -12,8 +12,10 @@ use std::time::Duration;
 use comeback_backoff::ladder;
 use comeback_envelope::{Envelope, Style};
 use futures_util::future::FutureExt;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::dead_letter::DeadLetter;
+use crate::failed_event::logged;
 use crate::record::{Attribute, MOVED_ATTRIBUTE, Record};
 use crate::time::Timestamp;
 
@@ -156,12 +158,14 @@ pub struct InFlightCount {
     pub at: Timestamp,
 }
 
-/// A failed AWS call, or a failed entry of a batch call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A failed AWS call, or a failed entry of a batch call, as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
     /// The error message that the AWS service returned.
+    #[serde(rename = "problem", serialize_with = "cut")]
     pub cause: String,
     /// The operator's remedy for the failure; `None` if that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Cow<'static, str>>,
 }
 
@@ -182,6 +186,11 @@ pub enum InvokeFailure {
     TooLarge(String),
     /// Lambda will never accept this request, for any other reason.
     Refused(String),
+}
+
+/// Writes a text as much as the log shows of it.
+fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(logged(text))
 }
 
 pub(crate) type Answer = Result<(), CallFailure>;

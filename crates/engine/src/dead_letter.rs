@@ -19,9 +19,10 @@ pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
 /// The reason for dead-lettering an event: a code for programs, and an explanation for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// Code for filtering and counting.
+    #[serde(rename = "reason")]
     pub code: ReasonCode,
     /// Explanation for people: the value that was found, and the limit that it exceeded. Never contains the payload.
     pub detail: String,

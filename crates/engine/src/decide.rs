@@ -66,16 +66,20 @@
 
 use std::time::Duration;
 
+use comeback_backoff::Jitter;
 use comeback_envelope::{Envelope, Metadata};
+use rand::RngExt;
 
 use crate::dead_letter::{Reason, ReasonCode, SQS_MESSAGE_BYTES};
 use crate::directive::Directive;
-use crate::due::{Case, Due, DueBy, Early};
 use crate::failed_event::FailedEvent;
-use crate::pauses::Pauses;
+use crate::outcome::{DueBy, Early};
+use crate::pauses::{Pauses, returns_at};
 use crate::policies::Policies;
+use crate::policy::Policy;
 use crate::record::Record;
-use crate::requests::Request;
+use crate::requests::{Cancel, Request, RetryNow};
+use crate::seed::generator;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::{
     HOLD, LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, RETENTION_MARGIN, VISIBILITY_MARGIN,
@@ -91,6 +95,12 @@ const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes. Details are logged, and an error type may be a megabyte
 /// long.
 const SHOWN_CHARACTERS: usize = 256;
+/// The last retry is made this long before the end of `MAX_AGE`, or a tenth of `MAX_AGE` before if that is shorter, so
+/// that a late poll does not lose it.
+const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
+/// Up to this share of the wait that a `RetryAfter` asks for is added to it. An overloaded function asks for the same
+/// wait each time, and its events must not all come back at once.
+const RETRY_AFTER_JITTER: f64 = 0.1;
 
 /// The next step for a message, as decided by [`decide()`].
 #[derive(Clone, Debug)]
@@ -151,12 +161,33 @@ pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now:
     }
 }
 
+/// A failed event, its message, and everything else that the decision depends on.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'c, 'r> {
+    pub(crate) event: &'c FailedEvent<'r>,
+    pub(crate) record: &'c Record,
+    pub(crate) policy: &'c Policy,
+    pub(crate) pauses: &'c Pauses,
+    pub(crate) now: Timestamp,
+}
+
+/// The due time of a retry, and what set it.
+struct Due {
+    at: Timestamp,
+    /// The rule or request that set the due time.
+    by: DueBy,
+    /// The retry request that moved the due time forward; `None` if none did.
+    early: Option<Early>,
+}
+
 impl<'r> Case<'_, 'r> {
     /// Applies rules 2 to 11: decides the next step for a message that was parsed.
     pub(crate) fn decide(&self) -> Action<'r> {
-        let Due { at: due, by: due_by, early } = match self.due_unless_ruled_out() {
-            Ok(due) => due,
-            Err(reason) => return Action::DeadLetter { reason },
+        if let Some(reason) = self.ruled_out() {
+            return Action::DeadLetter { reason };
+        }
+        let Some(Due { at: due, by: due_by, early }) = self.due() else {
+            return Action::DeadLetter { reason: self.out_of_time() };
         };
         if let Some(visibility_timeout) = self.left_to_serve(due) {
             return Action::Defer { due, visibility_timeout, due_by, early };
@@ -170,48 +201,91 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Applies rules 2 to 7. Returns the due time of the retry, or the reason to dead-letter the event instead.
-    fn due_unless_ruled_out(&self) -> Result<Due, Reason> {
-        self.rule_out()?;
-        self.due().ok_or_else(|| self.out_of_time())
-    }
-
-    /// Applies rules 2 to 4. Fails with the reason if the event must not be retried at any time.
-    fn rule_out(&self) -> Result<(), Reason> {
+    /// Applies rules 2 to 4. Returns the reason if the event must not be retried at any time.
+    fn ruled_out(&self) -> Option<Reason> {
         let Self { event, record, policy, now, .. } = *self;
         if !policy.allows(&event.function_arn) {
-            return Err(Reason::new(ReasonCode::TargetNotAllowed, "the function is not on TARGET_FUNCTIONS"));
+            let detail = "the function is not on TARGET_FUNCTIONS";
+            return Some(Reason::new(ReasonCode::TargetNotAllowed, detail));
         }
         if event.not_found {
-            return Err(Reason::new(ReasonCode::TargetNotFound, "the invocation record has status 404"));
+            return Some(Reason::new(ReasonCode::TargetNotFound, "the invocation record has status 404"));
         }
         if event.error_type().is_some_and(|error_type| policy.is_non_retryable(error_type)) {
             let detail = format!("{} matches NON_RETRYABLE_ERRORS", self.shown_error_type());
-            return Err(Reason::new(ReasonCode::NonRetryableError, detail));
+            return Some(Reason::new(ReasonCode::NonRetryableError, detail));
         }
         if event.directive == Some(Directive::NonRetryable) {
             let detail = format!("{} forbids retries; DIRECTIVES is on", self.shown_error_type());
-            return Err(Reason::new(ReasonCode::NonRetryableError, detail));
+            return Some(Reason::new(ReasonCode::NonRetryableError, detail));
         }
         if event.retry > policy.settings().max_retries {
             let made = event.retries_made();
             let retries = if made == 1 { "retry" } else { "retries" };
             let detail = format!("{made} {retries} made; MAX_RETRIES is {}", policy.settings().max_retries);
-            return Err(Reason::new(ReasonCode::MaxRetries, detail));
+            return Some(Reason::new(ReasonCode::MaxRetries, detail));
         }
         if now > self.end_of_max_age() {
-            return Err(self.too_old());
+            return Some(self.too_old());
         }
-        expiring(record, record.sent, now).or_else(|| self.cancelled()).map_or(Ok(()), Err)
+        expiring(record, record.sent, now).or_else(|| self.cancelled())
     }
 
+    /// The moment that is `MAX_AGE` after the first failure. The clock stops while the function is paused, and after
+    /// each pause until the handler has checked every held message again. An environment notices the end of a pause at
+    /// its next read; just before that, it may still hold a message for [`HOLD`].
+    ///
+    /// A pause that looks open to this environment may have ended since its last read, so the clock stops only for time that
+    /// is certainly paused. A later check never computes an earlier end, so a wait that fits now still fits then.
+    pub(crate) fn end_of_max_age(&self) -> Timestamp {
+        let Self { event, policy, pauses, now, .. } = *self;
+        let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
+        let mut end = event.first_failure.saturating_add(policy.max_age());
+        let mut counted_until = event.first_failure;
+        let begun = pauses.of_function(&event.function_arn).take_while(|pause| pause.from <= now);
+        for pause in begun {
+            if pause.from > end {
+                break;
+            }
+            let noticed = pause.until.map_or(now, |until| until.saturating_add(latest_notice).min(now));
+            if noticed <= event.first_failure {
+                continue;
+            }
+            let stands_still_until = noticed.saturating_add(HOLD);
+            end = end.saturating_add(stands_still_until.since(pause.from.max(counted_until)));
+            counted_until = counted_until.max(stands_still_until);
+        }
+        end
+    }
+
+    fn too_old(&self) -> Reason {
+        let Self { event, record, policy, .. } = self;
+        let max_age_secs = policy.max_age().as_secs();
+        max_age(record, &format!("first failed at {}; MAX_AGE is {max_age_secs} s", event.first_failure))
+    }
+
+    fn shown_error_type(&self) -> String {
+        shown(self.event.error_type().unwrap_or_default())
+    }
+
+    /// Applies the last part of rule 4: an operator's request cancels the event.
     fn cancelled(&self) -> Option<Reason> {
-        let Request { by, why, .. } = self.cancelled_by()?;
+        let mut requests = self.pauses.cancels().map(|Cancel { request }| request);
+        let Request { by, why, .. } = requests.find(|request| {
+            (self.record.first_sent() < request.at || request.names_keys()) && self.is_reached_by(request)
+        })?;
         let said = |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map(shown);
         let by = said(by).unwrap_or_else(|| "an operator".into());
         let why = said(why).map(|why| format!(": {why}")).unwrap_or_default();
         let maybe = if self.is_held_since_due() { "" } else { maybe_called(self.record) };
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
+    }
+
+    /// Returns true if an operator's request is in force and covers the event, whenever that failed.
+    fn is_reached_by(&self, request: &Request) -> bool {
+        let FailedEvent { function_arn, origin_request_id, .. } = self.event;
+        request.is_in_force(self.now)
+            && request.covers(function_arn, self.event.error_type(), origin_request_id)
     }
 
     /// Returns true if every handler had noticed the function's pause when the retry became due, so that none has
@@ -223,6 +297,76 @@ impl<'r> Case<'_, 'r> {
         pauses.any(|pause| pause.is_active(self.now) && pause.from.saturating_add(noticed) <= due.at)
     }
 
+    /// Applies rules 5 to 7. Returns the due time of the retry; `None` if no backoff fits before [the last
+    /// moment](Self::last_moment). The backoff starts at the first receive, so it is served once, however often the
+    /// message comes early.
+    fn due(&self) -> Option<Due> {
+        let start = self.start();
+        let delay = self.cut(self.delay(start), start, self.last_moment())?;
+        let served = start.saturating_add(delay);
+        let due = self.due_after_pauses(served);
+        let requested = if due == served { self.requested(start, due) } else { None };
+        let by = match self.event.directive {
+            _ if due != served => DueBy::Pause,
+            Some(Directive::RetryAfter(_)) => DueBy::RetryAfter,
+            _ => DueBy::Policy,
+        };
+        Some(requested.unwrap_or(Due { at: due, by, early: None }))
+    }
+
+    /// When the message's backoff started: at its first receive.
+    fn start(&self) -> Timestamp {
+        if self.record.is_first_receive() { self.now } else { self.record.first_receive }
+    }
+
+    /// The delay of the retry by rule 5, counted from `start`.
+    fn delay(&self, start: Timestamp) -> Duration {
+        match self.event.directive {
+            Some(Directive::RetryAfter(moment)) => {
+                let wait = moment.since(self.event.failed_at);
+                let seed = format!("{} RetryAfter", self.record.first_id());
+                let share: f64 = generator(&seed, self.event.retry).random();
+                moment.saturating_add(wait.mul_f64(RETRY_AFTER_JITTER * share)).since(start)
+            }
+            _ => self.draw(),
+        }
+    }
+
+    /// Draws the backoff under its ceiling. The generator is seeded by the message and the retry, so that each receive
+    /// of the message draws the same delay. For decorrelated jitter, it is seeded by the event, because each draw
+    /// depends on the draws for the event's earlier messages.
+    fn draw(&self) -> Duration {
+        let Self { event, record, policy, .. } = self;
+        let mut rng = match policy.backoff().jitter() {
+            Jitter::Decorrelated => generator(&event.origin_request_id, 0),
+            Jitter::Full | Jitter::Equal | Jitter::None => generator(record.first_id(), event.retry),
+        };
+        // The last entry of `BACKOFFS` repeats.
+        let retry = policy.backoff().retries().map_or(event.retry, |last| event.retry.min(last));
+        policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
+    }
+
+    /// Applies rule 6: cuts the wait from `start` to leave time for a last retry before `end`. Returns `None` if too
+    /// little of the wait remains.
+    pub(crate) fn cut(&self, wait: Duration, start: Timestamp, end: Timestamp) -> Option<Duration> {
+        let longest = self.longest(start, end);
+        (wait <= longest || longest >= self.margin()).then(|| wait.min(longest))
+    }
+
+    fn longest(&self, start: Timestamp, end: Timestamp) -> Duration {
+        end.since(start).saturating_sub(self.margin())
+    }
+
+    fn margin(&self) -> Duration {
+        LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
+    }
+
+    /// The moment at which `MAX_AGE` ends, or at which the message is dead-lettered before SQS deletes it, whichever is
+    /// sooner. Rule 6 leaves time for a last retry before it.
+    fn last_moment(&self) -> Timestamp {
+        self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
+    }
+
     /// The reason to dead-letter an event when too little time is left for a retry, by rule 6.
     fn out_of_time(&self) -> Reason {
         if self.last_moment() < self.end_of_max_age() {
@@ -232,14 +376,51 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    fn too_old(&self) -> Reason {
-        let Self { event, record, policy, .. } = self;
-        let max_age_secs = policy.max_age().as_secs();
-        max_age(record, &format!("first failed at {}; MAX_AGE is {max_age_secs} s", event.first_failure))
+    /// Applies the first part of rule 7 to the due time `due`. If it lies before the end of a pause that is over, the
+    /// event comes back within the pause's spread after that end, or within the time until a last retry if that is
+    /// shorter.
+    fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
+        let over = self.pauses.of_function(&self.event.function_arn).filter(|pause| pause.is_over(self.now));
+        over.fold(due, |due, pause| match pause.until {
+            Some(until) if due < until => {
+                let spread = pause.spread.min(self.left_at(until));
+                returns_at(until, spread, self.record.first_id(), self.event.retry)
+            }
+            _ => due,
+        })
     }
 
-    fn shown_error_type(&self) -> String {
-        shown(self.event.error_type().unwrap_or_default())
+    /// The time from the end of a pause, `over`, until a last retry. It is computed as of the moment when every
+    /// environment has noticed that end, so that a later pause, which extends `MAX_AGE`, does not move events that come
+    /// back after this one. Before that moment it is computed as of now: a pause whose planned end has passed may have
+    /// ended earlier, since the last read.
+    fn left_at(&self, over: Timestamp) -> Duration {
+        let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
+        let then = Self { now: noticed.min(self.now), ..*self };
+        self.longest(over, then.last_moment())
+    }
+
+    /// Applies the last part of rule 7. Returns the earliest due time that an operator's retry request gives, never
+    /// before `start`; `None` if no request makes it earlier than `otherwise_due`.
+    fn requested(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<Due> {
+        let Self { event, record, policy, pauses, .. } = *self;
+        if event.retry >= policy.settings().max_retries {
+            return None;
+        }
+        let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
+        let reaching = pauses.retries().filter(|RetryNow { request, .. }| {
+            record.first_sent() < request.at
+                && self.is_reached_by(request)
+                && (request.names_keys() || !asked_to_wait)
+        });
+        let moments = reaching.map(|retry| {
+            let RetryNow { request, .. } = retry;
+            let at = retry.due_of(record.first_id(), event.retry).max(start);
+            let at = self.due_after_pauses(at);
+            let early = Early { otherwise_due, asked_at: request.at, asked_by: request.by.clone() };
+            Due { at, by: DueBy::RetryNow, early: Some(early) }
+        });
+        moments.filter(|due| due.at < otherwise_due).min_by_key(|due| due.at)
     }
 
     /// Applies rules 8 and 10. Returns the visibility timeout for the rest of the backoff, in whole seconds; `None` if

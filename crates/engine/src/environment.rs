@@ -15,15 +15,15 @@ use crate::account::{
 use crate::arn::QueueArn;
 use crate::batch_event::BatchEvent;
 use crate::dead_letter::{Reason, ReasonCode};
-use crate::decide::{Action, expiring};
-use crate::due::Case;
+use crate::decide::{Action, Case, expiring};
 use crate::failed_event::FailedEvent;
 use crate::known_pauses::KnownPauses;
 use crate::message::{Guard, Happened, Message, State};
+use crate::outcome::{Cause, Outcome};
 use crate::pauses::{NO_PAUSES, Pauses};
 use crate::policies::Policies;
 use crate::record::Record;
-use crate::report::{BatchReport, Cause, Moves, Outcome, PausesRead, Why};
+use crate::report::{BatchReport, Moves, PausesRead};
 use crate::room::Room;
 use crate::time::Timestamp;
 use crate::waits::{Wait, guard};
@@ -108,18 +108,19 @@ impl Environment {
             received.into_iter().map(|record| self.decide(record, now)).collect();
         // Wait: to Done, or to Move without room. Messages in Invoke and Move are guarded in the same call, so that none of
         // them comes back at once if this handler crashes.
-        let first_hiding = self.hide_within_room(&mut messages, now, &account).await;
+        choose_moves(&mut messages, self.room.left());
+        report.unguarded = self.hide(&mut messages, now, &account).await;
         // Invoke: to Done, DeadLetter or Wait.
         self.invoke(&mut messages, now, &account).await;
         // DeadLetter: to Done or Wait.
         send_dead_letters(&mut messages, now, &account).await;
         // Wait: as before. Messages whose calls failed, or could not be guarded, take the remaining room, each for its own
         // time in place of its guard.
-        let second_hiding = self.hide_within_room(&mut messages, now, &account).await;
+        choose_moves(&mut messages, self.room.left());
+        self.hide(&mut messages, now, &account).await;
         // Move: to Done, or to Wait and, hidden after all, to Done.
         report.moves = self.move_others(&mut messages, now, &account).await;
         let last_count = count(&mut self.room, now, &account).await;
-        report.unguarded = first_hiding.or(second_hiding);
         report.count_failure = first_count.or(last_count);
         report.outcomes = messages.into_iter().map(|message| self.outcome(message)).collect();
         report
@@ -138,46 +139,41 @@ impl Environment {
         }
     }
 
+    /// Decides the next step for a message. The first that applies counts: the wait that a copy carries, an empty
+    /// `TARGET_FUNCTIONS`, and the rules, as far as they do not depend on pauses that have never been read.
     fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> Message<'a> {
-        let (event, decided) = match isolated(|| FailedEvent::read(record)) {
-            Ok(Ok(event)) => {
-                let event = event.under(&self.policies);
-                let decided = isolated(|| self.case(&event, record, now).decide());
-                (Some(event), decided)
-            }
-            Ok(Err(reason)) => (None, Ok(Action::DeadLetter { reason })),
-            Err(panic) => (None, Err(panic)),
-        };
-        let mut message = Message::received(record, event);
+        let read = isolated(|| FailedEvent::read(record));
+        let read = read.map(|event| event.map(|event| event.under(&self.policies)));
+        let mut message = Message::received(record, None);
         // Counts from the first sending: each copy is a new message, so counted from its own it would be kept forever.
         let expiring = expiring(record, record.first_sent(), now);
         if let Some(wait) = Wait::carried(record, now) {
-            message.keep(Why::Kept(Cause::WaitGoesOn), wait);
-        } else if self.policies.stack().keeps_everything() {
-            message.keep_unless(expiring, Why::Kept(Cause::Unattached), now);
-        } else {
-            match decided {
-                // Until the pauses have been read, any function may be paused.
-                Ok(action) if self.pauses().is_none() && depends_on_pauses(&action, record, now) => {
-                    message.keep_unless(None, Why::Kept(Cause::PausesUnknown), now);
-                }
-                Ok(action) => message.decided(action, now),
-                Err(panic) => message.keep_unless(expiring, Why::Undecided(panic), now),
+            message.event = read.ok().and_then(Result::ok);
+            message.keep(Cause::WaitGoesOn, None, wait);
+            return message;
+        }
+        if self.policies.stack().keeps_everything() {
+            message.event = read.ok().and_then(Result::ok);
+            message.keep_unless(expiring, Cause::Unattached, None, now);
+            return message;
+        }
+        let decided = match read {
+            Ok(Ok(event)) => {
+                let event = message.event.insert(event);
+                isolated(|| self.case(event, record, now).decide())
             }
+            Ok(Err(reason)) => Ok(Action::DeadLetter { reason }),
+            Err(panic) => Err(panic),
+        };
+        match decided {
+            // Until the pauses have been read, any function may be paused.
+            Ok(action) if self.pauses().is_none() && depends_on_pauses(&action, record, now) => {
+                message.keep_unless(None, Cause::PausesUnknown, None, now);
+            }
+            Ok(action) => message.decided(action, now),
+            Err(panic) => message.keep_unless(expiring, Cause::Undecided, Some(panic), now),
         }
         message
-    }
-
-    /// Hides as many waiting messages as there is room for, and marks the rest, which are the cheapest to move, to be
-    /// moved.
-    async fn hide_within_room<A: Account>(
-        &mut self,
-        messages: &mut [Message<'_>],
-        now: Timestamp,
-        account: &Guarded<'_, A>,
-    ) -> Option<CallFailure> {
-        choose_moves(messages, self.room.left());
-        self.hide(messages, now, account).await
     }
 
     /// Hides the waiting messages, and also those about to be re-invoked or moved, in one call. Returns the first
@@ -325,12 +321,12 @@ impl Environment {
     }
 
     fn outcome<'a>(&self, message: Message<'a>) -> Outcome<'a> {
-        let Message { record, event, state: State::Done(end), .. } = message else {
+        let Message { record, event, state: State::Done(what, location), .. } = message else {
             panic!("BUG: a message has neither left the queue nor been kept");
         };
-        let event = event.filter(|_| end.names_its_event());
+        let event = event.filter(|_| what.names_its_event());
         let entry = event.as_ref().and_then(|event| self.policies.entry_of(&event.function_arn));
-        Outcome { record, policy: entry.map(|entry| entry.pattern().into()), event, end }
+        Outcome { record, policy: entry.map(|entry| entry.pattern().into()), event, what, location }
     }
 }
 

@@ -11,11 +11,11 @@
 //! | file | holds |
 //! |---|---|
 //! | `environment`, `message` | [`Environment`]: a batch from start to end; and the states of each message in it |
-//! | `decide`, `due` | [`decide()`]: the numbered rules; and the due time of a retry |
+//! | `decide` | [`decide()`]: the numbered rules, in their order |
 //! | `waits`, `room` | waits after failures, and hops of moves; [`Room`] for hidden messages |
 //! | `known_pauses` | the pauses that an environment has read, and when it reads them again |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
-//! | `report` | [`BatchReport`]: the outcome of each message |
+//! | `outcome`, `report` | [`Outcome`] of a message, and [`BatchReport`], those of a batch |
 //! | `log_line`, `log_fold` | [`LogLine`], written for each outcome; [`LogFold`], the state of each message according to the log |
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Attribute`], [`Moved`], [`TraceHeader`] |
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
@@ -35,7 +35,6 @@ mod batch_event;
 mod dead_letter;
 mod decide;
 mod directive;
-mod due;
 mod environment;
 mod failed_event;
 mod invocation_record;
@@ -44,6 +43,7 @@ mod known_pauses;
 mod log_fold;
 mod log_line;
 mod message;
+mod outcome;
 mod pauses;
 mod policies;
 mod policy;
@@ -77,21 +77,21 @@ pub use batch_event::{BatchEvent, IncompleteMessage};
 pub use dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 pub use decide::{Action, decide};
 pub use directive::{Directive, error_names, simple_name};
-pub use due::{DueBy, Early};
 pub use environment::Environment;
 pub use failed_event::{FailedEvent, logged};
 pub use invocation_record::InvocationRecord;
 pub use json::LossyText;
 pub use known_pauses::LONG_PAUSE;
 pub use log_fold::{Handle, LogFold, MessageKind, MessageState, WaitingMessage, WaitsFor};
-pub use log_line::{LogLevel, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, NotALine, Version, What};
+pub use log_line::{LogLevel, LogLine, LoggedEvent, NotALine, Version};
+pub use outcome::{Cause, DueBy, Early, Location, Outcome, What};
 pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
 pub use policy::Policy;
 pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules, Written};
 pub use received_dead_letter::{DeadLetterKind, ReceivedDeadLetter};
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
-pub use report::{BatchReport, Cause, End, Moves, Outcome, PausesRead, Why};
+pub use report::{BatchReport, Moves, PausesRead};
 pub use requests::{Cancel, LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Request, RetryNow};
 pub use room::Room;
 pub use setting::{HideUpTo, Kind, Scope, Setting, Unset};

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-use crate::due::DueBy;
-use crate::log_line::{LogLine, LoggedEvent, What};
-use crate::report::Cause;
+use crate::log_line::{LogLine, LoggedEvent};
+use crate::outcome::{Cause, DueBy, What};
 use crate::time::Timestamp;
 
 /// Maximum number of kinds of messages (function and error type) to tell apart. Messages of further kinds are counted

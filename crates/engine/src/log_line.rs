@@ -7,12 +7,11 @@ use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::account::CallFailure;
-use crate::dead_letter::ReasonCode;
 use crate::directive::Directive;
-use crate::due::{DueBy, Early};
 use crate::failed_event::{FailedEvent, logged};
+use crate::outcome::{Outcome, What};
 use crate::record::TraceHeader;
-use crate::report::{BatchReport, Cause, End, Outcome, Why};
+use crate::report::BatchReport;
 use crate::time::Timestamp;
 
 /// Maximum length of a receipt handle in the log; a longer one is left out. SQS's handles have about 400 characters.
@@ -34,7 +33,7 @@ pub struct LogLine<'a> {
     pub event: Option<LoggedEvent<'a>>,
     /// The outcome of the message.
     #[serde(flatten)]
-    pub what: What<'a>,
+    pub what: What,
     /// The id of the X-Ray trace that the message belongs to; `None` if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
@@ -89,101 +88,6 @@ pub struct LoggedEvent<'a> {
     pub retry_after_ignored: Option<Cow<'a, str>>,
 }
 
-/// The outcome of a message, with a variant for each step. Durations are whole seconds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "action", rename_all = "snake_case")]
-pub enum What<'a> {
-    /// The message waits until its retry is due.
-    Defer {
-        /// When the retry is due.
-        due: Timestamp,
-        /// The rule or request that set the due time.
-        due_by: DueBy,
-        /// The visibility timeout of the message, or the delay of its copy.
-        delay: u64,
-        /// The retry request that moved the due time forward; `None` if none did.
-        #[serde(flatten)]
-        early: Option<LoggedEarly<'a>>,
-        /// The failure to hide the message, after which it comes back sooner; `None` if it is hidden.
-        #[serde(flatten)]
-        failure: Option<LoggedFailure<'a>>,
-    },
-    /// The message waits because its function is paused.
-    Hold {
-        /// When the retry was due.
-        due: Timestamp,
-        /// The visibility timeout of the message, or the delay of its copy.
-        delay: u64,
-        /// When the handler checks the copy again, if the message was moved.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        not_before: Option<Timestamp>,
-        /// The failure to hide the message, after which it comes back sooner; `None` if it is hidden.
-        #[serde(flatten)]
-        failure: Option<LoggedFailure<'a>>,
-    },
-    /// The target function was re-invoked, which settles the message.
-    Reinvoke {
-        /// When the retry was due.
-        due: Timestamp,
-        /// The request id of the new invocation; `None` if Lambda's answer had none.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        invoke_request_id: Option<Cow<'a, str>>,
-        /// The retry request that moved the due time forward; `None` if none did.
-        #[serde(flatten)]
-        early: Option<LoggedEarly<'a>>,
-    },
-    /// The event was dead-lettered, which settles the message.
-    DeadLetter {
-        /// The reason to dead-letter the event.
-        reason: ReasonCode,
-        /// The reason in words: the value that was found, and the limit that it exceeded.
-        detail: Cow<'a, str>,
-        /// When the retry was due, if the target refused it; otherwise `None`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        due: Option<Timestamp>,
-    },
-    /// The message is kept, and the handler tries again.
-    Keep {
-        /// The reason for keeping the message.
-        cause: Cause,
-        /// The visibility timeout of the message, or the delay of its copy; `None` if the message could not be hidden.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        delay: Option<u64>,
-        /// When the handler checks the copy again, if the message was moved.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        not_before: Option<Timestamp>,
-        /// The reason to dead-letter the event, if the dead-letter could not be sent. The line written once it is sent
-        /// has the reason in words.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reason: Option<ReasonCode>,
-        /// The failed call, if one is why the message is kept.
-        #[serde(flatten)]
-        failure: Option<LoggedFailure<'a>>,
-    },
-}
-
-/// The effect of an operator's retry request that moved a retry forward.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoggedEarly<'a> {
-    /// When the retry would be due without the request.
-    pub otherwise_due: Timestamp,
-    /// When the operator made the request.
-    pub asked_at: Timestamp,
-    /// The operator who made the request, if the request names one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked_by: Option<Cow<'a, str>>,
-}
-
-/// A failed AWS call, in words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoggedFailure<'a> {
-    /// The error message of the AWS service.
-    pub problem: Cow<'a, str>,
-    /// The operator's remedy for the failure; `None` if that is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<Cow<'a, str>>,
-}
-
 /// The reason why a text is not a [`LogLine`] that this version can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotALine {
@@ -211,7 +115,7 @@ impl LogLine<'_> {
     }
 
     /// The failed call that the line tells of; `None` if no call failed.
-    pub const fn failure(&self) -> Option<&LoggedFailure<'_>> {
+    pub const fn failure(&self) -> Option<&CallFailure> {
         self.what.failure()
     }
 }
@@ -220,17 +124,16 @@ impl<'a> LogLine<'a> {
     /// Makes the log line for the outcome of one message.
     pub fn of(outcome: &'a Outcome<'_>, timestamp: Timestamp) -> Self {
         let event = outcome.event.as_ref().map(|event| LoggedEvent::of(event, outcome.policy.as_deref()));
-        let what = What::of(outcome);
         let is_ignored = event.as_ref().is_some_and(|event| event.retry_after_ignored.is_some());
-        let level = match what.failure() {
-            Some(LoggedFailure { remedy: Some(_), .. }) => LogLevel::Error,
+        let level = match outcome.problem() {
+            Some(CallFailure { remedy: Some(_), .. }) => LogLevel::Error,
             Some(_) => LogLevel::Warn,
-            None if is_ignored || matches!(what, What::DeadLetter { .. }) => LogLevel::Warn,
+            None if is_ignored || matches!(outcome.what, What::DeadLetter { .. }) => LogLevel::Warn,
             None => LogLevel::Info,
         };
         let trace = TraceHeader::of(outcome.record).map(|trace| trace.root().into());
         let receipt_handle = outcome.receipt_handle().filter(|handle| is_plain(handle)).map(Into::into);
-        let message_id = outcome.message_id().into();
+        let (message_id, what) = (outcome.message_id().into(), outcome.what.clone());
         Self { timestamp, level, v: Version, message_id, event, what, trace, receipt_handle }
     }
 }
@@ -262,76 +165,6 @@ impl<'a> LoggedEvent<'a> {
             retry_after,
             retry_after_ignored,
         }
-    }
-}
-
-impl<'a> What<'a> {
-    fn of(outcome: &'a Outcome<'_>) -> Self {
-        let (why, delay, not_before, not_hidden) = match &outcome.end {
-            End::Hidden { why, timeout, failure, .. } => (why, timeout.as_secs(), None, failure.as_ref()),
-            End::Moved { why, delay, not_before } => (why, delay.as_secs(), *not_before, None),
-            End::Reinvoked { due, early, request_id } => {
-                let invoke_request_id = request_id.as_deref().map(cut);
-                return Self::Reinvoke {
-                    due: *due,
-                    invoke_request_id,
-                    early: early.as_ref().map(LoggedEarly::of),
-                };
-            }
-            End::DeadLettered { due, reason } => {
-                return Self::DeadLetter {
-                    reason: reason.code,
-                    detail: reason.detail.as_str().into(),
-                    due: *due,
-                };
-            }
-        };
-        let failure = why.failure().or(not_hidden).map(LoggedFailure::of);
-        match (why, why.cause()) {
-            (Why::Deferred { due, due_by, early }, _) => {
-                let early = early.as_ref().map(LoggedEarly::of);
-                Self::Defer { due: *due, due_by: *due_by, delay, early, failure }
-            }
-            (Why::Held { due }, _) => Self::Hold { due: *due, delay, not_before, failure },
-            (_, cause) => Self::Keep {
-                cause: cause.unwrap_or(Cause::Undecided),
-                delay: not_hidden.is_none().then_some(delay),
-                not_before,
-                reason: outcome.reason().map(|reason| reason.code),
-                failure,
-            },
-        }
-    }
-
-    /// Returns true if the message left the queue because its event was re-invoked or dead-lettered.
-    pub const fn settles(&self) -> bool {
-        match self {
-            Self::Reinvoke { .. } | Self::DeadLetter { .. } => true,
-            Self::Defer { .. } | Self::Hold { .. } | Self::Keep { .. } => false,
-        }
-    }
-
-    /// The failed call that this outcome tells of; `None` if no call failed.
-    pub const fn failure(&self) -> Option<&LoggedFailure<'a>> {
-        match self {
-            Self::Defer { failure, .. } | Self::Hold { failure, .. } | Self::Keep { failure, .. } => {
-                failure.as_ref()
-            }
-            Self::Reinvoke { .. } | Self::DeadLetter { .. } => None,
-        }
-    }
-}
-
-impl<'a> LoggedEarly<'a> {
-    fn of(Early { otherwise_due, asked_at, asked_by }: &'a Early) -> Self {
-        let asked_by = asked_by.as_deref().map(cut);
-        Self { otherwise_due: *otherwise_due, asked_at: *asked_at, asked_by }
-    }
-}
-
-impl<'a> LoggedFailure<'a> {
-    fn of(failure: &'a CallFailure) -> Self {
-        Self { problem: cut(&failure.cause), remedy: failure.remedy.as_deref().map(Into::into) }
     }
 }
 

@@ -8,10 +8,9 @@ use comeback_envelope::Envelope;
 use crate::account::{Answer, CallFailure, Move, isolated};
 use crate::dead_letter::{DeadLetter, Reason, SQS_MESSAGE_BYTES};
 use crate::decide::Action;
-use crate::due::Early;
 use crate::failed_event::FailedEvent;
+use crate::outcome::{Cause, Early, Location, What};
 use crate::record::{Moved, Record};
-use crate::report::{Cause, End, Why};
 use crate::time::Timestamp;
 use crate::waits::Wait;
 
@@ -40,15 +39,15 @@ pub(crate) enum State<'a> {
     #[default]
     Received,
     /// The message is kept hidden, because its backoff is not over or its call failed.
-    Wait { why: Why, wait: Wait },
+    Wait { what: What, wait: Wait },
     /// The message is kept as a copy that SQS delays, because there is no room to hide it.
-    Move { why: Why, wait: Wait },
+    Move { what: What, wait: Wait },
     /// The target has to be re-invoked.
     Invoke { due: Timestamp, early: Option<Early>, envelope: Envelope<'a> },
     /// The event has to be dead-lettered.
     DeadLetter { due: Option<Timestamp>, reason: Reason, dead_letter: DeadLetter },
     /// Nothing is left to do.
-    Done(End),
+    Done(What, Location),
 }
 
 /// Something that happened to a message and may change its state.
@@ -86,26 +85,35 @@ impl<'a> Message<'a> {
             Action::Defer { due, visibility_timeout, due_by, early } => {
                 let wait =
                     Wait { visibility_timeout, left: due.since(now), not_before: None, is_guard: false };
-                State::Wait { why: Why::Deferred { due, due_by, early }, wait }
+                let delay = visibility_timeout.as_secs();
+                State::Wait { what: What::Defer { due, due_by, delay, early, failure: None }, wait }
             }
             Action::Hold { due, visibility_timeout } => {
-                State::Wait { why: Why::Held { due }, wait: Wait::from(now, visibility_timeout) }
+                let wait = Wait::from(now, visibility_timeout);
+                let delay = visibility_timeout.as_secs();
+                State::Wait { what: What::Hold { due, delay, not_before: None, failure: None }, wait }
             }
             Action::Reinvoke { due, early, envelope } => State::Invoke { due, early, envelope },
             Action::DeadLetter { reason } => return self.dead_letter(reason, now),
         };
     }
 
-    pub(crate) fn keep(&mut self, why: Why, wait: Wait) {
-        self.state = State::Wait { why, wait };
+    pub(crate) fn keep(&mut self, cause: Cause, failure: Option<CallFailure>, wait: Wait) {
+        self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
     /// Keeps a message without a decision. It waits as after a failed call, so that its 1,000 receives outlast SQS's 14
     /// days. Shortly before these end, it is dead-lettered for the reason `expiring` instead.
-    pub(crate) fn keep_unless(&mut self, expiring: Option<Reason>, why: Why, now: Timestamp) {
+    pub(crate) fn keep_unless(
+        &mut self,
+        expiring: Option<Reason>,
+        cause: Cause,
+        failure: Option<CallFailure>,
+        now: Timestamp,
+    ) {
         match expiring {
             Some(reason) => self.dead_letter(reason, now),
-            None => self.keep(why, Wait::after_failure(self.record, now)),
+            None => self.keep(cause, failure, Wait::after_failure(self.record, now)),
         }
     }
 
@@ -118,10 +126,7 @@ impl<'a> Message<'a> {
         });
         self.state = match dead_letter {
             Ok(dead_letter) => State::DeadLetter { due, reason, dead_letter },
-            Err(failure) => {
-                let wait = Wait::after_failure(self.record, now);
-                State::Wait { why: Why::NotDeadLettered { due, reason, failure }, wait }
-            }
+            Err(failure) => not_dead_lettered(due, reason, failure, Wait::after_failure(self.record, now)),
         };
     }
 
@@ -134,32 +139,36 @@ impl<'a> Message<'a> {
             self.guard = if answer.is_ok() { Guard::Hidden } else { Guard::Failed };
         }
         self.state = match (take(&mut self.state), happened) {
-            (State::Wait { why, wait }, Happened::NoRoom) => State::Move { why, wait },
-            (State::Wait { why, wait }, Happened::Hidden(answer)) => {
-                let Wait { visibility_timeout: timeout, is_guard, .. } = wait;
-                State::Done(End::Hidden { why, timeout, is_guard, failure: answer.err() })
+            (State::Wait { what, wait }, Happened::NoRoom) => State::Move { what, wait },
+            (State::Wait { what, wait }, Happened::Hidden(answer)) => {
+                let location = match answer {
+                    Ok(()) if wait.is_guard => Location::Guarded,
+                    Ok(()) => Location::Hidden,
+                    Err(_) => Location::NotHidden,
+                };
+                State::Done(what.with_wait(wait.visibility_timeout, None, answer.err()), location)
             }
             // Unhidden, the message would return after the queue's own timeout, beside its copy.
-            (State::Move { why, wait }, Happened::Hidden(Err(_))) => State::Wait { why, wait },
-            (State::Move { why, wait }, Happened::Moved) => {
-                State::Done(End::Moved { why, delay: wait.hop(), not_before: wait.not_before })
+            (State::Move { what, wait }, Happened::Hidden(Err(_))) => State::Wait { what, wait },
+            (State::Move { what, wait }, Happened::Moved) => {
+                State::Done(what.with_wait(wait.hop(), wait.not_before, None), Location::Moved)
             }
-            (State::Move { why, wait }, Happened::NotMoved { at_least }) => {
+            (State::Move { what, wait }, Happened::NotMoved { at_least }) => {
                 let visibility_timeout = wait.visibility_timeout.max(at_least);
                 let is_guard = wait.is_guard || !at_least.is_zero();
-                State::Wait { why, wait: Wait { visibility_timeout, is_guard, ..wait } }
+                State::Wait { what, wait: Wait { visibility_timeout, is_guard, ..wait } }
             }
-            (State::Invoke { due, early, .. }, Happened::Reinvoked(request_id)) => {
-                State::Done(End::Reinvoked { due, early, request_id })
+            (State::Invoke { due, early, .. }, Happened::Reinvoked(invoke_request_id)) => {
+                State::Done(What::Reinvoke { due, invoke_request_id, early }, Location::Settled)
             }
             (State::Invoke { due, .. }, Happened::NotInvoked { cause, failure, wait }) => {
-                State::Wait { why: Why::NotInvoked { cause, due, failure }, wait }
+                State::Wait { what: What::kept(cause, Some(due), None, Some(failure)), wait }
             }
             (State::DeadLetter { due, reason, .. }, Happened::DeadLettered) => {
-                State::Done(End::DeadLettered { due, reason })
+                State::Done(What::DeadLetter { reason, due }, Location::Settled)
             }
             (State::DeadLetter { due, reason, .. }, Happened::NotDeadLettered { failure, wait }) => {
-                State::Wait { why: Why::NotDeadLettered { due, reason, failure }, wait }
+                not_dead_lettered(due, reason, failure, wait)
             }
             (state, _) => state,
         };
@@ -167,23 +176,32 @@ impl<'a> Message<'a> {
 
     /// The copy to send in the message's place; `None` if the message is not to be moved.
     pub(crate) fn copy(&self) -> Option<Move<'a>> {
-        let State::Move { why, wait } = &self.state else { return None };
-        Some(self.copy_for(why, wait))
+        let State::Move { what, wait } = &self.state else { return None };
+        Some(self.copy_for(what, wait))
     }
 
-    fn copy_for(&self, why: &Why, wait: &Wait) -> Move<'a> {
-        let attribute = Moved::next(self.record, wait.not_before, why.failure().is_none());
+    fn copy_for(&self, what: &What, wait: &Wait) -> Move<'a> {
+        let attribute = Moved::next(self.record, wait.not_before, what.failure().is_none());
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
     /// The cost of moving a waiting message, in bytes to be sent. `u64::MAX` if it must not be moved, because SQS would
     /// refuse its copy or its guard failed. `None` if the message is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
-        let State::Wait { why, wait } = &self.state else { return None };
-        let bytes = self.copy_for(why, wait).size();
+        let State::Wait { what, wait } = &self.state else { return None };
+        let bytes = self.copy_for(what, wait).size();
         let may_move = self.guard != Guard::Failed && bytes <= SQS_MESSAGE_BYTES;
         Some(if may_move { wait.hops() * bytes as u64 } else { u64::MAX })
     }
+}
+
+fn not_dead_lettered<'a>(
+    due: Option<Timestamp>,
+    reason: Reason,
+    failure: CallFailure,
+    wait: Wait,
+) -> State<'a> {
+    State::Wait { what: What::kept(Cause::DeadLetterNotSent, due, Some(reason), Some(failure)), wait }
 }
 
 #[cfg(test)]
@@ -211,16 +229,17 @@ mod tests {
         let panic = isolated::<()>(|| resume_unwind(Box::new("planned"))).unwrap_err();
         let undecided = |now| {
             let mut message = Message::received(&record, None);
-            message.keep_unless(expiring(&record, sent, now), Why::Undecided(panic.clone()), now);
+            let panic = Some(panic.clone());
+            message.keep_unless(expiring(&record, sent, now), Cause::Undecided, panic, now);
             message
         };
         let last = Timestamp::from_secs(1 + (13 * 24 + 12) * 3_600);
         let mut kept = undecided(last);
         let State::Wait { wait, .. } = kept.state else { panic!("it is not kept") };
         kept.next(Happened::Hidden(Ok(())));
-        let why = Why::Undecided(panic.clone());
-        let hidden = End::Hidden { why, timeout: wait.left, is_guard: false, failure: None };
-        assert!(matches!(kept.state, State::Done(end) if end == hidden));
+        let undone = What::kept(Cause::Undecided, None, None, Some(panic.clone()));
+        let hidden = undone.with_wait(wait.left, None, None);
+        assert!(matches!(kept.state, State::Done(what, Location::Hidden) if what == hidden));
         let late = undecided(last.saturating_add(Duration::from_millis(1)));
         assert!(matches!(late.state, State::DeadLetter { .. }));
     }

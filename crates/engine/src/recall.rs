@@ -14,11 +14,10 @@
 use std::time::Duration;
 
 use crate::arn::PauseTarget;
-use crate::due::DueBy;
 use crate::log_fold::{MessageKind, WaitingMessage, WaitsFor};
+use crate::outcome::{Cause, DueBy, NOT_RECALLED};
 use crate::pauses::{Pause, Pauses};
 use crate::policies::Policies;
-use crate::report::{Cause, NOT_RECALLED};
 use crate::requests::{Cancel, Request, RetryNow};
 use crate::time::Timestamp;
 use crate::timing::longest_between_reads;

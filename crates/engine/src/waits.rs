@@ -8,7 +8,7 @@ use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use crate::account::{HANDLER_TIMEOUT, INVOKE_TIMEOUT};
-use crate::due::Case;
+use crate::decide::Case;
 use crate::policy::in_seconds;
 use crate::record::{LONGEST_CARRIED, Record};
 use crate::seed::generator;

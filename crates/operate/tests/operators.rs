@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{End, HideUpTo, Jitter, Outcome, Policies, Policy, Settings};
+use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, Settings, What};
 use comeback_operate::aws::simulated::{SimulatedChange, SimulatedCommand, SimulatedOperators};
 use comeback_timelapse::{
     EventNumber, Fault, Faults, Scenario, Strikes, Summary, TARGET_ARN, TargetError, Trace, Watcher, run,
@@ -38,7 +38,7 @@ impl Watcher for Seen {
     }
 
     fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        self.early += usize::from(matches!(outcome.end, End::Reinvoked { early: Some(_), .. }));
+        self.early += usize::from(matches!(outcome.what, What::Reinvoke { early: Some(_), .. }));
     }
 }
 

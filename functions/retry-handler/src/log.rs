@@ -195,9 +195,8 @@ pub(crate) mod tests {
     use std::future::Future;
     use std::io;
     use std::sync::{Arc, Mutex};
-    use std::time::Duration;
 
-    use comeback_engine::{Cause, DueBy, End, FailedEvent, LogLine, Outcome, Pauses, Record, Why};
+    use comeback_engine::{Cause, DueBy, FailedEvent, Location, LogLine, Outcome, Pauses, Record, What};
     use serde_json::{Value, json};
 
     use super::*;
@@ -274,18 +273,19 @@ pub(crate) mod tests {
         (record, FailedEvent::read(record).unwrap())
     }
 
-    fn outcome(end: End) -> Outcome<'static> {
+    fn outcome(what: What, location: Location) -> Outcome<'static> {
         let (record, event) = failed_at("arn:f", Timestamp::from_secs(1_699_999_000));
-        Outcome { record, event: Some(event), policy: None, end }
+        Outcome { record, event: Some(event), policy: None, what, location }
     }
 
-    fn waiting() -> Why {
-        Why::Deferred { due: Timestamp::from_secs(1_700_000_000), due_by: DueBy::Policy, early: None }
+    fn waiting(delay: u64) -> What {
+        let due = Timestamp::from_secs(1_700_000_000);
+        What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None }
     }
 
     /// The outcome of a message that was moved once more.
-    fn moved(why: Why, not_before: Option<Timestamp>) -> Outcome<'static> {
-        let mut outcome = outcome(End::Moved { why, delay: Duration::from_secs(700), not_before });
+    fn moved(what: What) -> Outcome<'static> {
+        let mut outcome = outcome(what, Location::Moved);
         let mut copy = outcome.record.clone();
         copy.restore(r#"{"message_id":"m-0","sent":1,"first_receive":1,"receives":1,"moves":1}"#).unwrap();
         outcome.record = Box::leak(Box::new(copy));
@@ -301,12 +301,7 @@ pub(crate) mod tests {
     #[test]
     fn message_line_equals_the_engines() {
         let event = BatchEvent::default();
-        let deferred = outcome(End::Hidden {
-            why: waiting(),
-            timeout: Duration::from_secs(4),
-            is_guard: false,
-            failure: None,
-        });
+        let deferred = outcome(waiting(4), Location::Hidden);
         let report = BatchReport { outcomes: vec![deferred.clone()], ..BatchReport::new(&event) };
         let text = logged(|| super::report(&report, NOW));
         assert_eq!(LogLine::read(text.trim_end()), Ok(LogLine::of(&deferred, NOW)), "{text}");
@@ -331,19 +326,24 @@ pub(crate) mod tests {
 
     #[test]
     fn moves_of_a_batch_share_a_line() {
-        let moves_on = || moved(waiting(), None);
+        let moves_on = || moved(waiting(700));
         let made = Moves { made: 2, ..Moves::default() };
         assert_eq!(
             lines(vec![moves_on(), moves_on()], made.clone(), None),
             [json!({"level": "INFO", "action": "move", "moved": 2, "hidden_instead": 0})]
         );
         // Its first line is what an operator searches for.
-        let first = &lines(vec![outcome(moves_on().end)], made.clone(), None)[0];
+        let first = &lines(vec![outcome(waiting(700), Location::Moved)], made.clone(), None)[0];
         assert_eq!((&first["action"], &first["key"]), (&json!("defer"), &json!("r-0")));
         let failure = CallFailure { cause: "throttled".into(), remedy: None };
-        let refused =
-            Why::NotInvoked { cause: Cause::Refused, due: Timestamp::from_secs(1_700_000_000), failure };
-        let refused = moved(refused, Some(Timestamp::from_secs(1_700_001_400)));
+        let refused = moved(What::Keep {
+            cause: Cause::Refused,
+            delay: Some(700),
+            not_before: Some(Timestamp::from_secs(1_700_001_400)),
+            reason: None,
+            due: None,
+            failure: Some(failure),
+        });
         let of_failed = &lines(vec![refused, moves_on()], made, None)[0];
         assert_eq!(
             (&of_failed["action"], &of_failed["problem"], &of_failed["delay"], &of_failed["not_before"]),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use comeback_engine::{BatchReport, End, Outcome, Policy, RETENTION, Timestamp, Why};
+use comeback_engine::{BatchReport, Location, Outcome, Policy, RETENTION, Timestamp, What};
 use serde_json::{Value, json};
 
 /// Maximum number of values that one metric may have in a line; CloudWatch ignores a line with more. Source:
@@ -64,14 +64,14 @@ impl Counted {
         if outcome.problem().is_some() {
             self.count("Stuck");
         }
-        if let Some(Why::Held { .. }) = outcome.why() {
-            self.count("Held");
+        if outcome.location == Location::Moved {
+            self.count("Moves");
         }
-        match &outcome.end {
-            End::Hidden { .. } => return,
-            End::Moved { .. } => return self.count("Moves"),
-            End::DeadLettered { .. } => self.count("DeadLetters"),
-            End::Reinvoked { due, early, .. } => {
+        match &outcome.what {
+            What::Hold { .. } => return self.count("Held"),
+            What::Defer { .. } | What::Keep { .. } => return,
+            What::DeadLetter { .. } => self.count("DeadLetters"),
+            What::Reinvoke { due, early, .. } => {
                 self.count("Retries");
                 if early.is_some() {
                     self.count("Early");
@@ -144,8 +144,6 @@ fn line(group: &Group, handler: &str, now: Timestamp, metrics: Vec<(&str, &str, 
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use comeback_engine::{BatchEvent, CallFailure, Cause, DueBy, Early, Reason, ReasonCode, Record};
     use proptest::prelude::*;
 
@@ -172,9 +170,9 @@ mod tests {
     }
 
     /// The outcome of a message that is received again and whose event first failed an hour ago.
-    fn of(function_arn: &str, end: End) -> Outcome<'static> {
+    fn of(function_arn: &str, what: What, location: Location) -> Outcome<'static> {
         let (record, event) = failed_at(function_arn, ago(3_600));
-        Outcome { record, event: Some(event), policy: None, end }
+        Outcome { record, event: Some(event), policy: None, what, location }
     }
 
     fn retried(late: u64) -> Outcome<'static> {
@@ -182,23 +180,30 @@ mod tests {
     }
 
     fn retried_of(function_arn: &str, late: u64, early: Option<Early>) -> Outcome<'static> {
-        of(function_arn, End::Reinvoked { due: ago(late), early, request_id: None })
+        let what = What::Reinvoke { due: ago(late), invoke_request_id: None, early };
+        of(function_arn, what, Location::Settled)
     }
 
-    fn waiting(early: Option<Early>) -> Why {
-        Why::Deferred { due: NOW, due_by: DueBy::Policy, early }
+    fn waiting(delay: u64, early: Option<Early>) -> What {
+        What::Defer { due: NOW, due_by: DueBy::Policy, delay, early, failure: None }
     }
 
-    fn hidden(why: Why) -> Outcome<'static> {
-        of(ORDERS, End::Hidden { why, timeout: Duration::from_secs(1), is_guard: false, failure: None })
+    fn hidden(what: What) -> Outcome<'static> {
+        of(ORDERS, what, Location::Hidden)
+    }
+
+    /// A message that is hidden for a second after its step failed.
+    fn kept(cause: Cause, reason: Option<Reason>) -> Outcome<'static> {
+        let (delay, not_before, due, failure) = (Some(1), None, None, Some(throttled()));
+        hidden(What::Keep { cause, delay, not_before, reason, due, failure })
     }
 
     fn deferred() -> Outcome<'static> {
-        hidden(waiting(None))
+        hidden(waiting(1, None))
     }
 
     fn dead(function_arn: &str, code: ReasonCode) -> Outcome<'static> {
-        of(function_arn, End::DeadLettered { due: None, reason: reason(code) })
+        of(function_arn, What::DeadLetter { reason: reason(code), due: None }, Location::Settled)
     }
 
     fn reason(code: ReasonCode) -> Reason {
@@ -218,20 +223,19 @@ mod tests {
 
     #[test]
     fn batch_is_one_line_by_default() {
-        let moved = End::Moved { why: waiting(None), delay: Duration::from_secs(900), not_before: None };
         let record = Box::leak(Box::new(Record { receive_count: 1, ..deferred().record.clone() }));
         let first = Outcome { record, ..deferred() };
         let early = Some(Early { otherwise_due: NOW, asked_at: NOW, asked_by: None });
-        let refused = Why::NotInvoked { cause: Cause::Refused, due: ago(9), failure: throttled() };
+        let held = What::Hold { due: NOW, delay: 1, not_before: None, failure: None };
         let outcomes = vec![
             first.clone(),
             first,
-            hidden(waiting(early.clone())),
+            hidden(waiting(1, early.clone())),
             retried_of(ORDERS, 2, early),
             retried(3),
-            hidden(Why::Held { due: NOW }),
-            of(ORDERS, moved),
-            hidden(refused),
+            hidden(held),
+            of(ORDERS, waiting(900, None), Location::Moved),
+            kept(Cause::Refused, None),
             dead(ORDERS, ReasonCode::MaxAge),
         ];
         let expected = json!({
@@ -322,8 +326,7 @@ mod tests {
 
     #[test]
     fn unsent_dead_letter_counts_as_stuck() {
-        let (reason, failure) = (reason(ReasonCode::MaxAge), throttled());
-        let stuck = hidden(Why::NotDeadLettered { due: None, reason, failure });
+        let stuck = kept(Cause::DeadLetterNotSent, Some(reason(ReasonCode::MaxAge)));
         let [line] = &lines(&target(), vec![stuck])[..] else { panic!("one line") };
         assert_eq!(
             (&line["Stuck"], &line["DeadLetters"], &line["Reason"]),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 
 use super::*;
-use crate::dead_letter::ReasonCode;
+use crate::dead_letter::{Reason, ReasonCode};
 use crate::log_line::tests::{event, happenings, line};
 
 type Fold = LogFold<BuildHasherDefault<DefaultHasher>>;
@@ -20,7 +20,7 @@ fn folded<'l>(lines: impl IntoIterator<Item = &'l LogLine<'static>>) -> Fold {
 }
 
 /// A log line, written at this second, about the message with this number.
-fn said(message: usize, second: u64, what: What<'static>) -> LogLine<'static> {
+fn said(message: usize, second: u64, what: What) -> LogLine<'static> {
     let mut line = line(what);
     line.timestamp = at(second);
     line.event.as_mut().unwrap().request_id = Some(format!("r-{message}").into());
@@ -35,7 +35,7 @@ fn defers(second: u64, due: u64) -> LogLine<'static> {
     )
 }
 
-fn reinvoked() -> What<'static> {
+fn reinvoked() -> What {
     What::Reinvoke { due: at(112), invoke_request_id: None, early: None }
 }
 
@@ -47,7 +47,7 @@ fn waits_for(lines: &[LogLine<'static>]) -> Vec<WaitsFor> {
 fn a_message_waits_until_a_line_settles_it() {
     let backoff = WaitsFor::Due { due: at(112), by: DueBy::Policy };
     assert_eq!(waits_for(&[defers(110, 112)]), [backoff]);
-    let dead_lettered = What::DeadLetter { reason: ReasonCode::MaxAge, detail: "old".into(), due: None };
+    let dead_lettered = What::DeadLetter { reason: Reason::new(ReasonCode::MaxAge, "old"), due: None };
     for end in [reinvoked(), dead_lettered].map(|end| said(0, 112, end)) {
         assert_eq!(waits_for(&[defers(110, 112), end.clone()]), []);
         // The batch with the deferral ended later than the one with the re-invocation.
@@ -74,8 +74,14 @@ fn each_failure_is_its_own_message() {
 
 #[test]
 fn the_latest_line_sets_the_wait() {
-    let keep =
-        |cause, delay, not_before| What::Keep { cause, delay, not_before, reason: None, failure: None };
+    let keep = |cause, delay, not_before| What::Keep {
+        cause,
+        delay,
+        not_before,
+        reason: None,
+        due: None,
+        failure: None,
+    };
     let next_try = |cause, at: Option<Timestamp>| WaitsFor::NextTry { cause, at };
     let defer = |due_by| What::Defer { due: at(910), due_by, delay: 60, early: None, failure: None };
     let hold = What::Hold { due: at(112), delay: 1_344, not_before: None, failure: None };

@@ -4,7 +4,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::dead_letter::Reason;
+use crate::dead_letter::{Reason, ReasonCode};
+use crate::outcome::{Cause, DueBy, Early, Location};
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 const DUE: Timestamp = Timestamp::from_secs(1_700_000_004);
@@ -25,32 +26,30 @@ pub(crate) fn event() -> LoggedEvent<'static> {
 }
 
 /// Every kind of outcome, with a value in every field.
-pub(crate) fn happenings() -> [What<'static>; 5] {
+pub(crate) fn happenings() -> [What; 5] {
     let early = || {
         let asked_by = Some("ops".into());
-        Some(LoggedEarly { otherwise_due: DUE, asked_at: NOW, asked_by })
+        Some(Early { otherwise_due: DUE, asked_at: NOW, asked_by })
     };
-    let failure = || {
-        let remedy = Some("allow it".into());
-        Some(LoggedFailure { problem: "denied".into(), remedy })
-    };
+    let failure = || Some(failure(Some("allow it")));
     let (due, delay, not_before) = (DUE, 4, Some(NOW));
     [
         What::Defer { due, due_by: DueBy::Policy, delay, early: early(), failure: failure() },
         What::Hold { due, delay, not_before, failure: failure() },
         What::Reinvoke { due, invoke_request_id: Some("r-3".into()), early: early() },
-        What::DeadLetter { reason: ReasonCode::MaxAge, detail: "too old".into(), due: Some(due) },
+        What::DeadLetter { reason: Reason::new(ReasonCode::MaxAge, "too old"), due: Some(due) },
         What::Keep {
             cause: Cause::DeadLetterNotSent,
             delay: Some(delay),
             not_before,
-            reason: Some(ReasonCode::MaxAge),
+            reason: Some(Reason::new(ReasonCode::MaxAge, "")),
+            due: None,
             failure: failure(),
         },
     ]
 }
 
-pub(crate) fn line(what: What<'static>) -> LogLine<'static> {
+pub(crate) fn line(what: What) -> LogLine<'static> {
     LogLine {
         timestamp: NOW,
         level: LogLevel::Info,
@@ -63,11 +62,11 @@ pub(crate) fn line(what: What<'static>) -> LogLine<'static> {
     }
 }
 
-fn outcome(end: End) -> Outcome<'static> {
-    outcome_with("h-1", end)
+fn outcome(what: What, location: Location) -> Outcome<'static> {
+    outcome_with("h-1", what, location)
 }
 
-fn outcome_with(receipt_handle: &str, end: End) -> Outcome<'static> {
+fn outcome_with(receipt_handle: &str, what: What, location: Location) -> Outcome<'static> {
     let body = concat!(
         r#"{"timestamp":"2023-11-14T21:56:40.000Z","requestContext":{"requestId":"r-2","functionArn":"arn:f"},"#,
         r#""requestPayload":{"_retry_metadata":{"attempt":2,"initial_timestamp":1699999000,"#,
@@ -85,20 +84,31 @@ fn outcome_with(receipt_handle: &str, end: End) -> Outcome<'static> {
         attributes: Vec::new(),
     }));
     let event = FailedEvent::read(record).unwrap();
-    Outcome { record, event: Some(event), policy: None, end }
+    Outcome { record, event: Some(event), policy: None, what, location }
 }
 
-fn waiting() -> Why {
-    Why::Deferred { due: DUE, due_by: DueBy::Policy, early: None }
+fn waiting() -> What {
+    What::Defer { due: DUE, due_by: DueBy::Policy, delay: 0, early: None, failure: None }
 }
 
-fn hidden(why: Why, seconds: u64) -> Outcome<'static> {
-    outcome(End::Hidden { why, timeout: Duration::from_secs(seconds), is_guard: false, failure: None })
+fn held() -> What {
+    What::Hold { due: DUE, delay: 0, not_before: None, failure: None }
 }
 
-fn not_hidden(why: Why, failure: CallFailure) -> Outcome<'static> {
-    let (timeout, is_guard) = (Duration::from_secs(600), false);
-    outcome(End::Hidden { why, timeout, is_guard, failure: Some(failure) })
+fn waits(what: What, seconds: u64, location: Location) -> Outcome<'static> {
+    outcome(what.with_wait(Duration::from_secs(seconds), None, None), location)
+}
+
+fn hidden(what: What, seconds: u64) -> Outcome<'static> {
+    waits(what, seconds, Location::Hidden)
+}
+
+fn not_hidden(what: What, failure: CallFailure) -> Outcome<'static> {
+    outcome(what.with_wait(Duration::from_secs(600), None, Some(failure)), Location::NotHidden)
+}
+
+fn dead_lettered() -> Outcome<'static> {
+    outcome(What::DeadLetter { reason: reason(), due: None }, Location::Settled)
 }
 
 fn deferred() -> Outcome<'static> {
@@ -106,7 +116,7 @@ fn deferred() -> Outcome<'static> {
 }
 
 fn retried() -> Outcome<'static> {
-    outcome(End::Reinvoked { due: DUE, early: None, request_id: None })
+    outcome(What::Reinvoke { due: DUE, invoke_request_id: None, early: None }, Location::Settled)
 }
 
 fn written(outcome: &Outcome<'_>) -> Value {
@@ -183,7 +193,7 @@ fn level_follows_the_outcome() {
     assert_eq!(level(&deferred()), "INFO");
     assert_eq!(level(&not_hidden(waiting(), failure(None))), "WARN");
     assert_eq!(level(&not_hidden(waiting(), failure(Some("allow it")))), "ERROR");
-    assert_eq!(level(&outcome(End::DeadLettered { due: None, reason: reason() })), "WARN");
+    assert_eq!(level(&dead_lettered()), "WARN");
 }
 
 #[test]
@@ -203,52 +213,49 @@ fn a_directive_is_on_the_line() {
 
 #[test]
 fn a_failed_call_names_its_cause() {
-    let refused = Why::NotInvoked { cause: Cause::Refused, due: DUE, failure: failure(Some("allow it")) };
+    let refused = What::kept(Cause::Refused, Some(DUE), None, Some(failure(Some("allow it"))));
     let refused = hidden(refused, 7);
-    let LogLine { what, .. } = LogLine::of(&refused, NOW);
-    let What::Keep { cause, delay, failure: Some(said), .. } = &what else { panic!("{what:?}") };
-    assert_eq!((*cause, *delay, &*said.problem), (Cause::Refused, Some(7), "denied"));
-    assert!(!what.settles());
-    let unsent = Why::NotDeadLettered { due: None, reason: reason(), failure: failure(None) };
+    assert!(!refused.settled() && refused.step() == Some("reinvoke") && refused.due() == Some(DUE));
+    let line = written(&refused);
+    let fields = ["action", "cause", "delay", "due", "problem"].map(|field| line[field].clone());
+    assert_eq!(fields, [json!("keep"), json!("refused"), json!(7), Value::Null, json!("denied")]);
+    let unsent = What::kept(Cause::DeadLetterNotSent, None, Some(reason()), Some(failure(None)));
     let line = written(&not_hidden(unsent, failure(Some("wait"))));
     let fields = ["action", "cause", "reason", "delay", "remedy"].map(|field| line[field].clone());
     let expected = [json!("keep"), json!("dead_letter_not_sent"), json!("max_retries")];
     assert_eq!(fields[..3], expected);
     assert_eq!(fields[3..], [Value::Null, Value::Null], "it could not be hidden; the first failure counts");
-    let undecided = hidden(Why::Undecided(failure(None)), 7);
-    assert_eq!(written(&undecided)["cause"], "undecided");
+    let undecided = hidden(What::kept(Cause::Undecided, None, None, Some(failure(None))), 7);
+    assert_eq!((&written(&undecided)["cause"], undecided.step()), (&json!("undecided"), None));
 }
 
 #[test]
 fn handle_is_logged_if_hiding_may_end_early() {
     let handle = |outcome: Outcome<'_>| written(&outcome)["receipt_handle"].clone();
-    let not_invoked = |cause| Why::NotInvoked { cause, due: DUE, failure: failure(None) };
-    let unsent = Why::NotDeadLettered { due: None, reason: reason(), failure: failure(None) };
-    let held = Why::Held { due: DUE };
-    let kept = [Cause::PausesUnknown, Cause::Unattached].map(Why::Kept);
-    let failed = [Cause::Refused, Cause::NotSent].map(not_invoked);
-    for why in [waiting(), held, unsent].into_iter().chain(kept).chain(failed) {
-        assert_eq!(handle(hidden(why.clone(), 121)), "h-1", "{why:?}");
-        assert_eq!(handle(hidden(why.clone(), 120)), Value::Null, "it returns soon");
-        assert_eq!(handle(not_hidden(why.clone(), failure(None))), Value::Null, "its guard may stand");
-        let (timeout, is_guard, failure) = (Duration::from_secs(3_600), true, None);
-        let copied = End::Hidden { why: why.clone(), timeout, is_guard, failure };
-        assert_eq!(handle(outcome(copied)), Value::Null, "its copy may have been accepted");
-        let moved = End::Moved { why, delay: Duration::from_secs(700), not_before: None };
-        assert_eq!(handle(outcome(moved)), Value::Null, "it was deleted");
+    let kept = |cause| What::kept(cause, None, None, None);
+    let failed = |cause| What::kept(cause, Some(DUE), None, Some(failure(None)));
+    let unsent = What::kept(Cause::DeadLetterNotSent, None, Some(reason()), Some(failure(None)));
+    let returning = [kept(Cause::PausesUnknown), kept(Cause::Unattached), failed(Cause::Refused)];
+    for what in [waiting(), held(), unsent, failed(Cause::NotSent)].into_iter().chain(returning) {
+        assert_eq!(handle(hidden(what.clone(), 121)), "h-1", "{what:?}");
+        assert_eq!(handle(hidden(what.clone(), 120)), Value::Null, "it returns soon");
+        assert_eq!(handle(not_hidden(what.clone(), failure(None))), Value::Null, "its guard may stand");
+        let copied = waits(what.clone(), 3_600, Location::Guarded);
+        assert_eq!(handle(copied), Value::Null, "its copy may have been accepted");
+        assert_eq!(handle(waits(what, 700, Location::Moved)), Value::Null, "it was deleted");
     }
-    for why in [not_invoked(Cause::Unanswered), Why::Kept(Cause::WaitGoesOn), Why::Undecided(failure(None))] {
-        assert_eq!(handle(hidden(why.clone(), 3_600)), Value::Null, "{why:?}");
+    for what in [failed(Cause::Unanswered), kept(Cause::WaitGoesOn), failed(Cause::Undecided)] {
+        assert_eq!(handle(hidden(what.clone(), 3_600)), Value::Null, "{what:?}");
     }
     assert_eq!(handle(retried()), Value::Null);
-    assert_eq!(handle(outcome(End::DeadLettered { due: None, reason: reason() })), Value::Null);
+    assert_eq!(handle(dead_lettered()), Value::Null);
 }
 
 #[test]
 fn long_or_unprintable_handles_are_left_out() {
     let line = |handle: &str| {
-        let (why, timeout, is_guard, failure) = (waiting(), Duration::from_secs(600), false, None);
-        let outcome = outcome_with(handle, End::Hidden { why, timeout, is_guard, failure });
+        let what = waiting().with_wait(Duration::from_secs(600), None, None);
+        let outcome = outcome_with(handle, what, Location::Hidden);
         let line = LogLine::of(&outcome, NOW);
         let text = serde_json::to_string(&line).unwrap();
         let read = LogLine::read(&text).unwrap();
@@ -266,16 +273,19 @@ fn long_or_unprintable_handles_are_left_out() {
 
 #[test]
 fn a_moved_message_has_the_delay_of_its_copy() {
-    let moved = |why, not_before| outcome(End::Moved { why, delay: Duration::from_secs(700), not_before });
+    let moved = |what: What, not_before| {
+        outcome(what.with_wait(Duration::from_secs(700), not_before, None), Location::Moved)
+    };
     assert_eq!(written(&moved(waiting(), None))["delay"], 700);
-    let line = written(&moved(Why::Held { due: DUE }, Some(NOW)));
+    let line = written(&moved(held(), Some(NOW)));
     assert_eq!((&line["delay"], &line["not_before"]), (&json!(700), &json!("2023-11-14T22:13:20.123Z")));
 }
 
 #[test]
 fn a_retry_that_comes_early_names_the_request() {
     let early = Some(Early { otherwise_due: DUE, asked_at: NOW, asked_by: Some("ops".into()) });
-    let line = written(&outcome(End::Reinvoked { due: NOW, early, request_id: None }));
+    let invoked = What::Reinvoke { due: NOW, invoke_request_id: None, early };
+    let line = written(&outcome(invoked, Location::Settled));
     let fields = ["asked_at", "asked_by", "otherwise_due"].map(|field| line[field].clone());
     assert_eq!(fields, ["2023-11-14T22:13:20.123Z", "ops", "2023-11-14T22:13:24.000Z"].map(Value::from));
 }
@@ -283,7 +293,9 @@ fn a_retry_that_comes_early_names_the_request() {
 #[test]
 fn a_forged_text_cannot_make_a_line_long() {
     let long = || "é".repeat(700_000);
-    let mut outcome = outcome(End::Reinvoked { due: DUE, early: None, request_id: Some(long()) });
+    let early = Some(Early { otherwise_due: DUE, asked_at: NOW, asked_by: Some(long()) });
+    let what = What::Reinvoke { due: DUE, invoke_request_id: Some(long()), early };
+    let mut outcome = outcome(what, Location::Settled);
     let event = outcome.event.take().unwrap();
     outcome.event = Some(FailedEvent {
         function_arn: long().into(),
@@ -294,9 +306,11 @@ fn a_forged_text_cannot_make_a_line_long() {
     });
     outcome.policy = Some(long());
     let line = written(&outcome);
-    for name in ["target", "key", "request_id", "error_type", "policy", "invoke_request_id"] {
+    for name in ["target", "key", "request_id", "error_type", "policy", "invoke_request_id", "asked_by"] {
         assert_eq!(line[name], "é".repeat(512), "{name}");
     }
+    let refused = not_hidden(waiting(), CallFailure { cause: long(), remedy: None });
+    assert_eq!(written(&refused)["problem"], "é".repeat(512));
 }
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-happens-to.md");

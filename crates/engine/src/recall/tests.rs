@@ -2,7 +2,8 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use super::*;
 use crate::log_fold::LogFold;
-use crate::log_line::{LogLine, What};
+use crate::log_line::LogLine;
+use crate::outcome::What;
 
 const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 /// The moment of the request, in seconds. Handlers notice the request within 37.5 s.
@@ -30,7 +31,7 @@ fn document(pauses: &[(u64, Option<u64>, u64)], requests: &[(u64, u64)]) -> Paus
     Pauses::read(&format!(r#"{{"v":1,"pauses":[{pauses}],"retries":[{requests}]}}"#)).unwrap()
 }
 
-fn line(second: u64, what: What<'static>) -> LogLine<'static> {
+fn line(second: u64, what: What) -> LogLine<'static> {
     let mut line = crate::log_line::tests::line(what);
     line.timestamp = at(second);
     line.event.as_mut().unwrap().target = ORDERS.into();
@@ -51,7 +52,10 @@ fn holds(second: u64) -> LogLine<'static> {
 }
 
 fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
-    line(second, What::Keep { cause, delay: Some(3_600), not_before: None, reason: None, failure: None })
+    line(
+        second,
+        What::Keep { cause, delay: Some(3_600), not_before: None, reason: None, due: None, failure: None },
+    )
 }
 
 /// Recalls the message of these log lines for the last retry request, or else for the last pause, a minute after that.

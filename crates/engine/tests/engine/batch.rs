@@ -4,11 +4,10 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::time::Duration;
 
 use comeback_engine::{
-    BatchEvent, DueBy, End, Environment, HideUpTo, IncompleteMessage, Policies, Policy, Record, Timestamp,
-    Why,
+    BatchEvent, Cause, DueBy, Environment, HideUpTo, IncompleteMessage, Location, Policies, Policy, Record,
+    Timestamp, What,
 };
 use proptest::prelude::*;
 
@@ -24,10 +23,9 @@ fn first_receives_are_one_visibility_call_and_all_kept() {
     assert_eq!(*world.calls.borrow(), [Call::Hide(hidden)]);
     assert_eq!(kept(&report), ids(0..25));
     for outcome in &report.outcomes {
-        let (due, visibility_timeout) = (after(NOW, 9_000), Duration::from_secs(9));
-        let why = Why::Deferred { due, due_by: DueBy::Policy, early: None };
-        let hidden = End::Hidden { why, timeout: visibility_timeout, is_guard: false, failure: None };
-        assert_eq!(outcome.end, hidden);
+        let (due, due_by) = (after(NOW, 9_000), DueBy::Policy);
+        let deferred = What::Defer { due, due_by, delay: 9, early: None, failure: None };
+        assert_eq!((&outcome.what, outcome.location), (&deferred, Location::Hidden));
         let event = outcome.event.as_ref().expect("it was parsed");
         assert_eq!((&*event.function_arn, event.retry, event.first_failure), (TARGET, 1, T0));
         assert_eq!((&*event.origin_request_id, event.error_type()), ("r-1", Some("Timeout")));
@@ -46,8 +44,8 @@ fn due_messages_are_invoked_concurrently() {
     assert_eq!(world.most_in_flight.get(), 10, "all at once");
     assert!(kept(&report).is_empty());
     assert!(report.outcomes.iter().all(|outcome| outcome.settled() && outcome.problem().is_none()));
-    let made = report.outcomes.iter().filter_map(|outcome| match &outcome.end {
-        End::Reinvoked { request_id, .. } => request_id.clone(),
+    let made = report.outcomes.iter().filter_map(|outcome| match &outcome.what {
+        What::Reinvoke { invoke_request_id, .. } => invoke_request_id.clone(),
         _ => None,
     });
     let made: HashSet<_> = made.collect();
@@ -275,7 +273,12 @@ fn an_invoke_that_may_work_later_is_kept_and_hidden() {
         let outcome = &report.outcomes[1];
         let delay = outcome.visibility_timeout().unwrap().as_secs();
         assert_eq!(world.calls.borrow().last(), Some(&Call::Hide(vec![("h-1".into(), delay)])));
-        assert!(matches!(outcome.why(), Some(Why::NotInvoked { .. })));
+        let What::Keep { cause, due: Some(_), .. } = outcome.what else { panic!("{outcome:?}") };
+        assert_eq!(
+            cause,
+            if invoke == Invoke::Later { Cause::Refused } else { Cause::Unanswered },
+            "{invoke:?}"
+        );
         match invoke {
             Invoke::Later => {
                 assert_eq!(outcome.problem(), Some(&failure()));
@@ -364,7 +367,7 @@ fn an_invoke_that_never_works_is_dead_lettered() {
             assert_eq!(body["retries_made"], 0, "the retry that was refused was not made");
         }
         let outcome = &report.outcomes[0];
-        assert!(matches!(outcome.end, End::DeadLettered { due: Some(_), .. }));
+        assert!(matches!(outcome.what, What::DeadLetter { due: Some(_), .. }));
         assert_eq!(outcome.reason().unwrap().to_string(), format!("{code}: {detail}"));
         assert_eq!(world.sent.borrow().len(), 2);
     }

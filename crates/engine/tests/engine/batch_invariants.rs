@@ -1,7 +1,7 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use comeback_engine::{CallFailure, End, HideUpTo, Policy, Record, Why};
+use comeback_engine::{CallFailure, HideUpTo, Policy, Record, What};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -260,7 +260,7 @@ proptest! {
             let is_on_its_way = accepted.contains(id) || copied.contains(id);
             let stays_hidden = outcome.visibility_timeout().filter(|timeout| timeout.as_secs() > 120);
             let Some(handle) = handles.get(id) else {
-                let may_return = matches!(outcome.why(), Some(Why::Deferred { .. })) && !called.contains(id);
+                let may_return = matches!(outcome.what, What::Defer { .. }) && !called.contains(id);
                 prop_assert!(!may_return || stays_hidden.is_none(), "no handle: {outcome:?}");
                 continue;
             };
@@ -278,11 +278,11 @@ proptest! {
             let world = World::default();
             let report = world.handle(records, &rule(60), NOW);
             let outcomes = report.outcomes.iter();
-            let end = |end: &End| match end.clone() {
-                End::Reinvoked { due, early, .. } => End::Reinvoked { due, early, request_id: None },
+            let what = |what: &What| match what.clone() {
+                What::Reinvoke { due, early, .. } => What::Reinvoke { due, invoke_request_id: None, early },
                 other => other,
             };
-            outcomes.map(|o| (o.message_id().to_owned(), end(&o.end))).collect::<HashMap<_, _>>()
+            outcomes.map(|o| (o.message_id().to_owned(), (what(&o.what), o.location))).collect::<HashMap<_, _>>()
         };
         let together = ends(&records);
         for record in &records {

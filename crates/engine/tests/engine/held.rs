@@ -1,8 +1,8 @@
 //! Tests of reading the pauses in a batch, and of messages that are held, or kept while the pauses are unknown.
 
 use comeback_engine::{
-    BatchReport, CallFailure, End, Environment, HideUpTo, Outcome, PausesRead, Policies, Policy, Record,
-    Timestamp,
+    BatchReport, CallFailure, Environment, HideUpTo, Outcome, PausesRead, Policies, Policy, Record,
+    Timestamp, What,
 };
 
 use crate::account::{Call, World, failure};
@@ -140,7 +140,7 @@ fn held_messages_may_be_moved() {
     let mut environment = new_environment(&moving);
     let report = world.handle_in(&mut environment, &records, NOW, usize::MAX);
     assert!(kept(&report).is_empty() && report.moves.made == 1);
-    let End::Moved { not_before, .. } = report.outcomes[0].end else { panic!("it was not moved") };
+    let What::Hold { not_before, .. } = report.outcomes[0].what else { panic!("it was not moved") };
     assert_eq!(not_before, Some(after(NOW, 1_344_000)));
     let copy = world.copies.borrow()[0].clone();
     assert_eq!(copy.delay, 672);

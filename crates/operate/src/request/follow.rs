@@ -136,7 +136,7 @@ impl Counts {
             && awaited.contains(&retry)
         {
             self.retried.insert(retry);
-            self.invocations.extend(invoke_request_id.map(Into::into));
+            self.invocations.extend(invoke_request_id);
         }
     }
 

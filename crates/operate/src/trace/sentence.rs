@@ -1,6 +1,6 @@
 //! Describes each step of an event in words.
 
-use comeback_engine::{Cause, DueBy, LoggedEarly, LoggedEvent, Timestamp, What};
+use comeback_engine::{Cause, DueBy, Early, LoggedEvent, Timestamp, What};
 
 use crate::durations::short;
 use crate::text;
@@ -20,7 +20,7 @@ pub fn sentence(step: &Step) -> Text {
     };
     if let Some(failure) = what.failure() {
         let remedy = failure.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-        return bad(format!("kept: {}: {}{remedy}", kept_because(cause(what)), failure.problem));
+        return bad(format!("kept: {}: {}{remedy}", kept_because(cause(what)), failure.cause));
     }
     match what {
         What::Defer { due, due_by, .. } => {
@@ -44,9 +44,7 @@ pub fn sentence(step: &Step) -> Text {
             let early = early.map(|early| before_its_time(early, step.at)).unwrap_or_default();
             format!("retry {retry} invoked{early}{late}{under}{id}").into()
         }
-        What::DeadLetter { reason, detail, .. } => {
-            bad(format!("dead-lettered, {}: {detail}", reason.name())).and(under)
-        }
+        What::DeadLetter { reason, .. } => bad(format!("dead-lettered, {reason}")).and(under),
         What::Keep { .. } => "kept".into(),
     }
 }
@@ -79,7 +77,7 @@ fn policy_of(preposition: &str, policy: Option<&str>) -> String {
 
 /// Says how late an invocation was: `, 20s after it was due at 10:28:00`. Empty if it was less than a second late. A
 /// pause may have changed the due time since a line last named it.
-fn late(step: &Step, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> String {
+fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     let late = step.late(due, early);
     if late.as_millis() < 1_000 {
         return String::new();
@@ -89,7 +87,7 @@ fn late(step: &Step, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> String 
 }
 
 /// Names the request that made a retry due earlier: ` by `comeback retry` of 10:28:00 (ops), 7h before its time`
-fn before_its_time(early: &LoggedEarly<'_>, at: Timestamp) -> String {
+fn before_its_time(early: &Early, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());
     let by = early.asked_by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();
     let asked_at = early.asked_at.to_string();

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::RandomState;
 use std::time::Duration;
 
-use comeback_engine::{
-    Cause, LogFold, LogLine, LoggedEarly, LoggedEvent, MessageState, Timestamp, WaitsFor, What,
-};
+use comeback_engine::{Cause, Early, LogFold, LogLine, LoggedEvent, MessageState, Timestamp, WaitsFor, What};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -66,7 +64,7 @@ pub enum Happened {
     /// An operator redrove the dead-lettered event, and its retries started over.
     Redriven,
     /// The handler did something with the event's message, and logged it.
-    Logged(What<'static>),
+    Logged(What),
 }
 
 /// The state after an event's latest failure, from all log lines about it.
@@ -116,7 +114,7 @@ impl Story {
 }
 
 /// The request id of the invocation that a line reports, if it reports one.
-fn invoked<'a>(what: &'a What<'_>) -> Option<&'a str> {
+fn invoked(what: &What) -> Option<&str> {
     match what {
         What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
         _ => None,
@@ -189,7 +187,7 @@ impl Step {
     }
 
     /// Returns true if a line is about the same wait as this step: the handler only checked the message again.
-    fn is_checked_again(&self, line: &What<'_>) -> bool {
+    fn is_checked_again(&self, line: &What) -> bool {
         let Happened::Logged(known) = &self.happened else { return false };
         matches!(
             (known, line),
@@ -200,7 +198,7 @@ impl Step {
 
     /// The time between the due time and the invocation. If a request made the retry due earlier, the original due
     /// time counts.
-    pub fn late(&self, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> Duration {
+    pub fn late(&self, due: Timestamp, early: Option<&Early>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
     }
 }
@@ -229,7 +227,7 @@ impl Serialize for Step {
             Happened::Logged(what) => what,
         };
         if let Some(failure) = what.failure() {
-            members!("kept", "cause": &cause(what), "problem": &failure.problem, "remedy": &failure.remedy);
+            members!("kept", "cause": &cause(what), "problem": &failure.cause, "remedy": &failure.remedy);
             return map.end();
         }
         match what {
@@ -239,14 +237,14 @@ impl Serialize for Step {
             What::Hold { .. } => members!("held", "retry": retry, "last": &self.last),
             What::Reinvoke { due, invoke_request_id, early } => {
                 let late = self.late(*due, early.as_ref()).as_millis() as u64;
-                let early = early.as_ref().map(|LoggedEarly { otherwise_due, asked_at, asked_by }| {
+                let early = early.as_ref().map(|Early { otherwise_due, asked_at, asked_by }| {
                     json!({"asked_at": asked_at, "asked_by": asked_by, "otherwise_due": otherwise_due})
                 });
                 members!("invoked", "retry": retry, "request_id": invoke_request_id, "late_ms": &late, "early": &early,
                     "policy": policy);
             }
-            What::DeadLetter { reason, detail, .. } => {
-                members!("dead_lettered", "reason": reason.name(), "detail": detail, "policy": policy);
+            What::DeadLetter { reason, .. } => {
+                members!("dead_lettered", "reason": &reason.code, "detail": &reason.detail, "policy": policy);
             }
             What::Keep { .. } => members!("kept"),
         }
@@ -256,7 +254,7 @@ impl Serialize for Step {
 
 /// The reason why the handler kept a message after a failed action. `None` if the action was only to hide the message
 /// until its due time or during a pause.
-pub(super) const fn cause(what: &What<'_>) -> Option<Cause> {
+pub(super) const fn cause(what: &What) -> Option<Cause> {
     match what {
         What::Keep { cause, .. } => Some(*cause),
         _ => None,

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
 
 use comeback_engine::{
-    BatchReport, Cause, End, FailedEvent, LogFold, LoggedEvent, MessageState, Outcome, Record, Timestamp,
-    WaitsFor, Why,
+    BatchReport, FailedEvent, Location, LogFold, LoggedEvent, MessageState, Outcome, Record, Timestamp,
+    WaitsFor, What,
 };
 
 use super::{Broken, Invariant};
@@ -158,19 +158,16 @@ impl LogCheck {
 
 /// Returns the step for which a message waits after this report; `None` if it was re-invoked or dead-lettered.
 fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
-    let (why, tries_again) = match &outcome.end {
-        End::Hidden { why, timeout, failure: None, .. } => (why, Some(now.saturating_add(*timeout))),
-        End::Hidden { why, failure: Some(_), .. } => (why, None),
-        End::Moved { why, not_before, .. } => (why, *not_before),
-        End::Reinvoked { .. } | End::DeadLettered { .. } => return None,
-    };
-    Some(match *why {
-        Why::Deferred { due, due_by: by, .. } => WaitsFor::Due { due, by },
-        Why::Held { .. } => WaitsFor::Resume,
-        Why::Kept(cause) | Why::NotInvoked { cause, .. } => WaitsFor::NextTry { cause, at: tries_again },
-        Why::NotDeadLettered { .. } => WaitsFor::NextTry { cause: Cause::DeadLetterNotSent, at: tries_again },
-        Why::Undecided(_) => WaitsFor::NextTry { cause: Cause::Undecided, at: tries_again },
-    })
+    match outcome.what {
+        What::Defer { due, due_by: by, .. } => Some(WaitsFor::Due { due, by }),
+        What::Hold { .. } => Some(WaitsFor::Resume),
+        What::Keep { cause, not_before, .. } => {
+            let hidden_until = || Some(now.saturating_add(outcome.visibility_timeout()?));
+            let at = if outcome.location == Location::Moved { not_before } else { hidden_until() };
+            Some(WaitsFor::NextTry { cause, at })
+        }
+        What::Reinvoke { .. } | What::DeadLetter { .. } => None,
+    }
 }
 
 /// Returns true if two reports about a wait agree on when it ends.

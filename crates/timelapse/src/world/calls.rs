@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{
-    BatchReport, CallFailure, DeadLettered, End, HideUpTo, InFlightCount, InvokeFailure, Move, Record,
-    VisibilityChange, Why,
+    BatchReport, CallFailure, DeadLettered, HideUpTo, InFlightCount, InvokeFailure, Move, Record,
+    VisibilityChange, What,
 };
 use rand::RngExt;
 
@@ -257,8 +257,8 @@ impl World {
             if outcome.receipt_handle().is_some() {
                 self.oracle.may_be_recalled(self.at_hand().position(outcome.record), self.now);
             }
-            if let End::Moved { why: Why::Deferred { due, .. }, delay, .. } = outcome.end {
-                self.oracle.hop_reported(outcome.message_id(), delay, due);
+            if let (What::Defer { due, .. }, Some(delay)) = (&outcome.what, outcome.delay()) {
+                self.oracle.hop_reported(outcome.message_id(), delay, *due);
             }
         }
         self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet;

@@ -14,7 +14,7 @@ mod script;
 
 use std::time::Duration;
 
-use comeback_engine::{End, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Style};
+use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Style, What};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, Percentiles, RunError, Scenario, Strikes, Summary, TARGET_ARN,
     Watcher, run,
@@ -200,9 +200,9 @@ struct Tally {
 
 impl Watcher for Tally {
     fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        match outcome.end {
-            End::Reinvoked { .. } => self.reinvoked += 1,
-            End::DeadLettered { .. } => self.dead_lettered += 1,
+        match outcome.what {
+            What::Reinvoke { .. } => self.reinvoked += 1,
+            What::DeadLetter { .. } => self.dead_lettered += 1,
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use comeback_engine::{End, HideUpTo, Outcome, Settings};
+use comeback_engine::{HideUpTo, Outcome, Settings, What};
 use comeback_timelapse::{ApiCall, EventNumber, Scenario, Watcher};
 use rayon::prelude::*;
 
@@ -19,7 +19,7 @@ struct Retries(BTreeSet<(usize, u64, u64)>);
 
 impl Watcher for Retries {
     fn decided(&mut self, _: Duration, event: EventNumber, outcome: &Outcome<'_>) {
-        if let (End::Reinvoked { due, .. }, Some(retry)) = (&outcome.end, outcome.retry()) {
+        if let (What::Reinvoke { due, .. }, Some(retry)) = (&outcome.what, outcome.retry()) {
             self.0.insert((event.0, retry, due.as_millis()));
         }
     }

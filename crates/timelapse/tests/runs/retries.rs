@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{End, HideUpTo, Jitter, Outcome, Settings};
+use comeback_engine::{HideUpTo, Jitter, Outcome, Settings, What};
 use comeback_timelapse::{EventNumber, Fault, Faults, Scenario, Strikes, TargetError, Watcher};
 use rayon::prelude::*;
 
@@ -36,7 +36,7 @@ impl Watcher for After {
     }
 
     fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        self.early += usize::from(matches!(outcome.end, End::Reinvoked { early: Some(_), .. }));
+        self.early += usize::from(matches!(outcome.what, What::Reinvoke { early: Some(_), .. }));
     }
 }
 

@@ -79,7 +79,7 @@ impl LoggedErrors {
 /// The problem and the remedy that an ERROR line about a message names. `None` for any other line.
 fn of_message(line: &LogLine<'_>) -> Option<(String, Option<String>)> {
     let failure = line.failure().filter(|_| line.level == LogLevel::Error)?;
-    Some((failure.problem.to_string(), failure.remedy.as_deref().map(Into::into)))
+    Some((failure.cause.clone(), failure.remedy.as_deref().map(Into::into)))
 }
 
 /// The problem and the remedy that an ERROR line about the handler itself names. `None` for any other line.

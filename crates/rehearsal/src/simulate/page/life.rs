@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{End, Outcome, Why};
+use comeback_engine::{Outcome, What};
 use comeback_operate::durations;
 use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
 
@@ -67,15 +67,15 @@ impl Watcher for Lives {
     fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
         let Some(moments) = self.of(event) else { return };
         let attempt = outcome.retry().unwrap_or(0);
-        let (mark, text) = match &outcome.end {
-            End::Hidden { why: Why::Deferred { .. }, timeout: delay, failure: None, .. }
-            | End::Moved { why: Why::Deferred { .. }, delay, .. } => {
-                let hidden = durations::text(*delay);
+        let waits = outcome.visibility_timeout().or(outcome.delay());
+        let (mark, text) = match (&outcome.what, waits) {
+            (What::Defer { .. }, Some(delay)) => {
+                let hidden = durations::text(delay);
                 (Mark::Hid, format!("hidden for {hidden} until retry {attempt}"))
             }
-            End::Reinvoked { .. } => (Mark::Other, format!("re-invoked, retry {attempt}")),
-            End::DeadLettered { reason, .. } => (Mark::DeadLettered, format!("dead-lettered: {reason}")),
-            End::Hidden { .. } | End::Moved { .. } => {
+            (What::Reinvoke { .. }, _) => (Mark::Other, format!("re-invoked, retry {attempt}")),
+            (What::DeadLetter { reason, .. }, _) => (Mark::DeadLettered, format!("dead-lettered: {reason}")),
+            (What::Defer { .. } | What::Hold { .. } | What::Keep { .. }, _) => {
                 let cause = outcome.problem().map_or("not decided", |problem| &problem.cause);
                 (Mark::Other, format!("kept before retry {attempt}: {cause}"))
             }

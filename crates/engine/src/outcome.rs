@@ -1,0 +1,351 @@
+//! The outcome of a message in a batch, in the words of its log line.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::account::CallFailure;
+use crate::dead_letter::{Reason, ReasonCode};
+use crate::failed_event::{FailedEvent, logged};
+use crate::record::Record;
+use crate::time::Timestamp;
+
+/// Maximum time a message may be hidden without having to be recallable: it returns soon anyway.
+pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
+
+/// The outcome of a message in a batch, with everything that its log line needs.
+#[derive(Clone, Debug)]
+pub struct Outcome<'a> {
+    /// The message as received.
+    pub record: &'a Record,
+    /// The event in the message; `None` if the message could not be parsed or needed no decision.
+    pub event: Option<FailedEvent<'a>>,
+    /// The pattern of the entry of `POLICIES` that applies to the event's function. `None` if the stack's policy does.
+    pub policy: Option<String>,
+    /// The step that the handler took, as the message's log line has it.
+    pub what: What,
+    /// Where the message is when the batch ends.
+    pub location: Location,
+}
+
+/// Where a message is when its batch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// The message is on the retry queue, hidden for its wait.
+    Hidden,
+    /// The message is on the retry queue, hidden because a call may have been accepted: until the hiding ends, no copy
+    /// of the event may be made.
+    Guarded,
+    /// The message is on the retry queue and could not be hidden. It comes back after the queue's own visibility
+    /// timeout, or at the end of an earlier guard.
+    NotHidden,
+    /// The message was replaced on the retry queue by a copy with a delay.
+    Moved,
+    /// The event was re-invoked or dead-lettered, so that the message is deleted.
+    Settled,
+}
+
+/// The step that the handler took for a message, or that it could not take. Durations are whole seconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum What {
+    /// The message waits until its retry is due.
+    Defer {
+        /// When the retry is due.
+        due: Timestamp,
+        /// The rule or request that set the due time.
+        due_by: DueBy,
+        /// The visibility timeout of the message, or the delay of its copy.
+        delay: u64,
+        /// The retry request that moved the due time forward; `None` if none did.
+        #[serde(flatten)]
+        early: Option<Early>,
+        /// The failure to hide the message, after which it comes back sooner; `None` if it is hidden.
+        #[serde(flatten)]
+        failure: Option<CallFailure>,
+    },
+    /// The message waits because its function is paused.
+    Hold {
+        /// When the retry was due.
+        due: Timestamp,
+        /// The visibility timeout of the message, or the delay of its copy.
+        delay: u64,
+        /// When the handler checks the copy again, if the message was moved.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_before: Option<Timestamp>,
+        /// The failure to hide the message, after which it comes back sooner; `None` if it is hidden.
+        #[serde(flatten)]
+        failure: Option<CallFailure>,
+    },
+    /// The target function was re-invoked, which settles the message.
+    Reinvoke {
+        /// When the retry was due.
+        due: Timestamp,
+        /// The request id of the new invocation; `None` if Lambda's answer had none.
+        #[serde(default, serialize_with = "cut", skip_serializing_if = "Option::is_none")]
+        invoke_request_id: Option<String>,
+        /// The retry request that moved the due time forward; `None` if none did.
+        #[serde(flatten)]
+        early: Option<Early>,
+    },
+    /// The event was dead-lettered, which settles the message.
+    DeadLetter {
+        /// The reason to dead-letter the event.
+        #[serde(flatten)]
+        reason: Reason,
+        /// When the retry was due, if the target refused it; otherwise `None`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        due: Option<Timestamp>,
+    },
+    /// The message is kept, and the handler tries again.
+    Keep {
+        /// The reason for keeping the message.
+        cause: Cause,
+        /// The visibility timeout of the message, or the delay of its copy; `None` if the message could not be hidden.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        delay: Option<u64>,
+        /// When the handler checks the copy again, if the message was moved.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_before: Option<Timestamp>,
+        /// The reason to dead-letter the event, if the dead-letter could not be sent. The log has its code; the line
+        /// written once the dead-letter is sent has the reason in words.
+        #[serde(
+            default,
+            serialize_with = "code",
+            deserialize_with = "without_words",
+            skip_serializing_if = "Option::is_none"
+        )]
+        reason: Option<Reason>,
+        /// When the retry was due, if the handler tried to make it; otherwise `None`. The log does not have it.
+        #[serde(skip)]
+        due: Option<Timestamp>,
+        /// The failed call, if one is why the message is kept.
+        #[serde(flatten)]
+        failure: Option<CallFailure>,
+    },
+}
+
+/// The cause of keeping a message that is neither deferred nor held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Lambda refused the re-invocation for now, for example because it throttled the call.
+    Refused,
+    /// The call to re-invoke the function was never sent.
+    NotSent,
+    /// The call to re-invoke the function was sent and not answered: Lambda may have accepted it.
+    Unanswered,
+    /// The event's dead-letter could not be sent.
+    DeadLetterNotSent,
+    /// The pauses could not be read, so the event's function may be paused.
+    PausesUnknown,
+    /// `TARGET_FUNCTIONS` is empty, so no function may be re-invoked yet.
+    Unattached,
+    /// The message is a copy whose wait is not over.
+    WaitGoesOn,
+    /// The decision failed because of a bug.
+    Undecided,
+    /// A cause that this version of the log's reader does not know.
+    #[serde(other)]
+    Other,
+}
+
+/// The rule or request that set a retry's due time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DueBy {
+    /// The policy's backoff.
+    Policy,
+    /// A `RetryAfter` error of the function.
+    RetryAfter,
+    /// A pause that is over: the held event comes back within the pause's spread.
+    Pause,
+    /// An operator's [`RetryNow`](crate::RetryNow).
+    RetryNow,
+}
+
+/// The effect of an operator's retry request that moved a retry forward.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Early {
+    /// When the retry would be due without the request.
+    pub otherwise_due: Timestamp,
+    /// When the operator made the request.
+    pub asked_at: Timestamp,
+    /// The operator who made the request, if the request names one.
+    #[serde(default, serialize_with = "cut", skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<String>,
+}
+
+impl Outcome<'_> {
+    /// SQS's id of the message.
+    pub fn message_id(&self) -> &str {
+        &self.record.message_id
+    }
+
+    /// The number of the retry that comes next, or was made; `None` if the message could not be parsed.
+    pub fn retry(&self) -> Option<u64> {
+        self.event.as_ref().map(|event| event.retry)
+    }
+
+    /// The step that the handler took, or tried: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None` only if
+    /// the decision itself failed.
+    pub const fn step(&self) -> Option<&'static str> {
+        match self.what {
+            What::Defer { .. } => Some("defer"),
+            What::Hold { .. } => Some("hold"),
+            What::Reinvoke { .. } => Some("reinvoke"),
+            What::DeadLetter { .. } => Some("dead_letter"),
+            What::Keep { cause, .. } => match cause {
+                Cause::Refused | Cause::NotSent | Cause::Unanswered => Some("reinvoke"),
+                Cause::DeadLetterNotSent => Some("dead_letter"),
+                Cause::PausesUnknown | Cause::Unattached | Cause::WaitGoesOn => Some("keep"),
+                Cause::Undecided | Cause::Other => None,
+            },
+        }
+    }
+
+    /// Returns true if the message was re-invoked, dead-lettered or moved. Any other message is reported as failed, so
+    /// that SQS keeps it.
+    pub const fn settled(&self) -> bool {
+        matches!(self.location, Location::Settled | Location::Moved)
+    }
+
+    /// The first call for this message that failed; `None` if no call failed.
+    pub const fn problem(&self) -> Option<&CallFailure> {
+        self.what.failure()
+    }
+
+    /// Returns true for a copy that was only moved once more. The log line for its first move has the due time.
+    pub fn only_moves_on(&self) -> bool {
+        self.location == Location::Moved && self.record.moved.is_some() && self.problem().is_none()
+    }
+
+    /// When the retry is due, or was when it was made; `None` if that is unknown.
+    pub const fn due(&self) -> Option<Timestamp> {
+        match self.what {
+            What::Defer { due, .. } | What::Hold { due, .. } | What::Reinvoke { due, .. } => Some(due),
+            What::DeadLetter { due, .. } | What::Keep { due, .. } => due,
+        }
+    }
+
+    /// The reason to dead-letter the event, even if the dead-letter could not be sent; `None` for any other outcome.
+    pub const fn reason(&self) -> Option<&Reason> {
+        match &self.what {
+            What::DeadLetter { reason, .. } => Some(reason),
+            What::Keep { reason, .. } => reason.as_ref(),
+            What::Defer { .. } | What::Hold { .. } | What::Reinvoke { .. } => None,
+        }
+    }
+
+    /// The message's visibility timeout; `None` if it is not hidden.
+    pub fn visibility_timeout(&self) -> Option<Duration> {
+        let is_hidden = matches!(self.location, Location::Hidden | Location::Guarded);
+        self.what.delay().filter(|_| is_hidden)
+    }
+
+    /// The delay of the copy that replaces the message; `None` if the message was not moved.
+    pub fn delay(&self) -> Option<Duration> {
+        self.what.delay().filter(|_| self.location == Location::Moved)
+    }
+
+    /// The receipt handle that lets an operator end the message's hiding early. `None` if the message does not stay
+    /// hidden, returns soon anyway, or must not return early.
+    pub fn receipt_handle(&self) -> Option<&str> {
+        let may_return = self.location == Location::Hidden && self.what.may_be_recalled();
+        let stays = may_return && self.what.delay()? > NOT_RECALLED;
+        stays.then_some(&self.record.receipt_handle)
+    }
+}
+
+impl What {
+    /// A message that is kept, before it is known for how long. `due` and `reason` are those of the step that the
+    /// handler could not take.
+    pub(crate) const fn kept(
+        cause: Cause,
+        due: Option<Timestamp>,
+        reason: Option<Reason>,
+        failure: Option<CallFailure>,
+    ) -> Self {
+        Self::Keep { cause, delay: None, not_before: None, reason, due, failure }
+    }
+
+    /// The outcome of a message that waits, with the wait that it got: the visibility timeout that was set or is
+    /// missing because of `not_hidden`, or the delay of its copy.
+    pub(crate) fn with_wait(
+        self,
+        wait: Duration,
+        until: Option<Timestamp>,
+        not_hidden: Option<CallFailure>,
+    ) -> Self {
+        let secs = wait.as_secs();
+        match self {
+            Self::Defer { due, due_by, early, .. } => {
+                Self::Defer { due, due_by, delay: secs, early, failure: not_hidden }
+            }
+            Self::Hold { due, .. } => Self::Hold { due, delay: secs, not_before: until, failure: not_hidden },
+            Self::Keep { cause, reason, due, failure, .. } => {
+                let delay = not_hidden.is_none().then_some(secs);
+                let failure = failure.or(not_hidden);
+                Self::Keep { cause, delay, not_before: until, reason, due, failure }
+            }
+            settled @ (Self::Reinvoke { .. } | Self::DeadLetter { .. }) => settled,
+        }
+    }
+
+    /// Returns true if the message left the queue because its event was re-invoked or dead-lettered.
+    pub const fn settles(&self) -> bool {
+        match self {
+            Self::Reinvoke { .. } | Self::DeadLetter { .. } => true,
+            Self::Defer { .. } | Self::Hold { .. } | Self::Keep { .. } => false,
+        }
+    }
+
+    /// The failed call that this outcome tells of; `None` if no call failed.
+    pub const fn failure(&self) -> Option<&CallFailure> {
+        match self {
+            Self::Defer { failure, .. } | Self::Hold { failure, .. } | Self::Keep { failure, .. } => {
+                failure.as_ref()
+            }
+            Self::Reinvoke { .. } | Self::DeadLetter { .. } => None,
+        }
+    }
+
+    /// Returns true if the log line names the event. The line of a message that waits regardless of its event does not.
+    pub(crate) const fn names_its_event(&self) -> bool {
+        !matches!(self, Self::Keep { cause: Cause::WaitGoesOn | Cause::Unattached, .. })
+    }
+
+    /// Returns true if an operator may end this wait early.
+    const fn may_be_recalled(&self) -> bool {
+        let Self::Keep { cause, .. } = self else { return true };
+        match cause {
+            Cause::Refused
+            | Cause::NotSent
+            | Cause::DeadLetterNotSent
+            | Cause::PausesUnknown
+            | Cause::Unattached => true,
+            Cause::Unanswered | Cause::WaitGoesOn | Cause::Undecided | Cause::Other => false,
+        }
+    }
+
+    fn delay(&self) -> Option<Duration> {
+        match *self {
+            Self::Defer { delay, .. } | Self::Hold { delay, .. } => Some(Duration::from_secs(delay)),
+            Self::Keep { delay, .. } => delay.map(Duration::from_secs),
+            Self::Reinvoke { .. } | Self::DeadLetter { .. } => None,
+        }
+    }
+}
+
+/// Writes a text as much as the log shows of it.
+fn cut<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    text.as_deref().map(logged).serialize(serializer)
+}
+
+fn code<S: Serializer>(reason: &Option<Reason>, serializer: S) -> Result<S::Ok, S::Error> {
+    reason.as_ref().map(|reason| reason.code).serialize(serializer)
+}
+
+fn without_words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Reason>, D::Error> {
+    Ok(Option::<ReasonCode>::deserialize(deserializer)?.map(|code| Reason::new(code, "")))
+}
