@@ -193,11 +193,9 @@ fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(logged(text))
 }
 
-pub(crate) type Answer = Result<(), CallFailure>;
-
 /// Wraps the account for one batch: starts no call past the deadline, and gives every entry a result, even if the
 /// account panics or returns too few.
-pub(crate) struct Guarded<'c, A> {
+pub(crate) struct BatchAccount<'c, A> {
     pub(crate) account: &'c A,
     pub(crate) past_deadline: &'c dyn Fn() -> bool,
 }
@@ -221,7 +219,7 @@ fn by_message<'r, E: Clone>(
     records.map(|record| record.message_id.clone()).zip(given).collect()
 }
 
-impl<A: Account> Guarded<'_, A> {
+impl<A: Account> BatchAccount<'_, A> {
     pub(crate) async fn change_visibility(&self, changes: &[VisibilityChange<'_>]) -> Answers {
         let call = async { self.account.change_visibility(changes, self.past_deadline).await };
         self.answers(changes.iter().map(|change| change.record), call).await
@@ -284,7 +282,7 @@ impl<A: Account> Guarded<'_, A> {
     async fn answers<'r>(
         &self,
         records: impl ExactSizeIterator<Item = &'r Record>,
-        call: impl Future<Output = Vec<Answer>>,
+        call: impl Future<Output = Vec<Result<(), CallFailure>>>,
     ) -> Answers {
         if records.len() == 0 {
             return Answers::new();

@@ -58,7 +58,7 @@ pub struct MissingMessageId;
 pub struct NotABatch(String);
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct WireEvent<'a> {
     #[serde(borrow, rename = "Records")]
     records: Vec<&'a RawValue>,
 }
@@ -127,7 +127,7 @@ impl BatchEvent {
     /// );
     /// ```
     pub fn read(event: &str) -> Result<Self, NotABatch> {
-        let event: Event<'_> = object(event).map_err(NotABatch)?;
+        let event: WireEvent<'_> = object(event).map_err(NotABatch)?;
         let mut batch = Self::default();
         for message in event.records {
             // A message that is not an object lacks every member.

@@ -9,7 +9,7 @@ use futures_util::future::join;
 use futures_util::stream::{self, StreamExt};
 
 use crate::account::{
-    Account, CONCURRENT_INVOKES, CallFailure, DeadLettered, Guarded, InvokeFailure, Move, MoveFailure,
+    Account, BatchAccount, CONCURRENT_INVOKES, CallFailure, DeadLettered, InvokeFailure, Move, MoveFailure,
     VisibilityChange, isolated,
 };
 use crate::arn::QueueArn;
@@ -18,7 +18,7 @@ use crate::dead_letter::{Reason, ReasonCode};
 use crate::decide::{Action, Case, expiring};
 use crate::failed_event::FailedEvent;
 use crate::known_pauses::KnownPauses;
-use crate::message::{Guard, Happened, Message, State};
+use crate::message::{BatchMessage, Guard, Happened, State};
 use crate::outcome::{Cause, Outcome};
 use crate::pauses::{NO_PAUSES, Pauses};
 use crate::policies::Policies;
@@ -98,13 +98,13 @@ impl Environment {
             return report;
         }
         self.enter_queue(batch.queue_arn.as_deref());
-        let account = Guarded { account, past_deadline };
+        let account = BatchAccount { account, past_deadline };
         let read = read_pauses(&mut self.pauses, &batch.records, now, &account);
         let first_count;
         (report.pauses, first_count) = join(read, first_count_of(&mut self.room, now, &account)).await;
         // Received: to Wait, Invoke or DeadLetter.
         let received = latest_copies(&batch.records);
-        let mut messages: Vec<Message<'a>> =
+        let mut messages: Vec<BatchMessage<'a>> =
             received.into_iter().map(|record| self.decide(record, now)).collect();
         // Wait: to Done, or to Move without room. Messages in Invoke and Move are guarded in the same call, so that none of
         // them comes back at once if this handler crashes.
@@ -141,20 +141,19 @@ impl Environment {
 
     /// Decides the next step for a message. The first that applies counts: the wait that a copy carries, an empty
     /// `TARGET_FUNCTIONS`, and the rules, as far as they do not depend on pauses that have never been read.
-    fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> Message<'a> {
+    fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> BatchMessage<'a> {
         let read = isolated(|| FailedEvent::read(record));
         let read = read.map(|event| event.map(|event| event.under(&self.policies)));
-        let mut message = Message::received(record, None);
+        let mut message = BatchMessage::received(record, None);
         // Counts from the first sending: each copy is a new message, so counted from its own it would be kept forever.
         let expiring = expiring(record, record.first_sent(), now);
-        if let Some(wait) = Wait::carried(record, now) {
+        let carried = Wait::carried(record, now);
+        if carried.is_some() || self.policies.stack().keeps_everything() {
             message.event = read.ok().and_then(Result::ok);
-            message.keep(Cause::WaitGoesOn, None, wait);
-            return message;
-        }
-        if self.policies.stack().keeps_everything() {
-            message.event = read.ok().and_then(Result::ok);
-            message.keep_unless(expiring, Cause::Unattached, None, now);
+            match carried {
+                Some(wait) => message.keep(Cause::WaitGoesOn, None, wait),
+                None => message.keep_unless(expiring, Cause::Unattached, None, now),
+            }
             return message;
         }
         let decided = match read {
@@ -180,9 +179,9 @@ impl Environment {
     /// failure to hide a message before its re-invocation.
     async fn hide<A: Account>(
         &mut self,
-        messages: &mut [Message<'_>],
+        messages: &mut [BatchMessage<'_>],
         now: Timestamp,
-        account: &Guarded<'_, A>,
+        account: &BatchAccount<'_, A>,
     ) -> Option<CallFailure> {
         let changes = messages.iter().filter_map(|message| {
             let visibility_timeout = self.hiding(message, now)?;
@@ -208,7 +207,7 @@ impl Environment {
     }
 
     /// The time to hide the message for from now, for its wait or to guard its call. `None` if it is not to be hidden.
-    fn hiding(&self, message: &Message<'_>, now: Timestamp) -> Option<Duration> {
+    fn hiding(&self, message: &BatchMessage<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
             State::Invoke { .. } if message.guard == Guard::NotTried => Some(self.guard(message, now)),
@@ -221,7 +220,7 @@ impl Environment {
 
     /// The time to hide a message for before its call: one to two hours from the latest end of this batch. The call may
     /// be accepted without any handler learning of it, and every accepted copy starts a chain of retries of its own.
-    fn guard(&self, message: &Message<'_>, now: Timestamp) -> Duration {
+    fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let record = message.record;
         let case = message.event.as_ref().map(|event| self.case(event, record, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
@@ -233,19 +232,19 @@ impl Environment {
         record: &'c Record,
         now: Timestamp,
     ) -> Case<'c, 'r> {
-        let Self { policies, .. } = self;
-        let pauses = self.pauses().unwrap_or(&NO_PAUSES);
-        Case { event, record, policy: policies.of(&event.function_arn), pauses, now }
+        let policy = self.policies.of(&event.function_arn);
+        Case { event, record, policy, pauses: self.pauses().unwrap_or(&NO_PAUSES), now }
     }
 
     async fn invoke<A: Account>(
         &self,
-        messages: &mut [Message<'_>],
+        messages: &mut [BatchMessage<'_>],
         now: Timestamp,
-        account: &Guarded<'_, A>,
+        account: &BatchAccount<'_, A>,
     ) {
         let calls = messages.iter().filter_map(|message| {
-            let Message { record, event: Some(event), state: State::Invoke { envelope, .. }, .. } = message
+            let BatchMessage { record, event: Some(event), state: State::Invoke { envelope, .. }, .. } =
+                message
             else {
                 return None;
             };
@@ -265,7 +264,7 @@ impl Environment {
         }
     }
 
-    fn not_invoked(&self, message: &mut Message<'_>, failure: InvokeFailure, now: Timestamp) {
+    fn not_invoked(&self, message: &mut BatchMessage<'_>, failure: InvokeFailure, now: Timestamp) {
         let later = Wait::after_failure(message.record, now);
         let (cause, failure, wait) = match failure {
             InvokeFailure::Later(failure) => (Cause::Refused, failure, later),
@@ -292,11 +291,11 @@ impl Environment {
     /// Moves the messages that did not fit into the room. If a copy cannot be sent, its original is hidden after all.
     async fn move_others<A: Account>(
         &mut self,
-        messages: &mut [Message<'_>],
+        messages: &mut [BatchMessage<'_>],
         now: Timestamp,
-        account: &Guarded<'_, A>,
+        account: &BatchAccount<'_, A>,
     ) -> Moves {
-        let copies: Vec<Move<'_>> = messages.iter().filter_map(Message::copy).collect();
+        let copies: Vec<Move<'_>> = messages.iter().filter_map(BatchMessage::copy).collect();
         let mut answers = account.send_again(&copies).await;
         let mut moves = Moves::default();
         for message in messages.iter_mut() {
@@ -320,8 +319,8 @@ impl Environment {
         moves
     }
 
-    fn outcome<'a>(&self, message: Message<'a>) -> Outcome<'a> {
-        let Message { record, event, state: State::Done(what, location), .. } = message else {
+    fn outcome<'a>(&self, message: BatchMessage<'a>) -> Outcome<'a> {
+        let BatchMessage { record, event, state: State::Done(what, location), .. } = message else {
             panic!("BUG: a message has neither left the queue nor been kept");
         };
         let event = event.filter(|_| what.names_its_event());
@@ -359,12 +358,12 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
 
 /// Marks the cheapest waiting messages to be moved if not all of them fit into the room. A message that must not be
 /// moved stays.
-fn choose_moves(messages: &mut [Message<'_>], room: u64) {
+fn choose_moves(messages: &mut [BatchMessage<'_>], room: u64) {
     let waiting = messages.iter().filter(|message| matches!(message.state, State::Wait { .. }));
     if waiting.count() as u64 <= room {
         return;
     }
-    let costs = messages.iter().map(Message::cost_of_moves).enumerate();
+    let costs = messages.iter().map(BatchMessage::cost_of_moves).enumerate();
     let mut costs: Vec<(usize, u64)> = costs.filter_map(|(index, cost)| Some((index, cost?))).collect();
     costs.sort_by_key(|(_, cost)| Reverse(*cost));
     for (index, cost) in costs.into_iter().skip(room as usize) {
@@ -375,9 +374,9 @@ fn choose_moves(messages: &mut [Message<'_>], room: u64) {
 }
 
 async fn send_dead_letters<A: Account>(
-    messages: &mut [Message<'_>],
+    messages: &mut [BatchMessage<'_>],
     now: Timestamp,
-    account: &Guarded<'_, A>,
+    account: &BatchAccount<'_, A>,
 ) {
     let dead_lettered = messages.iter().filter_map(|message| match &message.state {
         State::DeadLetter { dead_letter, .. } => Some(DeadLettered { record: message.record, dead_letter }),
@@ -397,7 +396,7 @@ async fn read_pauses<A: Account>(
     pauses: &mut KnownPauses,
     records: &[Record],
     now: Timestamp,
-    account: &Guarded<'_, A>,
+    account: &BatchAccount<'_, A>,
 ) -> Option<PausesRead> {
     let first = records.first().filter(|_| pauses.is_due(now))?;
     let answer = account.read_pauses().await?;
@@ -408,13 +407,17 @@ async fn read_pauses<A: Account>(
 async fn first_count_of<A: Account>(
     room: &mut Room,
     now: Timestamp,
-    account: &Guarded<'_, A>,
+    account: &BatchAccount<'_, A>,
 ) -> Option<CallFailure> {
     if room.is_unknown() { count(room, now, account).await } else { None }
 }
 
 /// Counts the messages in flight if little room is left. Returns the failure if the count fails.
-async fn count<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_, A>) -> Option<CallFailure> {
+async fn count<A: Account>(
+    room: &mut Room,
+    now: Timestamp,
+    account: &BatchAccount<'_, A>,
+) -> Option<CallFailure> {
     if !room.is_low(now) {
         return None;
     }

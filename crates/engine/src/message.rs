@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comeback_envelope::Envelope;
 
-use crate::account::{Answer, CallFailure, Move, isolated};
+use crate::account::{CallFailure, Move, isolated};
 use crate::dead_letter::{DeadLetter, Reason, SQS_MESSAGE_BYTES};
 use crate::decide::Action;
 use crate::failed_event::FailedEvent;
@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 use crate::waits::Wait;
 
 /// A message on its way through a batch, with its current state.
-pub(crate) struct Message<'a> {
+pub(crate) struct BatchMessage<'a> {
     pub(crate) record: &'a Record,
     /// The event in the message; `None` if it could not be parsed.
     pub(crate) event: Option<FailedEvent<'a>>,
@@ -55,7 +55,7 @@ pub(crate) enum Happened {
     /// The message does not fit into the room for hidden messages.
     NoRoom,
     /// SQS answered the call that hides the message, for its wait or to guard its call.
-    Hidden(Answer),
+    Hidden(Result<(), CallFailure>),
     Moved,
     /// The copy was not accepted, or it is unknown whether it was. The message waits after all, at least this long.
     NotMoved {
@@ -75,7 +75,7 @@ pub(crate) enum Happened {
     },
 }
 
-impl<'a> Message<'a> {
+impl<'a> BatchMessage<'a> {
     pub(crate) const fn received(record: &'a Record, event: Option<FailedEvent<'a>>) -> Self {
         Self { record, event, guard: Guard::NotTried, state: State::Received }
     }
@@ -228,7 +228,7 @@ mod tests {
         };
         let panic = isolated::<()>(|| resume_unwind(Box::new("planned"))).unwrap_err();
         let undecided = |now| {
-            let mut message = Message::received(&record, None);
+            let mut message = BatchMessage::received(&record, None);
             let panic = Some(panic.clone());
             message.keep_unless(expiring(&record, sent, now), Cause::Undecided, panic, now);
             message

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::arn::PauseTarget;
 use crate::json::object;
-use crate::requests::{Cancel, Entry, Requested, RetryNow};
+use crate::requests::{Cancel, RequestEntry, Requested, RetryNow};
 use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
@@ -22,8 +22,8 @@ use crate::timing::RETENTION;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
-    pub(crate) retries: Vec<Entry<RetryNow>>,
-    pub(crate) cancels: Vec<Entry<Cancel>>,
+    pub(crate) retries: Vec<RequestEntry<RetryNow>>,
+    pub(crate) cancels: Vec<RequestEntry<Cancel>>,
     /// Members of the document that this version does not know, as JSON, kept for a later version.
     others: BTreeMap<String, String>,
 }
@@ -81,7 +81,7 @@ impl Pauses {
     #[must_use]
     pub fn with_retry(&self, retry: &RetryNow) -> Self {
         let mut document = self.clone();
-        document.retries.push(Entry::of(retry));
+        document.retries.push(RequestEntry::of(retry));
         document
     }
 
@@ -89,7 +89,7 @@ impl Pauses {
     #[must_use]
     pub fn with_cancel(&self, cancel: &Cancel) -> Self {
         let mut document = self.clone();
-        document.cancels.push(Entry::of(cancel));
+        document.cancels.push(RequestEntry::of(cancel));
         document
     }
 
@@ -141,7 +141,7 @@ impl Pauses {
     }
 }
 
-fn withdraw<R: Requested>(entries: &mut [Entry<R>], is_it: impl Fn(&R) -> bool) {
+fn withdraw<R: Requested>(entries: &mut [RequestEntry<R>], is_it: impl Fn(&R) -> bool) {
     for entry in entries {
         if entry.request.as_ref().is_ok_and(|requested| !requested.parts().0.withdrawn && is_it(requested)) {
             *entry = entry.withdrawn();
@@ -279,11 +279,11 @@ impl Pauses {
 }
 
 /// Parses the entries of a list of requests. Anything but a list or `null` becomes a single unreadable entry.
-fn entries<R: Requested>(list: &RawValue) -> Vec<Entry<R>> {
+fn entries<R: Requested>(list: &RawValue) -> Vec<RequestEntry<R>> {
     let entries: Option<Vec<&RawValue>> =
         serde_json::from_str(list.get()).unwrap_or_else(|_| Some(vec![list]));
     let entries = entries.unwrap_or_default();
-    entries.into_iter().map(|entry| Entry::read(entry.get())).collect()
+    entries.into_iter().map(|entry| RequestEntry::read(entry.get())).collect()
 }
 
 impl Pause {
@@ -366,8 +366,8 @@ impl Pauses {
     /// Removes the withdrawn requests. Returns true if there were any.
     fn drop_withdrawn(&mut self) -> bool {
         let before = self.retries.len() + self.cancels.len();
-        self.retries.retain(Entry::is_not_withdrawn);
-        self.cancels.retain(Entry::is_not_withdrawn);
+        self.retries.retain(RequestEntry::is_not_withdrawn);
+        self.cancels.retain(RequestEntry::is_not_withdrawn);
         self.retries.len() + self.cancels.len() < before
     }
 

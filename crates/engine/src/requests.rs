@@ -127,7 +127,7 @@ impl RetryNow {
 
 /// A request as an entry of the document, kept as text, with the members that only a later version knows.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry<R> {
+pub(crate) struct RequestEntry<R> {
     pub(crate) text: String,
     pub(crate) request: Result<R, String>,
     /// When the entry leaves the document. An unreadable entry, perhaps from a later version, stays as long as the
@@ -200,7 +200,7 @@ const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-impl<R: Requested> Entry<R> {
+impl<R: Requested> RequestEntry<R> {
     pub(crate) fn read(text: &str) -> Self {
         let request = object(text).and_then(|wire: Wire<'_>| {
             let within = wire.within;

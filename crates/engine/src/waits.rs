@@ -31,8 +31,8 @@ pub(crate) struct Wait {
     pub(crate) left: Duration,
     /// The end of the wait, if the message's own data does not show it, so that a copy has to carry it.
     pub(crate) not_before: Option<Timestamp>,
-    /// The same as in [`End::Hidden`](crate::End::Hidden): true if the message is hidden because a call may have been
-    /// accepted.
+    /// True if the message is hidden because a call may have been accepted, as in
+    /// [`Location::Guarded`](crate::Location::Guarded).
     pub(crate) is_guard: bool,
 }
 
@@ -61,7 +61,8 @@ impl Wait {
     /// The wait after a re-invocation that may have been accepted. It begins when the handler stopped waiting for the
     /// answer, a moment that the engine does not know.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
-        let hiding = after_unanswered(case);
+        // `now` is when the batch came; the message is hidden again once this invoke and those before it have ended.
+        let hiding = uncertain(case.record, Some(case), INVOKE_TIMEOUT).max(Duration::from_secs(1));
         let wait = Self::from(case.now, hiding + INVOKE_TIMEOUT);
         Self { visibility_timeout: hiding, is_guard: true, ..wait }
     }
@@ -84,25 +85,20 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// Draws the wait after an unanswered call: one to two hours, cut by rule 6 so that a last retry is possible. With too
-/// little time for one, the message is dead-lettered when it comes back.
-fn after_unanswered(case: &Case<'_, '_>) -> Duration {
-    let drawn = Duration::from_secs(generator_of(case.record).random_range(AFTER_UNANSWERED));
-    // `now` is when the batch came; the message is hidden again once this invoke and those before it have ended.
-    let start = case.now.saturating_add(INVOKE_TIMEOUT);
-    let wait = case.cut(drawn, start, case.end_of_max_age()).unwrap_or(drawn);
-    Duration::from_secs(wait.as_secs().max(1))
+/// The visibility timeout that guards a call. The call may be accepted without any handler learning of it, so the
+/// message is hidden as after an unanswered call, but from the last moment at which this handler can make the call. The
+/// guard always outlasts the handler; otherwise the message would come back while its call is under way.
+pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
+    HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }
 
-/// The visibility timeout that guards a call. The call may be accepted without any handler learning of it, so the
-/// message is hidden for one to two hours from the last moment at which this handler can make the call, cut by rule 6
-/// if its event could be parsed. The guard always outlasts the handler; otherwise the message would come back while its
-/// call is under way.
-pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
+/// Draws the wait after a call that may have been accepted: one to two hours, cut by rule 6 so that a last retry is
+/// possible, if its event could be parsed. It begins at most `call` after now. With too little time for a last retry,
+/// the wait is not cut, and the message is dead-lettered when it comes back.
+fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
-    let cut = case
-        .and_then(|case| case.cut(drawn, case.now.saturating_add(HANDLER_TIMEOUT), case.end_of_max_age()));
-    HANDLER_TIMEOUT + Duration::from_secs(cut.unwrap_or(drawn).as_secs())
+    let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));
+    Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
 /// A random generator with a new seed on each receive of the message.

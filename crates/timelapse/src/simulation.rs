@@ -49,7 +49,7 @@ pub enum RunError {
 }
 
 /// Reasons why a run stops early.
-enum End {
+enum EarlyEnd {
     Broken(Broken),
     Multiplied(Multiplied),
 }
@@ -79,8 +79,8 @@ pub fn run_changing(
 ) -> Result<Summary, RunError> {
     scenario.check().map_err(RunError::Refused)?;
     simulate(scenario, policies, changes, watcher).map_err(|(end, at)| match end {
-        End::Multiplied(Multiplied { event, most }) => RunError::Multiplied { event, most, at },
-        End::Broken(broken) => {
+        EarlyEnd::Multiplied(Multiplied { event, most }) => RunError::Multiplied { event, most, at },
+        EarlyEnd::Broken(broken) => {
             let mut recorder = Recorder::of(broken.event);
             let again = simulate(scenario, policies, changes, &mut recorder);
             assert!(again.is_err(), "BUG: the same seed did not give the same run");
@@ -94,7 +94,7 @@ fn simulate(
     policies: &Policies,
     changes: &[PolicyChange],
     watcher: &mut dyn Watcher,
-) -> Result<Summary, (End, Duration)> {
+) -> Result<Summary, (EarlyEnd, Duration)> {
     let account = Rc::new(SimulatedAccount::new(World::new(scenario, policies, changes)));
     let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
     let mut happenings = 0u64;
@@ -113,8 +113,8 @@ fn simulate(
         }
         world.follow_up();
         report_strikes(world, watcher);
-        let multiplied = world.oracle.ledger.multiplied.map(End::Multiplied);
-        if let Some(end) = world.oracle.broken.take().map(End::Broken).or(multiplied) {
+        let multiplied = world.oracle.ledger.multiplied.map(EarlyEnd::Multiplied);
+        if let Some(end) = world.oracle.broken.take().map(EarlyEnd::Broken).or(multiplied) {
             return Err((end, world.now.since(START)));
         }
         happenings += 1;
@@ -126,10 +126,10 @@ fn simulate(
     let account = Rc::into_inner(account).expect("BUG: operators have kept their deployment");
     let mut world = account.service.into_inner();
     world.finish();
-    world.check_log().map_err(|broken| (End::Broken(broken), scenario.duration))?;
+    world.check_log().map_err(|broken| (EarlyEnd::Broken(broken), scenario.duration))?;
     let World { oracle, tallies, dice, .. } = world;
     Summary::of(scenario, tallies, oracle.ledger, dice.struck())
-        .map_err(|broken| (End::Broken(broken), scenario.duration))
+        .map_err(|broken| (EarlyEnd::Broken(broken), scenario.duration))
 }
 
 fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {

@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::aws::agenda::{Agenda, START};
 use crate::aws::mapping::{LONG_POLL, Mapping};
-use crate::aws::queue::{Queue, QueueSettings, QueueTimer, ReceiptHandle, Received, Sent};
+use crate::aws::queue::{QueueSettings, QueueTimer, ReceiptHandle, Received, Sent, SqsQueue};
 use crate::aws::target::{Fate, Id, Target, TargetError, Ways};
 use crate::check::Broken;
 use crate::check::books::{Attempt, Carried, Origin};
@@ -63,7 +63,7 @@ impl From<QueueTimer> for Happening {
 pub(crate) struct World {
     pub(crate) now: Timestamp,
     agenda: Agenda<Happening>,
-    queue: Queue<Carried>,
+    queue: SqsQueue<Carried>,
     mapping: Mapping<Batch>,
     target: Target<Attempt>,
     mix: Mix,
@@ -105,7 +105,7 @@ impl World {
         let mut world = Self {
             now: START,
             agenda: Agenda::default(),
-            queue: Queue::new(QueueSettings { in_flight_limit, ..QueueSettings::default() }),
+            queue: SqsQueue::new(QueueSettings { in_flight_limit, ..QueueSettings::default() }),
             mapping: Mapping::new(START),
             target: Target::new(functions, ways, START, seeds.random()),
             mix: Mix::of(&scenario.targets, scenario.seed),

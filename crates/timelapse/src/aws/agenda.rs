@@ -9,7 +9,7 @@ use comeback_engine::Timestamp;
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
 /// A moment, a sequence number and a happening. The earliest entry is the greatest.
-type Entry<H> = Reverse<(Timestamp, u64, H)>;
+type Scheduled<H> = Reverse<(Timestamp, u64, H)>;
 
 /// Future happenings, ordered by time and, within one moment, by when they were planned. Nothing else orders a run, so
 /// the same seed gives the same run.
@@ -18,11 +18,11 @@ type Entry<H> = Reverse<(Timestamp, u64, H)>;
 #[derive(Debug)]
 pub(crate) struct Agenda<H> {
     /// Happenings up to the end of `second`, sorted.
-    soon: BinaryHeap<Entry<H>>,
+    soon: BinaryHeap<Scheduled<H>>,
     /// The current second, counted from the epoch.
     second: u64,
     /// Happenings after `second`, by their second.
-    later: BTreeMap<u64, Vec<Entry<H>>>,
+    later: BTreeMap<u64, Vec<Scheduled<H>>>,
     planned: u64,
 }
 

@@ -8,7 +8,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 
 use super::agenda::{Agenda, START};
 use super::mapping::kept;
-use super::queue::{Attributes, Depth, Queue, QueueSettings, QueueTimer, ReceiptHandle, Received, Sent};
+use super::queue::{Attributes, Depth, QueueSettings, QueueTimer, ReceiptHandle, Received, Sent, SqsQueue};
 use super::target::{FailedInvocation, FailureRecords, Id, TARGET_ARN, TargetError};
 
 /// A simulated queue. Its clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
@@ -16,7 +16,7 @@ use super::target::{FailedInvocation, FailureRecords, Id, TARGET_ARN, TargetErro
 pub struct QueueUnderContract {
     now: Timestamp,
     agenda: Agenda<QueueTimer>,
-    queue: Queue<()>,
+    queue: SqsQueue<()>,
     received: Vec<Received>,
     message_ids: Xoshiro256PlusPlus,
     records: FailureRecords,
@@ -29,7 +29,7 @@ impl QueueUnderContract {
         Self {
             now: START,
             agenda: Agenda::default(),
-            queue: Queue::new(QueueSettings { visibility_timeout, ..QueueSettings::default() }),
+            queue: SqsQueue::new(QueueSettings { visibility_timeout, ..QueueSettings::default() }),
             received: Vec::new(),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(1),
             records: FailureRecords::of(TARGET_ARN),

@@ -130,7 +130,7 @@ enum State {
 }
 
 #[derive(Debug)]
-pub(crate) struct Message<T> {
+pub(crate) struct QueuedMessage<T> {
     id: Id,
     pub(crate) body: String,
     pub(crate) attributes: Option<Box<Attributes>>,
@@ -148,9 +148,9 @@ pub(crate) struct Message<T> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Queue<T> {
+pub(crate) struct SqsQueue<T> {
     settings: QueueSettings,
-    messages: Slab<Message<T>>,
+    messages: Slab<QueuedMessage<T>>,
     /// Receipts of visible messages, in the order in which they became visible. If its message is gone, a receipt is
     /// skipped.
     visible: VecDeque<ReceiptHandle>,
@@ -161,7 +161,7 @@ pub(crate) struct Queue<T> {
     pub(crate) removals: Vec<(T, Removal)>,
 }
 
-impl<T> Queue<T> {
+impl<T> SqsQueue<T> {
     pub(crate) fn new(settings: QueueSettings) -> Self {
         Self {
             settings,
@@ -193,7 +193,7 @@ impl<T> Queue<T> {
         }
         let number = self.next_number();
         let visible_at = now.saturating_add(delay);
-        let slot = self.messages.insert(Message {
+        let slot = self.messages.insert(QueuedMessage {
             id,
             body,
             attributes,
@@ -359,7 +359,7 @@ impl<T> Queue<T> {
         Depth { visible: self.messages.len() - in_flight - delayed, in_flight, delayed }
     }
 
-    pub(crate) fn message(&self, received: &Received) -> Option<&Message<T>> {
+    pub(crate) fn message(&self, received: &Received) -> Option<&QueuedMessage<T>> {
         self.messages.get(received.receipt.slot).filter(|message| message.id == received.id)
     }
 
@@ -373,9 +373,10 @@ impl<T> Queue<T> {
     }
 
     /// Returns the message received with this handle, even if it was received again since; `None` if it is gone.
-    fn received_with(&mut self, receipt: ReceiptHandle) -> Option<&mut Message<T>> {
-        let is_its =
-            |message: &&mut Message<T>| (message.sent_as + 1..=message.number).contains(&receipt.number);
+    fn received_with(&mut self, receipt: ReceiptHandle) -> Option<&mut QueuedMessage<T>> {
+        let is_its = |message: &&mut QueuedMessage<T>| {
+            (message.sent_as + 1..=message.number).contains(&receipt.number)
+        };
         self.messages.get_mut(receipt.slot).filter(is_its)
     }
 
@@ -389,12 +390,12 @@ impl<T> Queue<T> {
         Some((message.carried, message.visible_at))
     }
 
-    fn latest(&mut self, receipt: ReceiptHandle) -> Option<&mut Message<T>> {
+    fn latest(&mut self, receipt: ReceiptHandle) -> Option<&mut QueuedMessage<T>> {
         self.messages.get_mut(receipt.slot).filter(|message| message.number == receipt.number)
     }
 
     fn remove(&mut self, slot: usize, removal: Removal) {
-        let Message { carried, state, .. } = self.messages.remove(slot);
+        let QueuedMessage { carried, state, .. } = self.messages.remove(slot);
         self.leave(state);
         self.removals.push((carried, removal));
     }
@@ -414,7 +415,7 @@ impl<T> Queue<T> {
 }
 
 /// Injected faults, which a standard queue may show at any time, because it guarantees only at-least-once delivery.
-impl<T> Queue<T> {
+impl<T> SqsQueue<T> {
     /// Makes a hidden message visible and returns it, if this is still its latest receipt; otherwise `None`.
     pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<Received> {
         let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
@@ -447,7 +448,7 @@ impl<T> Queue<T> {
     }
 }
 
-impl<T> Message<T> {
+impl<T> QueuedMessage<T> {
     /// Writes the message as a receiver sees it into `record`, reusing its buffers.
     fn write(&self, receipt: ReceiptHandle, record: &mut Record) {
         record.message_id.clear();

@@ -9,7 +9,7 @@ const DAY: u64 = 86_400;
 
 /// A queue with its agenda and a clock. Each step of a test sets the clock.
 struct Fixture {
-    queue: Queue<Sender>,
+    queue: SqsQueue<Sender>,
     agenda: Agenda<QueueTimer>,
     ids: Xoshiro256PlusPlus,
 }
@@ -29,7 +29,7 @@ impl Fixture {
     fn new(settings: QueueSettings) -> Self {
         let settings = QueueSettings { visibility_timeout: Duration::from_secs(180), ..settings };
         let ids = Xoshiro256PlusPlus::seed_from_u64(1);
-        Self { queue: Queue::new(settings), agenda: Agenda::default(), ids }
+        Self { queue: SqsQueue::new(settings), agenda: Agenda::default(), ids }
     }
 
     fn send(&mut self, at: f64, carried: Sender) {
@@ -291,5 +291,9 @@ fn old_delay_timer_spares_the_slots_next_message() {
 
 #[test]
 fn a_message_without_attributes_is_small() {
-    assert!(size_of::<Message<()>>() <= 104, "{} bytes, ten million times", size_of::<Message<()>>());
+    assert!(
+        size_of::<QueuedMessage<()>>() <= 104,
+        "{} bytes, ten million times",
+        size_of::<QueuedMessage<()>>()
+    );
 }
