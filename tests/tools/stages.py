@@ -1,9 +1,10 @@
 """`make test`: builds everything, then runs every test, and prints the time of each stage.
 
-    build tools, tests and functions                  alone: the servers' clocks do not wait for a compiler
+    build the tests, and install tools                alone: all else needs them
+    build the functions                               before the servers, whose clocks do not wait for a compiler
     lint templates, test construct and clients        before the servers: the construct's tests have time limits
     test the stack | test with other servers          together: they mostly wait
-    test without servers, and the documentation       beside the three above, in the time that they leave
+    test without servers, and the documentation       beside the four above, in the time that they leave
     check the recorded requests                       those that the servers got
 
 A stage that runs beside others prints its output when it ends.
@@ -94,10 +95,6 @@ def stages():
     done = [tests, tools.join()]
     if any(stage.failed for stage in done):
         return done
-    functions = Stage("build the functions", [WITH, "sam", "--", str(TARGET / "debug/local"), "build"]).run()
-    done.append(functions)
-    if functions.failed:
-        return done
 
     shutil.rmtree(TARGET / "recorded", ignore_errors=True)
     # Doctests are compiled one crate after the other, so they are separate: otherwise a core would be free at the end.
@@ -105,12 +102,13 @@ def stages():
         Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--tests", "--no-fail-fast"]).start(),
         Stage("beside all: test the documentation", ["nice", "-n", "19", *CARGO_TEST, "--doc", "--no-fail-fast"]).start(),
     ]
+    functions = Stage("build the functions", [WITH, "sam", "--", str(TARGET / "debug/local"), "build"])
     without_cargo = Stage(
         "lint templates, test construct and clients",
         [*MAKE, "--jobs", "2", "--output-sync=target", "lint-templates", "test-infra", "test-clients"],
     )
-    done.append(without_cargo.start().join())
-    if not without_cargo.failed:
+    done += [functions.run(), without_cargo.start().join()]
+    if not (functions.failed or without_cargo.failed):
         stack = Stage("then: test the stack", [*CARGO_TEST, STACK]).start()
         servers = Stage("beside it: test with other servers", [*CARGO_TEST, *SERVERS, "--no-fail-fast"]).start()
         done += [stack.join(), servers.join()]

@@ -3,8 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use crate::support::*;
+
+/// The output of a command that several pages show.
+static SCHEDULE: LazyLock<String> = LazyLock::new(|| printed("schedule --rate 10/s"));
 
 /// A documentation page with its words on one line.
 fn prose(page: &str) -> String {
@@ -183,8 +187,7 @@ fn the_readmes_table_has_sources_and_todays_price() {
         assert!(sources.contains(&source), "docs/limits-and-costs.md has no row {source:?}");
     }
     assert_eq!(rows.len(), 9, "six alternatives");
-    let printed = printed("schedule --rate 10/s");
-    let (_, price) = printed.split_once(" USD an hour, or ").expect("the price");
+    let (_, price) = SCHEDULE.split_once(" USD an hour, or ").expect("the price");
     let price = price.split(' ').next().expect("a figure");
     assert_eq!(rows[2][5], format!("0 to {price} USD"));
 }
@@ -197,8 +200,8 @@ fn the_rate_in_the_settings_is_what_schedule_prints() {
         .skip_while(|line| !line.starts_with("At 10 a second"))
         .take_while(|line| !line.starts_with("```"))
         .collect();
-    let text = printed("schedule --rate 10/s");
-    assert!(shown.len() == 5 && text.ends_with(&format!("\n{}\n", shown.join("\n"))), "{shown:#?}: {text}");
+    let ends = SCHEDULE.ends_with(&format!("\n{}\n", shown.join("\n")));
+    assert!(shown.len() == 5 && ends, "{shown:#?}: {}", *SCHEDULE);
     let always = printed("schedule --rate 10/s --hide-up-to always");
     assert!(always.contains("The limit is reached 3h 20m after the target goes down."), "{always}");
     assert!(page.contains("after 3 h 20 min at 10 failing events a second."));
