@@ -25,6 +25,10 @@ use crate::timing::longest_between_reads;
 /// A message that returns within this time anyway is not recalled.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
+/// A message that a recall would bring back less than this time earlier is not recalled: it might even return later,
+/// because the clocks of the handler and of the operator may each be off by 5 s, and calls take a while.
+const LEAST_GAIN: Duration = Duration::from_secs(30);
+
 /// An entry of the pauses' document that recalls waiting messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recall<'p> {
@@ -64,7 +68,7 @@ pub enum NotRecalled {
     Unanswered,
     /// An earlier entry recalled the message, or could have.
     Before,
-    /// The message returns soon anyway: within two minutes, or as soon as its retry is due.
+    /// The message returns soon anyway: within two minutes, or hardly later than its retry is due.
     Soon,
     /// The message was moved (sent again with a delay), so it has no handle yet. It returns within 15 minutes.
     Moved,
@@ -181,7 +185,7 @@ impl Recall<'_> {
             return Err(NotRecalled::Before);
         }
         let due = self.drawn(&handle.message_id, message);
-        if due < returns { Ok(due) } else { Err(NotRecalled::Soon) }
+        if due.saturating_add(LEAST_GAIN) < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
     /// Checks that the entry applies to the message, and that the handler that wrote the newest line may not have read

@@ -177,6 +177,13 @@ fn a_message_that_returns_soon_is_left_alone() {
         Err(NotRecalled::Soon),
         "no later"
     );
+    // Due in 200 s, and hidden for this much longer.
+    let hidden_for = |longer: u64| {
+        let (due, delay) = (at(AT + 200), 800 + longer);
+        let what = What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None };
+        recalled(&[line(AT - 600, what)], &document(&[], &[(AT, 39_600)]))
+    };
+    assert_eq!([hidden_for(30), hidden_for(31)], [Err(NotRecalled::Soon), Ok(200.0)], "clocks differ");
 }
 
 #[test]
