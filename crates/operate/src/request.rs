@@ -238,7 +238,10 @@ impl RequestEvents {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
         let (target, now) = (plan.target.clone(), self.operator.now());
-        let written = self.request(target, now, plan.reach.hidden, &policies(&plan.deployment)?);
+        let policies = policies(&plan.deployment)?;
+        // A handler that has not read the request yet may hide a message anew.
+        let hidden = plan.reach.hidden.max(longest_hiding(&policies, &target));
+        let written = self.request(target, now, hidden, &policies);
         let is_in = |pauses: &Pauses| written.find(pauses).is_some();
         let make = |pauses: &Pauses| Ok(written.added_to(pauses));
         let forgotten = parameter.edit(written.at(), make, is_in).await?;
