@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, Settings, What};
-use comeback_operate::aws::simulated::{SimulatedChange, SimulatedCommand, SimulatedOperators};
+use comeback_engine::{Early, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Timestamp, What};
+use comeback_operate::aws::simulated::{
+    Circumstances, Made, Selection, SimulatedChange, SimulatedCommand, SimulatedOperators,
+};
 use comeback_timelapse::{
-    EventNumber, Fault, Faults, Scenario, Strikes, Summary, TARGET_ARN, TargetError, Trace, Watcher, run,
+    EventNumber, Fault, Faults, Invariant, MakeOperators, PolicyChange, RunError, START, Scenario,
+    SimulatedTarget, Strikes, Summary, TARGET_ARN, TargetError, Trace, Watcher, run, run_changing,
 };
 use rayon::prelude::*;
 
@@ -28,6 +31,7 @@ fn command(at: Duration, change: SimulatedChange) -> SimulatedCommand {
 struct Seen {
     delivered: BTreeMap<usize, Duration>,
     early: usize,
+    asked_at: Option<Timestamp>,
 }
 
 impl Watcher for Seen {
@@ -38,12 +42,15 @@ impl Watcher for Seen {
     }
 
     fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        self.early += usize::from(matches!(outcome.what, What::Reinvoke { early: Some(_), .. }));
+        if let What::Reinvoke { early: Some(Early { asked_at, .. }), .. } = &outcome.what {
+            self.early += 1;
+            self.asked_at = Some(*asked_at);
+        }
     }
 }
 
 /// Varies the scenario by the seed, with every fault and with operators at random.
-fn chaos(seed: u64) -> (Scenario, Settings) {
+fn chaos(seed: u64, made: &Made) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
         jitter: Jitter::ALL[seed as usize % 4],
@@ -68,28 +75,43 @@ fn chaos(seed: u64) -> (Scenario, Settings) {
         } else {
             Faults::chaos(seed, duration)
         },
-        operators: Some(SimulatedOperators::chaos(seed, duration).make()),
+        operators: Some(operators(seed, duration, made)),
         ..Scenario::default()
     };
     (scenario, settings)
 }
 
+/// Operators at random, who count in `made` what they did.
+fn operators(seed: u64, duration: Duration, made: &Made) -> MakeOperators {
+    SimulatedOperators { made: made.clone(), ..SimulatedOperators::chaos(seed, duration) }.make()
+}
+
+/// Fails unless every kind of change was made, and messages were recalled.
+fn assert_all_were_made(made: &Made) {
+    for what in ["pause", "resume", "retry", "retry --withdraw", "cancel", "cancel --withdraw"] {
+        assert!(made.count(what) > 10, "{what}: {made:?}");
+    }
+    assert!(made.count("recalled") > 200, "{made:?}");
+}
+
 #[test]
 fn hundreds_of_seeds_break_no_invariant() {
+    let made = Made::default();
     let runs = (0..600u64).into_par_iter().map(|seed| {
-        let (scenario, settings) = chaos(seed);
+        let (scenario, settings) = chaos(seed, &made);
         let mut seen = Seen::default();
         let summary = watched(&scenario, settings, &mut seen);
         (seen.early, summary.dead_lettered.get("cancelled").copied().unwrap_or_default())
     });
     let (early, cancelled) = runs.reduce(|| (0, 0), |one, other| (one.0 + other.0, one.1 + other.1));
     assert!(early > 200 && cancelled > 100, "{early} came early, {cancelled} were cancelled");
+    assert_all_were_made(&made);
 }
 
 #[test]
 fn the_same_seed_twice_is_byte_identical() {
     let traced = |seed| {
-        let (scenario, settings) = chaos(seed);
+        let (scenario, settings) = chaos(seed, &Made::default());
         let mut trace = Trace::default();
         let summary = watched(&scenario, settings, &mut trace);
         (serde_json::to_string(&summary).expect("plain JSON"), trace.text().to_owned())
@@ -103,7 +125,7 @@ fn the_same_seed_twice_is_byte_identical() {
 #[test]
 fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
     let last = |killed_after| {
-        let retry = SimulatedChange::Retry(MINUTE);
+        let retry = SimulatedChange::Retry(MINUTE, Selection::All);
         let command = SimulatedCommand { killed_after, ..command(3 * HOUR + 2 * MINUTE, retry) };
         let operators = SimulatedOperators { commands: vec![command], ..SimulatedOperators::default() };
         let mut seen = Seen::default();
@@ -120,7 +142,7 @@ fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
 #[test]
 fn a_cancel_recalls_what_it_dead_letters() {
     let operators = SimulatedOperators {
-        commands: vec![command(2 * HOUR, SimulatedChange::Cancel(None))],
+        commands: vec![command(2 * HOUR, SimulatedChange::Cancel(Selection::All))],
         ..SimulatedOperators::default()
     };
     let scenario = Scenario {
@@ -144,9 +166,13 @@ fn a_cancel_recalls_what_it_dead_letters() {
 #[test]
 fn no_recall_repeats_a_call_that_may_have_been_accepted() {
     (0..8u64).into_par_iter().for_each(|seed| {
-        let retry = |turn: u32| command(turn * 5 * MINUTE, SimulatedChange::Retry(MINUTE / 6));
-        let operators =
-            SimulatedOperators { seed, log_delay: MINUTE / 2, commands: (1..15).map(retry).collect() };
+        let retry =
+            |turn: u32| command(turn * 5 * MINUTE, SimulatedChange::Retry(MINUTE / 6, Selection::All));
+        let operators = SimulatedOperators {
+            circumstances: Circumstances { seed, log_delay: MINUTE / 2, ..Circumstances::default() },
+            commands: (1..15).map(retry).collect(),
+            ..SimulatedOperators::default()
+        };
         let faults = Faults::default()
             .with(Fault::InvokeAnswerLost, Strikes::always(0.2))
             .with(Fault::HandlerDiedAfter, Strikes::always(0.2));
@@ -170,4 +196,96 @@ fn no_recall_repeats_a_call_that_may_have_been_accepted() {
         watched(&scenario, settings, &mut seen);
         assert!(seen.early > 50, "seed {seed}: {} came early", seen.early);
     });
+}
+
+/// The run goes on between two calls of a command.
+#[test]
+fn calls_take_time() {
+    let at = 2 * HOUR;
+    let retry = command(at, SimulatedChange::Retry(Duration::ZERO, Selection::All));
+    let operators = SimulatedOperators { commands: vec![retry], ..SimulatedOperators::default() };
+    let scenario = Scenario { operators: Some(operators.make()), ..Scenario::default() };
+    let mut seen = Seen::default();
+    watched(&scenario, Settings::default(), &mut seen);
+    let asked = seen.asked_at.expect("some came early").since(START);
+    assert!((at + MINUTE / 60..at + MINUTE).contains(&asked), "{asked:?}");
+}
+
+#[test]
+fn a_command_that_fails_without_a_reason_ends_the_run() {
+    let result = |change, fault_rate| {
+        let operators = SimulatedOperators {
+            circumstances: Circumstances { fault_rate, ..Circumstances::default() },
+            commands: vec![command(HOUR, change)],
+            ..SimulatedOperators::default()
+        };
+        let scenario = Scenario { events: 3, operators: Some(operators.make()), ..Scenario::default() };
+        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
+        run(&scenario, &Policy::new(settings).expect("a valid policy").into(), &mut ()).map(drop)
+    };
+    let refused = SimulatedChange::Resume(500 * HOUR);
+    let Err(RunError::Violated(violation)) = result(refused, 0.0) else { panic!("it did not fail") };
+    assert_eq!(violation.invariant, Invariant::WorkingCommands);
+    assert!(violation.to_string().contains("it must be at most 1209600 s"), "{violation}");
+    assert_eq!(result(SimulatedChange::Retry(MINUTE, Selection::All), 1.0), Ok(()), "each call fails");
+}
+
+/// Very different values of `POLICIES` for two functions. In some, `orders` matches its own name, in others a
+/// pattern.
+const ENTRIES: [&str; 8] = [
+    "orders MAX_AGE=30m; export-* MAX_AGE=14d BACKOFFS=20s,5m,30m,2h",
+    "*s MAX_RETRIES=2 JITTER=none; export-eu:$LATEST BASE_BACKOFF=10m",
+    "",
+    "orders JITTER=decorrelated BASE_BACKOFF=1m; export-eu ENVELOPE=inline DIRECTIVES=off",
+    "* BACKOFFS=1,1,1,3600 JITTER=equal; orders MAX_AGE=60",
+    "orders MAX_AGE=2h MAX_BACKOFF=2; export-eu MAX_AGE=4h MAX_BACKOFF=6h BASE_BACKOFF=1h",
+    "orders NON_RETRYABLE_ERRORS=TargetFlaky; export-* MAX_RETRIES=0",
+    "export-* MAX_AGE=90m ENVELOPE=inline; orders MAX_RETRIES=40 BACKOFFS=7",
+];
+
+#[test]
+fn policy_changes_break_no_invariant() {
+    let target = |name: &str, outage| SimulatedTarget { name: name.into(), share: 1.0, outage };
+    let targets = [target("orders", None), target("export-eu", Some(6 * HOUR))];
+    let made = Made::default();
+    (0..500u64).into_par_iter().for_each(|seed| {
+        let entry = |salt: u64| ENTRIES[(seed / salt) as usize % ENTRIES.len()];
+        let hide_up_to = ["0", "20", "always"][(seed / 3) as usize % 3];
+        // Without jitter a policy gives one due time, so that no retry may come before it.
+        let jitter = ["none", "full"][(seed / 11) as usize % 2];
+        let policies = |entry: &str| {
+            let value = |name: &str| match name {
+                "TARGET_FUNCTIONS" => Some(targets.each_ref().map(SimulatedTarget::arn).join(",")),
+                "POLICIES" => Some(entry.to_owned()),
+                "JITTER" => Some(jitter.to_owned()),
+                "HIDE_UP_TO" => Some(hide_up_to.to_owned()),
+                "MAX_RETRIES" => Some("185".to_owned()),
+                "BASE_BACKOFF" => Some("1".to_owned()),
+                "MAX_BACKOFF" => Some("43170".to_owned()),
+                _ => None,
+            };
+            Policies::from_variables(value).expect("valid policies")
+        };
+        let duration = 8 * HOUR;
+        let scenario = Scenario {
+            seed,
+            events: 12,
+            arrival_spread: HOUR,
+            outage: 2 * HOUR,
+            failure_rate: [0.0, 0.5][(seed / 5) as usize % 2],
+            retry_after: [None, None, Some(2_700)][(seed / 7) as usize % 3].map(Duration::from_secs),
+            duration,
+            faults: if seed % 4 == 0 { Faults::storm(seed, duration) } else { Faults::chaos(seed, duration) },
+            operators: Some(operators(seed, duration, &made)),
+            targets: targets.to_vec(),
+            ..Scenario::default()
+        };
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let change = |at, salt| PolicyChange { at, policies: policies(entry(salt)) };
+        let changes = [change(minutes(20 + seed % 60), 8), change(minutes(100 + seed % 200), 64)];
+        if let Err(error) = run_changing(&scenario, &policies(entry(1)), &changes, &mut ()) {
+            panic!("seed {seed}: {error}");
+        }
+    });
+    assert_all_were_made(&made);
 }

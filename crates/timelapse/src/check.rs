@@ -7,6 +7,7 @@ pub(crate) mod ledger;
 pub(crate) mod log;
 mod lookup;
 pub(crate) mod oracle;
+mod parameter;
 pub(crate) mod pauses;
 
 use std::time::Duration;
@@ -15,6 +16,8 @@ use crate::event::EventNumber;
 
 /// The queue's visibility timeout, which applies to a message that the handler does not hide.
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
+/// Longest time that the handler hides a message of a paused function at once.
+const HOLD: Duration = Duration::from_secs(1_344);
 
 texts! {
     /// A rule that must hold in every run, whatever faults strike. It is checked during the run.
@@ -45,6 +48,9 @@ texts! {
     PauseEndsNothing = "no event is dead-lettered as too old because of a pause that is recorded",
     CancelledNotInvoked = "no event is invoked by a handler that knows it to be cancelled",
     RecallsShorten = "a recall ends no hiding made before a call that Lambda may have accepted, and makes none longer",
+    KeptEdits = "a write of the pauses parameter is readable, and loses only what has ended or has no room",
+    LastingRequests = "a request lasts until the handler has checked every message that it covers",
+    WorkingCommands = "an operator's command fails only because of a fault or of another operator",
     TrueLog = "the handler's log says of each message whether it waits, and for what",
 }
 

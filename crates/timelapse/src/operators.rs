@@ -23,9 +23,10 @@ pub trait OperatedDeployment {
     fn now(&self) -> Timestamp;
 
     /// The policies of handlers that start now.
-    fn policies(&self) -> Policies;
+    fn policies(&self) -> Arc<Policies>;
 
-    /// Takes the lines that the handler has logged since the last call, each with its time.
+    /// Takes the lines that the handler has logged since the last call, each with its time. The run keeps lines from the
+    /// first call on.
     fn take_log(&self) -> Vec<(Timestamp, String)>;
 
     /// Counts the messages of the retry queue.
@@ -40,6 +41,9 @@ pub trait OperatedDeployment {
     ///
     /// Fails as SQS does, with its code and message.
     fn recall(&self, receipt_handle: &str, timeout: Duration) -> Result<(), String>;
+
+    /// Ends the run: a command has failed, and neither a fault nor another operator explains it.
+    fn command_failed(&self, what: String);
 }
 
 /// Tasks of a run's operators, as the arguments of a simulation set them.

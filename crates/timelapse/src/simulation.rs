@@ -106,10 +106,12 @@ fn simulate(
             handle(&account, batch, watcher);
         }
         let acting = operators.as_mut().filter(|_| happening == Happening::OperatorsAct);
-        let again = acting.and_then(|operators| operators.act());
+        let acted = acting.map(|operators| operators.act());
         let world = &mut *account.service.borrow_mut();
-        if let Some(moment) = again {
-            world.operators_act_at(moment);
+        match acted {
+            Some(Some(again)) => world.operators_act_at(again),
+            Some(None) => world.operators_are_done(),
+            None => {}
         }
         world.follow_up();
         report_strikes(world, watcher);

@@ -42,7 +42,7 @@ pub use demo::{Demo, DemoFunction};
 pub use function::{Function, Invocation, function_arn, role_arn};
 pub use logs::LogGroup;
 pub use metrics::Metrics;
-pub use operators::{SimulatedChange, SimulatedCommand, SimulatedOperators};
+pub use operators::{Circumstances, Made, Selection, SimulatedChange, SimulatedCommand, SimulatedOperators};
 pub use parameter::Parameter;
 pub use queue::{Queue, Stored};
 pub use role::{Role, policy};
@@ -220,6 +220,23 @@ impl SimulatedAws {
     /// Decides before each call of this caller whether it has a fault.
     pub fn on_call(&self, hook: impl FnMut(Call<'_>) -> Option<Fault> + 'static) {
         self.caller.on_call(hook);
+    }
+
+    /// Lets each call of this caller take some time before it takes effect.
+    fn calls_take(&self, latency: impl FnMut() -> Duration + 'static) {
+        self.caller.calls_take(latency);
+    }
+
+    /// Sets this caller's clock ahead of the account's, or behind.
+    fn set_clock_ahead(&self, millis: i64) {
+        self.caller.set_clock_ahead(millis);
+    }
+
+    /// The way of a call to the account, if it takes time.
+    async fn travel(&self) {
+        if let Some(latency) = self.caller.latency() {
+            self.clock().sleep_until(self.time().saturating_add(latency)).await;
+        }
     }
 
     /// Calls that this caller has made. One that it was killed before does not count.

@@ -157,7 +157,7 @@ pub(super) struct Hops {
 
 impl Hops {
     /// Notes the pause boundaries that the handler knows. If they have changed, the message's wait may change too.
-    pub(super) fn know_pauses(&mut self, boundaries: Boundaries) {
+    pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
         }

@@ -8,7 +8,7 @@ use comeback_engine::{HANDLER_TIMEOUT, HideUpTo, Jitter, Policy, ReasonCode, Tim
 use comeback_envelope::Metadata;
 
 use super::books::{Origin, Window};
-use super::pauses::{KnownPauses, SECOND, between_reads};
+use super::pauses::{Failed, KnownPauses, SECOND, between_reads};
 use super::{Broken, Invariant};
 use crate::faults::fault::Room;
 use crate::faults::records::Flaw;
@@ -89,6 +89,11 @@ impl Bounds {
         Self { policy: policy.clone(), between_reads }
     }
 
+    /// The longest backoff.
+    pub(super) fn longest_backoff(&self) -> Duration {
+        self.policy.backoff().cap()
+    }
+
     /// Checks that the handler may re-invoke the message with this envelope.
     pub(super) fn reinvocation(&self, handling: &Handling<'_>, claim: &Metadata) -> Result<(), Broken> {
         let Handling { seen, now, first_failure, known } = *handling;
@@ -104,7 +109,8 @@ impl Bounds {
                 format!("attempt {retry} of {}", self.policy.settings().max_retries),
             );
         }
-        if self.is_cancelled(handling) {
+        let failed = handling.failed(claim.origin_request_id.as_deref());
+        if known.cancelled(failed, now) {
             let detail = format!("re-invoked at {now}; an operator has cancelled it");
             return broken(Invariant::CancelledNotInvoked, detail);
         }
@@ -129,20 +135,14 @@ impl Bounds {
             return broken(Invariant::DueTime, format!("re-invoked at {now}, on a first receive"));
         }
         let earliest = self.earliest(seen, retry, end.min(last_of_retention(seen)));
-        let may_be_early = self.asked(seen).is_none() && retry < self.policy.settings().max_retries;
-        let requested = known.requested(seen.first_sent, now);
+        let may_be_early = retry < self.policy.settings().max_retries;
+        let requested = known.requested(failed, self.asked(seen).is_some(), now);
         let earliest =
             requested.filter(|_| may_be_early).map_or(earliest, |requested| earliest.min(requested));
         if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
             return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));
         }
         Ok(())
-    }
-
-    /// Returns true if the handler knows of a cancel request that covers the event.
-    fn is_cancelled(&self, handling: &Handling<'_>) -> bool {
-        let Handling { seen, now, known, .. } = *handling;
-        known.cancelled(seen.first_sent, seen.origin.error, now)
     }
 
     /// Checks the visibility timeout of a backoff. Returns the moment before which the message is not due.
@@ -177,8 +177,13 @@ impl Bounds {
         Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
     }
 
-    /// Checks that the reason of a dead-letter is true.
-    pub(super) fn dead_letter(&self, handling: &Handling<'_>, reason: ReasonCode) -> Result<(), Broken> {
+    /// Checks that the reason of a dead-letter with this key is true.
+    pub(super) fn dead_letter(
+        &self,
+        handling: &Handling<'_>,
+        reason: ReasonCode,
+        key: Option<&str>,
+    ) -> Result<(), Broken> {
         let Handling { seen, now, first_failure, known } = *handling;
         let end = self.end(handling);
         let start = if seen.is_first_receive() { now } else { seen.first_receive };
@@ -196,7 +201,7 @@ impl Bounds {
             // The oracle cannot tell from the policy which errors these are; the policy's own tests check them.
             ReasonCode::NonRetryableError => true,
             ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
-            ReasonCode::Cancelled => self.is_cancelled(handling),
+            ReasonCode::Cancelled => known.cancelled(handling.failed(key), now),
             // Nothing in the simulation causes these.
             ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
         };
@@ -399,6 +404,11 @@ impl Handling<'_> {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
         };
         self.seen.held_until.is_some_and(ends_by)
+    }
+
+    /// The event as requests choose it. Its key is the one that its handler has written.
+    fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
+        Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }
 
     pub(super) fn broken(&self, invariant: Invariant, detail: impl Into<String>) -> Broken {

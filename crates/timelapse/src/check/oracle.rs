@@ -12,6 +12,7 @@ use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
 use super::bounds::{After, Bounds, Handling, InFlightBound, SeenMessage};
 use super::ledger::Ledger;
 use super::lookup::policy_of;
+use super::parameter::Waits;
 use super::pauses::{KnownPauses, Written};
 use super::{Broken, Invariant, UNHIDDEN};
 use crate::aws::agenda::START;
@@ -24,6 +25,8 @@ use crate::targets::{Mix, SimulatedTarget};
 
 /// A message that a handler has seen within this time must not expire. The time is the longest backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
+/// Age of the policies that a command goes by.
+const RECENT_READ: Duration = Duration::from_secs(60);
 /// Error of the time that a handler measures between two reads of the pauses: its clock may be off by 5 s at each.
 const SKEW: Duration = Duration::from_secs(10);
 
@@ -39,6 +42,8 @@ pub(crate) struct Oracle {
     in_flight_bound: InFlightBound,
     /// True if the handler reads the pauses parameter.
     reads_pauses: bool,
+    /// When the policies change.
+    changes: Vec<Timestamp>,
     written: Written,
     payload_size: usize,
     payload: String,
@@ -102,6 +107,7 @@ impl Oracle {
             bounds,
             in_flight_bound: InFlightBound::of(policies.stack(), scenario),
             reads_pauses: scenario.operators.is_some(),
+            changes: changes.iter().map(|change| START.saturating_add(change.at)).collect(),
             written: Written::default(),
             payload_size: scenario.payload_size,
             payload: String::new(),
@@ -278,7 +284,20 @@ impl Oracle {
 
     /// Records that operators replace the text of the pauses parameter.
     pub(crate) fn pauses_written(&mut self, text: &str, now: Timestamp) {
-        self.written.add(text, now);
+        // An operator who has read the policies just before they changed may go by the earlier ones.
+        let in_force = |moment: Timestamp| {
+            let bounds = &self.bounds[self.changes.iter().filter(|at| **at <= moment).count()];
+            bounds.iter().map(Bounds::longest_backoff).max().unwrap_or_default()
+        };
+        let longest_backoff = in_force(now).min(in_force(now.before(RECENT_READ)));
+        let waits = Waits { longest_backoff, between_reads: self.bounds[0][0].between_reads };
+        let added = self.written.add(text, waits, now);
+        self.note(added);
+    }
+
+    /// Records that an operator's command has failed, and that neither a fault nor another operator explains it.
+    pub(crate) fn command_failed(&mut self, what: String) {
+        self.broke(Invariant::WorkingCommands, None, what);
     }
 
     /// Records that the handler tries to read the pauses. `read` is the moment from which the answer dates; `None` if
@@ -570,6 +589,7 @@ impl Oracle {
             #[serde(borrow)]
             payload: &'a RawValue,
             retries_made: u64,
+            origin_request_id: Option<&'a str>,
         }
         let Origin { attempt: Attempt { event, number, .. }, flaw, .. } = self.in_hand(position).seen.origin;
         let broken = |invariant, detail: String| Err(Broken::new(invariant, event, detail));
@@ -582,6 +602,7 @@ impl Oracle {
                 format!("a dead-letter has no known reason: {}", dead_letter.body),
             );
         };
+        let mut key = None;
         if flaw == Some(Flaw::Unreadable) {
             if original.is_some_and(|original| original != dead_letter.body) {
                 return broken(
@@ -602,8 +623,9 @@ impl Oracle {
                 let detail = format!("its dead-letter says {said} retries; attempt {number} has failed");
                 return broken(Invariant::AttemptsByOne, detail);
             }
+            key = body.origin_request_id;
         }
-        self.bounds(position).dead_letter(&self.handling(position), reason).map(|()| reason)
+        self.bounds(position).dead_letter(&self.handling(position), reason, key).map(|()| reason)
     }
 
     pub(crate) fn dead_lettered(&mut self, position: usize) {
@@ -656,7 +678,7 @@ impl Oracle {
             book.hops.held_until = book.hops.held_until.max(Some(clock.saturating_add(longest)));
             book.hops.excused += 1;
         }
-        book.hops.know_pauses(boundaries);
+        book.hops.follow_boundaries(boundaries);
         match book.hops.after(clock, delay) {
             Ok(hops) => book.hops = hops,
             Err(detail) => self.broke(Invariant::FewestHops, event, detail),

@@ -3,19 +3,17 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Pause, Pauses, Request, Timestamp};
+use comeback_engine::Timestamp;
 
+use super::parameter::{Document, Waits, WrittenPause, WrittenRequest};
+use super::{Broken, HOLD, Invariant};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
-/// Longest time that the handler hides a message of a paused function at once.
-const HOLD: Duration = Duration::from_secs(1_344);
 /// Longest time between two attempts of an environment to read the pauses: at least every 30 s, or 0.3 s for each
 /// possible environment, and a quarter more.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
-/// Longest time that a retry request lasts.
-const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Allowance for rounding: visibility timeouts are whole seconds, rounded up.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
@@ -25,17 +23,21 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
 
-/// The texts that operators have written to the pauses parameter, each with its moment, the latest last.
+/// The texts that operators have written to the pauses parameter.
 #[derive(Debug, Default)]
-pub(crate) struct Written(Vec<(Timestamp, KnownPauses)>);
+pub(crate) struct Written {
+    /// What each text tells a handler, with the moment of its writing, the latest last.
+    texts: Vec<(Timestamp, KnownPauses)>,
+    latest: Document,
+}
 
 /// A handler's knowledge of the pauses parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// Pauses of the target, in the order of their beginnings; `None` if the handler has never read the parameter.
     spans: Option<Vec<Span>>,
-    requests: Vec<RetryRequest>,
-    cancels: Vec<CancelRequest>,
+    retries: Vec<KnownRequest>,
+    cancels: Vec<KnownRequest>,
     /// The number of texts that had been written.
     texts: usize,
 }
@@ -44,19 +46,25 @@ pub(crate) struct KnownPauses {
 /// may start another wait.
 pub(crate) type Boundaries = (usize, usize);
 
-/// An operator's request to retry waiting events now.
-#[derive(Clone, Copy, Debug)]
-struct RetryRequest {
-    at: Timestamp,
-    until: Timestamp,
-}
-
-/// An operator's request to cancel waiting events; only those with one of these errors, if it names any.
+/// An operator's request to retry or to cancel waiting events; only those with one of these errors and one of these
+/// keys, if it names any.
 #[derive(Clone, Debug)]
-struct CancelRequest {
+struct KnownRequest {
     at: Timestamp,
     until: Timestamp,
     errors: Vec<String>,
+    keys: Vec<String>,
+}
+
+/// A failed event, as requests choose it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failed<'a> {
+    /// When its first message was sent.
+    pub(super) sent: Timestamp,
+    /// Its error type; `None` if the record lacks it.
+    pub(super) error: Option<&'a str>,
+    /// Its key, as its envelope or its dead-letter has it.
+    pub(super) key: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,43 +75,39 @@ pub(crate) struct Span {
 }
 
 impl Written {
-    /// Adds a text. Pauses and requests that are missing in it are forgotten, and so are those that cannot be read.
-    pub(crate) fn add(&mut self, text: &str, now: Timestamp) {
-        let texts = self.0.len() + 1;
-        self.0.push((now, KnownPauses::of(&Pauses::read(text).unwrap_or_default(), texts)));
+    /// Adds a text. Fails if handlers cannot read it, or if its writer changed what no operator may change.
+    pub(super) fn add(&mut self, text: &str, waits: Waits, now: Timestamp) -> Result<(), Broken> {
+        let unreadable = |why| Broken::new(Invariant::KeptEdits, None, format!("it is unreadable: {why}"));
+        let document = Document::read(text).map_err(unreadable)?;
+        document.check(&self.latest, waits, now)?;
+        self.texts.push((now, KnownPauses::of(&document, self.texts.len() + 1)));
+        self.latest = document;
+        Ok(())
     }
 
     /// Returns what a handler knows that reads the parameter at `moment`.
     pub(crate) fn known_at(&self, moment: Timestamp) -> KnownPauses {
-        let written = self.0.iter().rev().find(|(at, _)| *at <= moment);
+        let written = self.texts.iter().rev().find(|(at, _)| *at <= moment);
         written.map_or(KnownPauses::NO_PAUSES, |(_, known)| known.clone())
     }
 }
 
 impl KnownPauses {
-    pub(crate) const NOTHING: Self =
-        Self { spans: None, requests: Vec::new(), cancels: Vec::new(), texts: 0 };
+    pub(crate) const NOTHING: Self = Self { spans: None, retries: Vec::new(), cancels: Vec::new(), texts: 0 };
     /// Knowledge of no pauses at all, for a handler that reads no parameter.
     pub(crate) const NO_PAUSES: Self =
-        Self { spans: Some(Vec::new()), requests: Vec::new(), cancels: Vec::new(), texts: 0 };
+        Self { spans: Some(Vec::new()), retries: Vec::new(), cancels: Vec::new(), texts: 0 };
 
-    fn of(pauses: &Pauses, texts: usize) -> Self {
-        let spans = pauses.iter().filter(|pause| pause.target.covers(TARGET_ARN));
-        let span = |pause: &Pause| Span { from: pause.from, until: pause.until, spread: pause.spread };
-        let mut spans: Vec<Span> = spans.map(span).collect();
+    fn of(document: &Document, texts: usize) -> Self {
+        let pauses = document.pauses.iter().filter(|pause| covers(&pause.target));
+        let span =
+            |pause: &WrittenPause| Span { from: pause.from(), until: pause.until(), spread: pause.spread() };
+        let mut spans: Vec<Span> = pauses.map(span).collect();
         spans.sort_by_key(|span| span.from);
-        let is_obeyed = |request: &Request| !request.withdrawn && request.target.covers(TARGET_ARN);
-        let until = |request: &Request| {
-            let latest = request.at.saturating_add(LONGEST_REQUEST);
-            request.until.map_or(latest, |until| until.min(latest))
-        };
-        let retries = pauses.retries().map(|retry| &retry.request).filter(|it| is_obeyed(it));
-        let cancels = pauses.cancels().map(|cancel| &cancel.request).filter(|it| is_obeyed(it));
-        let cancel = |it: &Request| CancelRequest { at: it.at, until: until(it), errors: it.errors.clone() };
         Self {
             spans: Some(spans),
-            requests: retries.map(|it| RetryRequest { at: it.at, until: until(it) }).collect(),
-            cancels: cancels.map(cancel).collect(),
+            retries: KnownRequest::all(&document.retries),
+            cancels: KnownRequest::all(&document.cancels),
             texts,
         }
     }
@@ -188,18 +192,22 @@ impl KnownPauses {
         dues.fold(latest, Timestamp::max)
     }
 
-    /// Returns the earliest retry request that may, at `now`, bring back a message sent at `sent`; `None` if no request
-    /// covers it.
-    pub(crate) fn requested(&self, sent: Timestamp, now: Timestamp) -> Option<Timestamp> {
-        let reaches = |request: &&RetryRequest| sent < request.at && now <= request.until;
-        self.requests.iter().filter(reaches).map(|request| request.at).min()
+    /// Returns the earliest retry request that may, at `now`, bring back this event; `None` if no request covers it. Only
+    /// a request that names the event's key ends a wait that a `RetryAfter` asked for.
+    pub(super) fn requested(&self, failed: Failed<'_>, is_asked: bool, now: Timestamp) -> Option<Timestamp> {
+        let reaches = |request: &&KnownRequest| {
+            let may_end_it = !is_asked || !request.keys.is_empty();
+            failed.sent < request.at && now <= request.until && request.names(failed) && may_end_it
+        };
+        self.retries.iter().filter(reaches).map(|request| request.at).min()
     }
 
-    /// Returns true if a cancel request that is active at `now` covers a message sent at `sent` with this error.
-    pub(crate) fn cancelled(&self, sent: Timestamp, error: Option<&str>, now: Timestamp) -> bool {
-        self.cancels.iter().any(|CancelRequest { at, until, errors }| {
-            let is_named = errors.is_empty() || errors.iter().any(|named| Some(&**named) == error);
-            (*at..=*until).contains(&now) && sent < *at && is_named
+    /// Returns true if a cancel request that is active at `now` covers this event. One that names keys also covers what
+    /// its events fail with later.
+    pub(super) fn cancelled(&self, failed: Failed<'_>, now: Timestamp) -> bool {
+        self.cancels.iter().any(|request| {
+            let has_failed = failed.sent < request.at || !request.keys.is_empty();
+            (request.at..=request.until).contains(&now) && has_failed && request.names(failed)
         })
     }
 
@@ -207,4 +215,30 @@ impl KnownPauses {
     pub(crate) fn boundaries(&self, now: Timestamp) -> Boundaries {
         (self.texts, self.over(START, now).count())
     }
+}
+
+impl KnownRequest {
+    /// The requests for the run's functions that are not withdrawn.
+    fn all(written: &[WrittenRequest]) -> Vec<Self> {
+        let obeyed = written.iter().filter(|request| !request.withdrawn && covers(&request.target));
+        let known = obeyed.map(|request| Self {
+            at: request.at(),
+            until: request.until(),
+            errors: request.errors.clone(),
+            keys: request.keys.clone(),
+        });
+        known.collect()
+    }
+
+    fn names(&self, Failed { error, key, .. }: Failed<'_>) -> bool {
+        let names = |named: &[String], value: Option<&str>| {
+            named.is_empty() || named.iter().any(|named| Some(&**named) == value)
+        };
+        names(&self.errors, error) && names(&self.keys, key)
+    }
+}
+
+/// Returns true if an entry for this target is about the run's functions.
+fn covers(target: &str) -> bool {
+    target == "*" || target == TARGET_ARN
 }

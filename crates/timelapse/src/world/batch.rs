@@ -158,7 +158,7 @@ impl Environments {
     }
 
     /// Returns the policies of environments that Lambda makes now.
-    pub(super) fn policies(&self, now: Timestamp) -> &Policies {
+    pub(super) fn policies(&self, now: Timestamp) -> &Arc<Policies> {
         let new = self.new.iter().rfind(|(from, _)| *from <= now).or(self.new.first());
         new.expect("BUG: no policies").1.policies()
     }

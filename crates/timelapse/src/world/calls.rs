@@ -248,9 +248,7 @@ impl World {
 
     /// Notes the handler's report on a batch. All messages that are moved again share one log line.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
-        if self.scenario.operators.is_some() {
-            self.operated.log(report, self.now);
-        }
+        self.operated.log(report, self.now);
         let mut quiet = 0;
         for outcome in &report.outcomes {
             quiet += u64::from(outcome.only_moves_on());

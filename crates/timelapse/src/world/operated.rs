@@ -1,6 +1,7 @@
 //! The part of a simulated run that operators see and change: the handler's log, the pauses parameter, and the hiding of
 //! messages.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use comeback_engine::{BatchReport, Policies, Timestamp};
@@ -15,8 +16,8 @@ use crate::operators::OperatedDeployment;
 pub(super) struct Operated {
     /// Texts of the parameter, each with the moment of its writing, the latest last.
     texts: Vec<(Timestamp, String)>,
-    /// Log lines that operators have not taken yet, the oldest first.
-    lines: Vec<(Timestamp, String)>,
+    /// Log lines that operators have not taken yet, the oldest first; `None` while nobody reads the log.
+    lines: Option<Vec<(Timestamp, String)>>,
 }
 
 impl Operated {
@@ -26,17 +27,22 @@ impl Operated {
         written.map(|(_, text)| text.clone())
     }
 
-    /// Keeps the handler's log lines about a batch.
+    /// Keeps the handler's log lines about a batch, if somebody reads them.
     pub(super) fn log(&mut self, report: &BatchReport<'_>, now: Timestamp) {
-        let lines = report.log_lines(now).map(|line| {
+        let Some(lines) = &mut self.lines else { return };
+        lines.extend(report.log_lines(now).map(|line| {
             let text = serde_json::to_string(&line).expect("BUG: a log line is not JSON");
             (now, text)
-        });
-        self.lines.extend(lines);
+        }));
     }
 }
 
 impl World {
+    /// Called when the operators are done: nobody reads the log any more.
+    pub(crate) fn operators_are_done(&mut self) {
+        self.operated.lines = None;
+    }
+
     fn recall(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
         let hidden = ReceiptHandle::parse(handle).and_then(|receipt| self.queue.hidden(receipt));
         self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)?;
@@ -53,13 +59,13 @@ impl OperatedDeployment for SimulatedAccount<World> {
         self.service.borrow().now
     }
 
-    fn policies(&self) -> Policies {
+    fn policies(&self) -> Arc<Policies> {
         let world = self.service.borrow();
-        world.environments.policies(world.now).clone()
+        Arc::clone(world.environments.policies(world.now))
     }
 
     fn take_log(&self) -> Vec<(Timestamp, String)> {
-        std::mem::take(&mut self.service.borrow_mut().operated.lines)
+        self.service.borrow_mut().operated.lines.replace(Vec::new()).unwrap_or_default()
     }
 
     fn depth(&self) -> Depth {
@@ -74,5 +80,9 @@ impl OperatedDeployment for SimulatedAccount<World> {
 
     fn recall(&self, receipt_handle: &str, timeout: Duration) -> Result<(), String> {
         self.service.borrow_mut().recall(receipt_handle, timeout)
+    }
+
+    fn command_failed(&self, what: String) {
+        self.service.borrow_mut().oracle.command_failed(what);
     }
 }

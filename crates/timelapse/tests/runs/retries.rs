@@ -1,10 +1,15 @@
 //! Simulated runs in which operators request retries now.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Jitter, Outcome, Settings, What};
-use comeback_timelapse::{EventNumber, Fault, Faults, Scenario, Strikes, TargetError, Watcher};
+use comeback_engine::{HideUpTo, Jitter, Outcome, Settings, Timestamp, What};
+use comeback_timelapse::{
+    EventNumber, Fault, Faults, MakeOperators, OperatedDeployment, Operators, START, Scenario, Strikes,
+    TargetError, Watcher,
+};
 use rayon::prelude::*;
 
 use super::script::Script;
@@ -169,4 +174,31 @@ fn garbled_requests_and_requests_in_a_pause_lose_nothing() {
     assert_eq!(early(garbled.clone()), 0);
     let paused = garbled.paused(hours(8), hours(2), HOUR).retried(hours(9), 30 * MINUTE);
     assert!(early(paused) < 1_000);
+}
+
+/// Operators who first read the log after four hours, and once more after six.
+struct LateReader {
+    run: Rc<dyn OperatedDeployment>,
+    read: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Operators for LateReader {
+    fn act(&mut self) -> Option<Timestamp> {
+        let now = self.run.now().since(START);
+        if now >= hours(4) {
+            self.read.lock().expect("no panic").push(self.run.take_log().len());
+        }
+        [hours(4), hours(6)].into_iter().find(|next| *next > now).map(|next| START.saturating_add(next))
+    }
+}
+
+#[test]
+fn a_run_keeps_no_log_lines_that_nobody_reads() {
+    let read = Arc::default();
+    let made = Arc::clone(&read);
+    let operators = MakeOperators::new(move |run| Box::new(LateReader { run, read: Arc::clone(&made) }));
+    let scenario = Scenario { operators: Some(operators), failure_rate: 0.5, ..outage() };
+    watched(&scenario, long_waits(), &mut Receives::default());
+    let read = read.lock().expect("no panic");
+    assert!(matches!(read[..], [0, after] if after > 0), "{read:?}");
 }

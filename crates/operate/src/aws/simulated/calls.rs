@@ -6,7 +6,9 @@ use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
+use comeback_engine::Timestamp;
 use tokio::sync::Notify;
 
 use crate::aws::{EntryFailure, EntryFailureKind};
@@ -38,6 +40,7 @@ pub enum Fault {
     CallerKilled,
 }
 
+type Latency = Box<dyn FnMut() -> Duration>;
 type Hook = Box<dyn FnMut(Call<'_>) -> Option<Fault>>;
 
 /// One who calls the account: an operator, with permissions and faults of its own.
@@ -45,6 +48,9 @@ pub(super) struct Caller {
     pub(super) arn: String,
     hook: RefCell<Option<Hook>>,
     denied: RefCell<BTreeSet<String>>,
+    latency: RefCell<Option<Latency>>,
+    /// How far its clock is ahead of the account's, in milliseconds; negative if it is behind.
+    clock_ahead: Cell<i64>,
     calls: Cell<u64>,
     /// Calls that are still made before the caller is killed.
     lives_for: Cell<Option<u64>>,
@@ -65,6 +71,8 @@ impl Caller {
             arn: arn.to_owned(),
             hook: RefCell::new(None),
             denied: RefCell::default(),
+            latency: RefCell::new(None),
+            clock_ahead: Cell::new(0),
             calls: Cell::new(0),
             lives_for: Cell::new(None),
             killed: RefCell::default(),
@@ -81,6 +89,23 @@ impl Caller {
 
     pub(super) fn allow(&self, action: &str) {
         self.denied.borrow_mut().remove(action);
+    }
+
+    pub(super) fn calls_take(&self, latency: impl FnMut() -> Duration + 'static) {
+        self.latency.replace(Some(Box::new(latency)));
+    }
+
+    pub(super) fn latency(&self) -> Option<Duration> {
+        self.latency.borrow_mut().as_mut().map(|draw| draw())
+    }
+
+    pub(super) fn set_clock_ahead(&self, millis: i64) {
+        self.clock_ahead.set(millis);
+    }
+
+    /// The time on its clock when it is `time` on the account's.
+    pub(super) fn clock(&self, time: Timestamp) -> Timestamp {
+        Timestamp::from_millis(time.as_millis().saturating_add_signed(self.clock_ahead.get()))
     }
 
     pub(super) fn calls(&self) -> u64 {

@@ -19,6 +19,9 @@ use crate::failure::Failure;
 /// SQS's limit of a batch call.
 const ENTRIES_OF_A_CALL: usize = 10;
 
+/// Batch calls that are under way at the same time.
+const CALLS_AT_ONCE: usize = 16;
+
 impl SimulatedAws {
     /// One call. The error of `effect` is AWS's code and message.
     async fn call<T>(
@@ -28,6 +31,7 @@ impl SimulatedAws {
         effect: impl FnOnce(&mut State) -> Result<T, String>,
     ) -> Result<T, Failure> {
         let failed = |text: &str| Failure::could_not(format!("{action} on {of}: {text}"));
+        self.travel().await;
         match self.caller.begin(action, of, 0).await {
             Err(denied) => Err(denied.failure(action, of)),
             Ok(Some(Fault::CallFails | Fault::EntriesFail(_))) => Err(failed(UNAVAILABLE)),
@@ -51,7 +55,12 @@ impl SimulatedAws {
         let all = entries.len();
         let mut entries: VecDeque<E> = entries.into();
         let mut answers = Vec::with_capacity(all);
+        let mut calls = 0;
         while !entries.is_empty() {
+            if calls % CALLS_AT_ONCE == 0 {
+                self.travel().await;
+            }
+            calls += 1;
             let call = entries_of_a_call(&mut entries, &size);
             let these = call.len();
             let failed = |failure: &EntryFailure| vec![Err(failure.clone()); these];
@@ -192,7 +201,7 @@ fn put_settings(
 #[async_trait(?Send)]
 impl Aws for SimulatedAws {
     fn now(&self) -> Timestamp {
-        self.time()
+        self.caller.clock(self.time())
     }
 
     async fn sleep(&self, duration: Duration) {
@@ -365,6 +374,7 @@ impl Aws for SimulatedAws {
     async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure> {
         let action = "sqs:ReceiveMessage";
         let failed = |text: &str| Failure::could_not(format!("{action} on {url}: {text}"));
+        self.travel().await;
         let fault = self.caller.begin(action, url, 0).await.map_err(|denied| denied.failure(action, url))?;
         if matches!(fault, Some(Fault::CallFails | Fault::EntriesFail(_))) {
             return Err(failed(UNAVAILABLE));

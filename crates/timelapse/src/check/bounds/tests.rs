@@ -3,6 +3,7 @@
 use comeback_engine::Settings;
 
 use super::super::books::Attempt;
+use super::super::parameter::Waits;
 use super::super::pauses::Written;
 use super::*;
 use crate::TARGET_ARN;
@@ -99,7 +100,8 @@ fn payload_is_too_large_if_its_next_record_would_be() {
     let largest = 1_048_576 - 64 * 1_024;
     let checked = |bytes| {
         let seen = SeenMessage { bytes, ..seen(2) };
-        let dead_lettered = hourly().dead_letter(&handling(&seen, at(20.0)), ReasonCode::PayloadTooLarge);
+        let dead_lettered =
+            hourly().dead_letter(&handling(&seen, at(20.0)), ReasonCode::PayloadTooLarge, None);
         let reinvoked = hourly().reinvocation(&handling(&seen, at(20.0)), &RIGHT);
         (dead_lettered.map_err(|broken| broken.invariant), reinvoked.map_err(|broken| broken.invariant))
     };
@@ -274,7 +276,8 @@ fn a_failed_action_is_hidden_by_its_receive_count() {
 
 #[test]
 fn reasons_are_true() {
-    let check = |seen: &SeenMessage, now, reason| hourly().dead_letter(&handling(seen, at(now)), reason);
+    let check =
+        |seen: &SeenMessage, now, reason| hourly().dead_letter(&handling(seen, at(now)), reason, None);
     let flawed = |flaw| SeenMessage { origin: Origin { flaw: Some(flaw), ..seen(1).origin }, ..seen(1) };
     let spent = SeenMessage {
         origin: Origin { attempt: Attempt { number: 5, ..THIRD }, ..seen(1).origin },
@@ -303,7 +306,7 @@ fn paused(known_at: f64) -> KnownPauses {
     let mut written = Written::default();
     for (now, until) in [(600.0, "null".to_owned()), (1_600.0, until.to_string())] {
         let pause = format!(r#"{{"target":"*","from":{from},"until":{until},"spread":300}}"#);
-        written.add(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#), at(now));
+        written.add(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#), Waits::default(), at(now)).unwrap();
     }
     written.known_at(at(known_at))
 }
@@ -312,7 +315,7 @@ fn paused(known_at: f64) -> KnownPauses {
 fn paused_time_does_not_age_an_event() {
     let end = 3_600.0 + 1_000.0 + 1_344.0 + 37.5;
     let check = |known: &KnownPauses, now| {
-        hourly().dead_letter(&Handling { known, ..handling(&seen(2), at(now)) }, ReasonCode::MaxAge)
+        hourly().dead_letter(&Handling { known, ..handling(&seen(2), at(now)) }, ReasonCode::MaxAge, None)
     };
     assert_eq!(check(&paused(1_600.0), end + 0.1), Ok(()));
     assert_eq!(invariant(check(&paused(1_600.0), end)), Invariant::PauseEndsNothing);

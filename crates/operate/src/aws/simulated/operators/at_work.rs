@@ -1,0 +1,285 @@
+//! The operators of one run, at work.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use comeback_engine::{LogLine, Policies, Timestamp};
+use comeback_timelapse::{OperatedDeployment, Operators, START};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::seq::IndexedRandom as _;
+use rand::{RngExt, SeedableRng};
+
+use super::super::{ACCOUNT, Clock as _, Fault, LogGroup, Sample, SimulatedAws};
+use super::command::{Ending, SimulatedCommand};
+use super::deployed::{RunClock, account, deploy};
+use crate::operator::{Operator, Which};
+
+/// The circumstances in which operators work. A call always takes a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Circumstances {
+    /// Seed of everything that is drawn here.
+    pub seed: u64,
+    /// The longest time until a line of the handler's log can be read.
+    pub log_delay: Duration,
+    /// The probability that a call fails, or that its answer is lost.
+    pub fault_rate: f64,
+    /// The longest time by which the clock of an operator's machine is ahead or behind.
+    pub clock_error: Duration,
+}
+
+/// Counts of what commands did, shared by the runs of the same operators.
+#[derive(Clone, Debug, Default)]
+pub struct Made(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl Made {
+    /// The number of changes that are recorded under this name, such as `retry --withdraw`; or of messages that were
+    /// `recalled`.
+    pub fn count(&self, what: &str) -> u64 {
+        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        made.get(what).copied().unwrap_or_default()
+    }
+
+    fn add(&self, what: &str, count: u64) {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *made.entry(what.to_owned()).or_default() += count;
+    }
+}
+
+/// The operators of one run, with their account.
+pub(super) struct AtWork {
+    run: Rc<dyn OperatedDeployment>,
+    aws: SimulatedAws,
+    clock: Rc<RunClock>,
+    log: LateLog,
+    /// The policies that the account has, and since when.
+    policies: (Arc<Policies>, Timestamp),
+    /// The last version of the pauses' parameter that the run has.
+    written: i64,
+    commands: Vec<Working>,
+    made: Made,
+}
+
+/// A command that has not ended.
+struct Working {
+    command: SimulatedCommand,
+    arn: String,
+    work: Pin<Box<dyn Future<Output = Ending>>>,
+    awake: Arc<Awake>,
+    /// True once one of its calls had a fault.
+    had_fault: Rc<Cell<bool>>,
+}
+
+/// True if a command can go on.
+struct Awake(AtomicBool);
+
+impl Wake for Awake {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl AtWork {
+    pub(super) fn new(
+        circumstances: Circumstances,
+        commands: &[SimulatedCommand],
+        made: Made,
+        run: Rc<dyn OperatedDeployment>,
+    ) -> Self {
+        let clock = Rc::new(RunClock::new(Rc::clone(&run)));
+        let aws = account(&run, &clock);
+        let policies = run.policies();
+        deploy(&aws, &policies);
+        let command = |(command, number): (&SimulatedCommand, u64)| {
+            Working::new(*command, number, circumstances, &aws, Rc::clone(&clock))
+        };
+        Self {
+            commands: commands.iter().zip(1..).map(command).collect(),
+            log: LateLog::new(circumstances),
+            policies: (policies, run.now()),
+            written: 0,
+            made,
+            run,
+            aws,
+            clock,
+        }
+    }
+
+    /// Brings the account up to date: the handler's policies, and its log.
+    fn follow_run(&mut self) {
+        let policies = self.run.policies();
+        if !Arc::ptr_eq(&policies, &self.policies.0) {
+            deploy(&self.aws, &policies);
+            self.policies = (policies, self.run.now());
+        }
+        self.log.take(self.run.take_log());
+        let state = &mut *self.aws.state();
+        self.log.show(self.run.now(), state.log_groups.entry(Sample::LOG_GROUP.into()).or_default());
+    }
+
+    /// Lets a command that can go on do so, up to its next call. Returns false if none can.
+    fn go_on(&mut self) -> bool {
+        let is_awake = |working: &Working| working.awake.0.swap(false, Ordering::Relaxed);
+        let Some(turn) = self.commands.iter().position(is_awake) else { return false };
+        let Working { work, awake, .. } = &mut self.commands[turn];
+        let waker = Waker::from(Arc::clone(awake));
+        if let Poll::Ready(ending) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
+            let ended = self.commands.remove(turn);
+            self.judge(&ended, ending);
+        }
+        true
+    }
+
+    /// Counts what a command did. If it failed without a reason, the run ends.
+    fn judge(&self, ended: &Working, ending: Ending) {
+        match ending {
+            Ending::Done { what, recalled } => {
+                self.made.add(&what, 1);
+                self.made.add("recalled", recalled);
+            }
+            Ending::Failed(failure) if !self.is_explained(ended) => {
+                self.run.command_failed(format!("{:?}: {failure}", ended.command));
+            }
+            Ending::Failed(_) | Ending::NothingToDo | Ending::Killed => {}
+        }
+    }
+
+    /// Returns true if one of the command's calls had a fault, or if others have changed the pauses or the policies since
+    /// it began.
+    fn is_explained(&self, ended: &Working) -> bool {
+        let began = START.saturating_add(ended.command.at);
+        let state = self.aws.state();
+        let versions = state.parameters.get(Sample::PAUSES).map(|it| &it.versions[..]).unwrap_or_default();
+        let by_others = versions.iter().any(|it| it.at >= Some(began) && it.by.as_ref() != Some(&ended.arn));
+        ended.had_fault.get() || by_others || self.policies.1 >= began
+    }
+
+    /// Passes a new version of the pauses' parameter to the run.
+    fn pass_on_pauses(&mut self) {
+        let state = self.aws.state();
+        let Some(version) = state.parameters.get(Sample::PAUSES).and_then(|it| it.versions.last()) else {
+            return;
+        };
+        if version.number > self.written {
+            self.written = version.number;
+            self.run.write_pauses(&version.text);
+        }
+    }
+}
+
+impl Operators for AtWork {
+    fn act(&mut self) -> Option<Timestamp> {
+        self.follow_run();
+        self.clock.wake();
+        while self.go_on() {
+            self.pass_on_pauses();
+        }
+        self.clock.next()
+    }
+}
+
+impl Working {
+    fn new(
+        command: SimulatedCommand,
+        number: u64,
+        circumstances: Circumstances,
+        aws: &SimulatedAws,
+        clock: Rc<RunClock>,
+    ) -> Self {
+        let Circumstances { seed, fault_rate, clock_error, .. } = circumstances;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ number << 32);
+        let arn = format!("arn:aws:iam::{ACCOUNT}:user/operator-{number}");
+        let aws = aws.called_by(&arn);
+        let error = clock_error.as_millis() as i64;
+        aws.set_clock_ahead(rng.random_range(-error..=error));
+        let mut latencies = Xoshiro256PlusPlus::seed_from_u64(rng.random());
+        aws.calls_take(move || latency(&mut latencies));
+        let had_fault = Rc::new(Cell::new(false));
+        let (mut faults, struck) = (Xoshiro256PlusPlus::seed_from_u64(rng.random()), Rc::clone(&had_fault));
+        aws.on_call(move |call| {
+            let fault = faults.random_bool(fault_rate).then(|| fault(&mut faults, call.entries));
+            struck.set(struck.get() || fault.is_some());
+            fault
+        });
+        let SimulatedCommand { at, change, killed_after } = command;
+        let work = async move {
+            clock.sleep_until(START.saturating_add(at)).await;
+            let keys = some_keys(&aws, change.keys(), &mut rng);
+            if keys.len() < change.keys() {
+                return Ending::NothingToDo;
+            }
+            let made = change.make(Operator::new(aws.account(), Which::Stack(Sample::STACK.into())), keys);
+            match killed_after {
+                Some(calls) => aws.killed_after(calls, made).await.unwrap_or(Ending::Killed),
+                None => made.await,
+            }
+        };
+        let awake = Arc::new(Awake(AtomicBool::new(true)));
+        Self { command, arn, work: Box::pin(work), awake, had_fault }
+    }
+}
+
+/// Draws the time that a call takes: up to half a second, rarely some seconds.
+fn latency(rng: &mut Xoshiro256PlusPlus) -> Duration {
+    let longest = if rng.random_bool(0.01) { 5_000 } else { 500 };
+    Duration::from_millis(rng.random_range(5..=longest))
+}
+
+/// Draws the fault of a call, which may be a batch of entries.
+fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
+    match rng.random_range(0..3) {
+        0 => Fault::AnswerLost,
+        1 if entries > 0 => Fault::EntriesFail(BTreeSet::from([rng.random_range(0..entries)])),
+        _ => Fault::CallFails,
+    }
+}
+
+/// Draws this many keys of events that the log shows; fewer if it shows fewer.
+fn some_keys(aws: &SimulatedAws, count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<String> {
+    if count == 0 {
+        return Vec::new();
+    }
+    let state = aws.state();
+    let lines = state.log_groups.get(Sample::LOG_GROUP).into_iter().flat_map(|group| &group.lines);
+    let keys: BTreeSet<String> =
+        lines.filter_map(|line| Some(LogLine::read(&line.message).ok()?.event?.key.to_string())).collect();
+    let keys: Vec<String> = keys.into_iter().collect();
+    keys.sample(rng, count).cloned().collect()
+}
+
+/// The handler's log, each line of which is late.
+struct LateLog {
+    delay: Duration,
+    rng: Xoshiro256PlusPlus,
+    taken: u64,
+    /// Lines that cannot be read yet: when each can, and its number.
+    late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
+}
+
+impl LateLog {
+    fn new(Circumstances { seed, log_delay, .. }: Circumstances) -> Self {
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Self { delay: log_delay, rng, taken: 0, late: BTreeMap::new() }
+    }
+
+    fn take(&mut self, lines: Vec<(Timestamp, String)>) {
+        for (at, line) in lines {
+            let delay = Duration::from_millis(self.rng.random_range(0..=self.delay.as_millis() as u64));
+            self.taken += 1;
+            self.late.insert((at.saturating_add(delay), self.taken), (at, line));
+        }
+    }
+
+    /// Writes the lines that can be read now.
+    fn show(&mut self, now: Timestamp, log: &mut LogGroup) {
+        while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (at, line) = entry.remove();
+            log.write(at, "run", line);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The account of a run's operators: a deployment with the run's policies, whose retry queue and clock are the run's.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use async_trait::async_trait;
+use comeback_engine::{Policies, Settings, Timestamp};
+use comeback_timelapse::OperatedDeployment;
+
+use super::super::queue::OfRun;
+use super::super::{Clock, Sample, SimulatedAws};
+
+/// Creates the account.
+pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) -> SimulatedAws {
+    let aws = Sample::new(run.now()).build();
+    aws.runs_by(Rc::<RunClock>::clone(clock));
+    let state = &mut *aws.state();
+    let retries = state.queues.get_mut(Sample::RETRY_QUEUE).expect("BUG: no retry queue");
+    retries.run = Some(OfRun(Rc::clone(run)));
+    aws.clone()
+}
+
+/// Gives the handler these policies.
+///
+/// # Panics
+///
+/// If a command would read others from its variables.
+pub(super) fn deploy(aws: &SimulatedAws, policies: &Arc<Policies>) {
+    let state = &mut *aws.state();
+    let handler = state.functions.get_mut(Sample::HANDLER).expect("BUG: no handler");
+    let given = variables(policies);
+    // An earlier policy may have set others.
+    for name in ["BASE_BACKOFF", "MAX_BACKOFF", "BACKOFFS"] {
+        handler.configuration.variables.remove(name);
+    }
+    for (name, value) in &given {
+        handler.configuration.variables.insert((*name).to_owned(), value.clone());
+    }
+    let read = Policies::from_variables(|name| handler.configuration.variables.get(name).cloned());
+    assert!(
+        read.is_ok_and(|read| variables(&read) == given),
+        "BUG: the account has other policies: {given:?}"
+    );
+    for mapping in &mut state.mappings {
+        mapping.maximum_concurrency = i32::try_from(policies.stack().settings().maximum_concurrency).ok();
+    }
+}
+
+/// The handler's variables for these policies.
+fn variables(policies: &Policies) -> Vec<(&'static str, String)> {
+    let Settings {
+        handler: _,
+        target_functions,
+        max_age,
+        max_retries,
+        base_backoff,
+        max_backoff,
+        backoffs,
+        jitter,
+        envelope,
+        directives,
+        hide_up_to,
+        maximum_concurrency,
+        non_retryable_errors,
+    } = policies.stack().settings();
+    let entries: Vec<String> = policies.entries().iter().map(ToString::to_string).collect();
+    let mut variables = vec![
+        ("TARGET_FUNCTIONS", target_functions.join(",")),
+        ("MAX_AGE", max_age.to_string()),
+        ("MAX_RETRIES", max_retries.to_string()),
+        ("JITTER", jitter.name().to_owned()),
+        ("ENVELOPE", envelope.name().to_owned()),
+        ("DIRECTIVES", if *directives { "on" } else { "off" }.to_owned()),
+        ("HIDE_UP_TO", hide_up_to.to_string()),
+        ("MAXIMUM_CONCURRENCY", maximum_concurrency.to_string()),
+        ("NON_RETRYABLE_ERRORS", non_retryable_errors.join(",")),
+        ("POLICIES", entries.join("; ")),
+    ];
+    if backoffs.is_empty() {
+        variables.push(("BASE_BACKOFF", base_backoff.to_string()));
+        variables.push(("MAX_BACKOFF", max_backoff.to_string()));
+    } else {
+        let seconds: Vec<String> = backoffs.iter().map(ToString::to_string).collect();
+        variables.push(("BACKOFFS", seconds.join(",")));
+    }
+    variables
+}
+
+/// The clock of a run, which moves on between two turns of its operators.
+pub(super) struct RunClock {
+    run: Rc<dyn OperatedDeployment>,
+    /// The sleeping commands, each with the time when it wakes.
+    sleepers: RefCell<Vec<(Timestamp, Waker)>>,
+}
+
+impl fmt::Debug for RunClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunClock").field("now", &self.run.now()).finish_non_exhaustive()
+    }
+}
+
+impl RunClock {
+    pub(super) fn new(run: Rc<dyn OperatedDeployment>) -> Self {
+        Self { run, sleepers: RefCell::default() }
+    }
+
+    /// Wakes every command whose time has come.
+    pub(super) fn wake(&self) {
+        let now = self.run.now();
+        self.sleepers
+            .borrow_mut()
+            .extract_if(.., |(time, _)| *time <= now)
+            .for_each(|(_, waker)| waker.wake());
+    }
+
+    /// The time when the next command wakes.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.sleepers.borrow().iter().map(|(time, _)| *time).min()
+    }
+}
+
+#[async_trait(?Send)]
+impl Clock for RunClock {
+    fn now(&self) -> Timestamp {
+        self.run.now()
+    }
+
+    async fn sleep_until(&self, time: Timestamp) {
+        std::future::poll_fn(|context| {
+            if self.now() >= time {
+                return Poll::Ready(());
+            }
+            self.sleepers.borrow_mut().push((time, context.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+}

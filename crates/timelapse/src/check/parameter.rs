@@ -1,0 +1,301 @@
+//! The oracle's own reading of the pauses parameter, and what operators may change in it with one write.
+
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Broken, HOLD, Invariant, UNHIDDEN};
+
+/// The longest text that the parameter holds, in bytes.
+const LONGEST_TEXT: usize = 4_096;
+/// The longest time that two operators who write at once need to put each other's edits back. Their clocks may be off
+/// by some seconds.
+const SETTLES: Duration = Duration::from_secs(120);
+/// The longest time that SQS keeps a message. A pause that ended earlier has no effect.
+const RETENTION: Duration = Duration::from_secs(14 * 86_400);
+/// The longest time that a request lasts.
+const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
+/// The longest time that SQS hides a message.
+const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600);
+/// The longest time that the handler hides a message after a refused call.
+const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
+
+/// The parameter's text, parsed. Requests that cannot be parsed are left out, as handlers ignore them.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    pub(super) pauses: Vec<WrittenPause>,
+    pub(super) retries: Vec<WrittenRequest>,
+    pub(super) cancels: Vec<WrittenRequest>,
+    bytes: usize,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct WrittenPause {
+    pub(super) target: String,
+    from: u64,
+    #[serde(deserialize_with = "Option::deserialize")]
+    until: Option<u64>,
+    spread: u64,
+    #[serde(skip)]
+    bytes: usize,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct WrittenRequest {
+    pub(super) target: String,
+    at: u64,
+    #[serde(default)]
+    millis: u64,
+    within: Option<u64>,
+    #[serde(default)]
+    pub(super) errors: Vec<String>,
+    #[serde(default)]
+    pub(super) keys: Vec<String>,
+    until: Option<u64>,
+    #[serde(default)]
+    pub(super) withdrawn: bool,
+    #[serde(skip)]
+    bytes: usize,
+}
+
+/// The times that decide how long a request must last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waits {
+    /// The longest backoff of any function.
+    pub(super) longest_backoff: Duration,
+    /// The longest time between two reads of the parameter by one environment.
+    pub(super) between_reads: Duration,
+}
+
+impl Document {
+    /// Parses the text.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
+        if value["v"] != 1 {
+            return Err(format!("its version is not 1: {text}"));
+        }
+        let pauses = value["pauses"].as_array().ok_or_else(|| format!("it has no list of pauses: {text}"))?;
+        let pause = |value: &Value| {
+            let read = WrittenPause::deserialize(value).map_err(|error| format!("{error}: {value}"))?;
+            Ok(WrittenPause { bytes: value.to_string().len(), ..read })
+        };
+        let requests = |kind: &str, has_within: bool| {
+            let all = value[kind].as_array().into_iter().flatten();
+            let read = all.filter_map(|value| {
+                let read = WrittenRequest::deserialize(value).ok()?;
+                Some(WrittenRequest { bytes: value.to_string().len(), ..read })
+            });
+            read.filter(|request| request.within.is_some() == has_within).collect()
+        };
+        Ok(Self {
+            pauses: pauses.iter().map(pause).collect::<Result<_, String>>()?,
+            retries: requests("retries", true),
+            cancels: requests("cancels", false),
+            bytes: text.len(),
+        })
+    }
+
+    /// Checks a write at `now`, which replaces the text `before`.
+    pub(super) fn check(&self, before: &Self, waits: Waits, now: Timestamp) -> Result<(), Broken> {
+        self.keeps(before, now).map_err(|lost| Broken::new(Invariant::KeptEdits, None, lost))?;
+        let requests = [(&self.retries, &before.retries), (&self.cancels, &before.cancels)];
+        for (requests, before) in requests {
+            for new in requests.iter().filter(|it| !before.iter().any(|earlier| it.is(earlier))) {
+                new.check_end(waits)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if the text has lost an entry of `before` that still has an effect and that operators have settled on.
+    fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
+        let mut dropped = Vec::new();
+        for pause in &before.pauses {
+            if self.reopens(pause, now) {
+                return Err(format!("a pause that had ended is open again: {pause:?}"));
+            }
+            if !self.has(pause, now) {
+                if !pause.is_over(now) {
+                    return Err(format!("an open pause is lost: {pause:?}"));
+                }
+                dropped.push((pause.bytes, format!("{pause:?}")));
+            }
+        }
+        for (requests, before) in [(&self.retries, &before.retries), (&self.cancels, &before.cancels)] {
+            for request in before.iter().filter(|request| request.is_settled(now)) {
+                match requests.iter().find(|it| it.is(request)) {
+                    Some(now) if now.withdrawn || !request.withdrawn => {}
+                    None if request.withdrawn => dropped.push((request.bytes, format!("{request:?}"))),
+                    Some(_) => return Err(format!("a request is no longer withdrawn: {request:?}")),
+                    None => return Err(format!("a request is lost: {request:?}")),
+                }
+            }
+        }
+        let with_these = self.bytes + dropped.iter().map(|(bytes, _)| bytes + 1).sum::<usize>();
+        match dropped.pop() {
+            Some((_, lost)) if with_these <= LONGEST_TEXT => Err(format!("there was room for {lost}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns true if the text says that the pause's functions were paused for as long as that pause says. Ended
+    /// pauses may have become one.
+    fn has(&self, pause: &WrittenPause, now: Timestamp) -> bool {
+        let settled = now.before(SETTLES).as_secs();
+        let end = pause.until.unwrap_or(settled).min(settled);
+        let is_old =
+            pause.until.is_some_and(|until| until + (RETENTION - SETTLES).as_secs() <= now.as_secs());
+        let covers = |it: &WrittenPause| {
+            it.target == pause.target && it.from <= pause.from && it.until.is_none_or(|until| until >= end)
+        };
+        pause.from >= end || is_old || self.pauses.iter().any(covers)
+    }
+
+    /// Returns true if the pause had ended and is open again.
+    fn reopens(&self, pause: &WrittenPause, now: Timestamp) -> bool {
+        let is_open = |it: &WrittenPause| {
+            it.target == pause.target && it.from == pause.from && !it.is_over(now.saturating_add(SETTLES))
+        };
+        pause.is_over(now.before(SETTLES)) && self.pauses.iter().any(is_open)
+    }
+}
+
+impl WrittenPause {
+    pub(super) const fn from(&self) -> Timestamp {
+        Timestamp::from_secs(self.from)
+    }
+
+    pub(super) fn until(&self) -> Option<Timestamp> {
+        self.until.map(Timestamp::from_secs)
+    }
+
+    pub(super) const fn spread(&self) -> Duration {
+        Duration::from_secs(self.spread)
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.until().is_some_and(|until| until <= now)
+    }
+}
+
+impl WrittenRequest {
+    pub(super) const fn at(&self) -> Timestamp {
+        Timestamp::from_secs(self.at)
+    }
+
+    pub(super) fn until(&self) -> Timestamp {
+        let latest = self.at().saturating_add(LONGEST_REQUEST);
+        self.until.map_or(latest, |until| Timestamp::from_secs(until).min(latest))
+    }
+
+    /// Returns true if this is the same request, perhaps withdrawn.
+    fn is(&self, other: &Self) -> bool {
+        let parts = |it: &Self| (it.at, it.millis, it.within, it.until);
+        let texts = |it: &Self| (it.target.clone(), it.errors.clone(), it.keys.clone());
+        parts(self) == parts(other) && texts(self) == texts(other)
+    }
+
+    fn is_settled(&self, now: Timestamp) -> bool {
+        self.at().saturating_add(SETTLES) <= now && now.saturating_add(SETTLES) <= self.until()
+    }
+
+    /// Checks that the request lasts until the handler has checked every message that it covers, and not much longer:
+    /// a handler may notice it late, and hide a message anew just before; the message's next receive may be throttled,
+    /// and its call refused.
+    fn check_end(&self, Waits { longest_backoff, between_reads }: Waits) -> Result<(), Broken> {
+        let end = |hidden: Duration| {
+            let within = Duration::from_secs(self.within.unwrap_or_default());
+            let lasts = within + hidden.max(HOLD) + UNHIDDEN + LONGEST_AFTER_REFUSAL + between_reads;
+            self.at().saturating_add(lasts.min(LONGEST_REQUEST))
+        };
+        let (earliest, latest) = (end(longest_backoff), end(LONGEST_HIDING).rounded_up_to_secs());
+        // A cancel by key is for failures to come, too.
+        let is_too_late = self.until() > latest && self.keys.is_empty();
+        if earliest <= self.until() && !is_too_late {
+            return Ok(());
+        }
+        let detail = format!("it lasts until {}, not from {earliest} to {latest}: {self:?}", self.until());
+        Err(Broken::new(Invariant::LastingRequests, None, detail))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000;
+
+    /// Replaces the pauses, retries and cancels of the first text by those of the second.
+    fn written(before: [&str; 3], after: [&str; 3]) -> Option<Invariant> {
+        let read = |[pauses, retries, cancels]: [&str; 3]| {
+            let text =
+                format!(r#"{{"v":1,"pauses":[{pauses}],"retries":[{retries}],"cancels":[{cancels}]}}"#);
+            Document::read(&text).unwrap()
+        };
+        let waits =
+            Waits { longest_backoff: Duration::from_secs(3_600), between_reads: Duration::from_secs(38) };
+        let checked = read(after).check(&read(before), waits, Timestamp::from_secs(NOW));
+        checked.err().map(|broken| broken.invariant)
+    }
+
+    fn pause(from: u64, until: Option<u64>) -> String {
+        let until = until.map_or("null".to_owned(), |ago| (NOW - ago).to_string());
+        format!(r#"{{"target":"*","from":{},"until":{until},"spread":60}}"#, NOW - from)
+    }
+
+    fn request(ago: u64, more: &str) -> String {
+        let at = NOW - ago;
+        format!(r#"{{"target":"*","at":{at},"until":{}{more}}}"#, at + 3_600 + 1_230 + 3_600 + 38)
+    }
+
+    #[test]
+    fn text_that_no_handler_can_read_is_refused() {
+        for text in ["", "{}", r#"{"v":2,"pauses":[]}"#, r#"{"v":1}"#, r#"{"v":1,"pauses":[{"from":1}]}"#] {
+            assert!(Document::read(text).is_err(), "{text}");
+        }
+        let garbled = r#"{"v":1,"pauses":[],"retries":[{"target":"*","at":"soon"}],"cancels":7}"#;
+        assert!(Document::read(garbled).is_ok_and(|read| read.retries.is_empty()));
+    }
+
+    #[test]
+    fn a_pause_may_end_and_merge_and_is_never_lost() {
+        let pauses = |before: &str, after: &str| written([before, "", ""], [after, "", ""]);
+        let (open, ended) = (pause(3_600, None), pause(3_600, Some(600)));
+        assert_eq!(pauses(&open, &pause(3_600, Some(0))), None, "resumed");
+        assert_eq!(pauses(&open, ""), Some(Invariant::KeptEdits));
+        assert_eq!(pauses(&open, &ended), Some(Invariant::KeptEdits), "it was open until now");
+        assert_eq!(pauses(&ended, &open), Some(Invariant::KeptEdits), "it is open again");
+        assert_eq!(pauses(&ended, &pause(7_200, Some(300))), None, "it became a part of another");
+        assert_eq!(pauses(&ended, ""), Some(Invariant::KeptEdits), "there is room");
+        assert_eq!(pauses(&pause(60, None), ""), None, "another operator writes at once");
+        let many = vec![pause(90_000, Some(80_000)); 60].join(",");
+        assert_eq!(pauses(&format!("{many},{ended}"), &many), None, "it does not fit");
+    }
+
+    #[test]
+    fn a_request_may_be_withdrawn_and_is_never_lost() {
+        let cancels = |before: &str, after: &str| written(["", "", before], ["", "", after]);
+        let (given, withdrawn) = (request(300, ""), request(300, r#","withdrawn":true"#));
+        assert_eq!(cancels(&given, &withdrawn), None);
+        assert_eq!(cancels(&withdrawn, &given), Some(Invariant::KeptEdits));
+        assert_eq!(cancels(&given, ""), Some(Invariant::KeptEdits));
+        assert_eq!(cancels(&request(30_000, ""), ""), None, "it has ended");
+        assert_eq!(cancels(&request(60, ""), ""), None, "another operator writes at once");
+    }
+
+    #[test]
+    fn a_request_lasts_until_the_handler_has_checked_every_message() {
+        let (given, more) = (request(0, ""), |until: u64| format!(r#","until":{}"#, NOW + until));
+        assert_eq!(written(["", "", ""], ["", "", &given]), None);
+        let retry = |within: u64, until: u64| {
+            let request = format!(r#"{{"target":"*","at":{NOW},"within":{within}{}}}"#, more(until));
+            written(["", "", ""], ["", &request, ""])
+        };
+        let lasts = 600 + 3_600 + 1_230 + 3_600 + 38;
+        assert_eq!([retry(600, lasts), retry(600, 600 + 43_200 + 1_230 + 3_600 + 38)], [None, None]);
+        assert_eq!(retry(600, lasts - 1), Some(Invariant::LastingRequests));
+        assert_eq!(retry(600, 50_000), Some(Invariant::LastingRequests));
+    }
+}
