@@ -134,6 +134,17 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
+    /// The number of the version after `version` that has this text, although its write failed: the answer was lost. Fails
+    /// as the write did if there is no such version, and says so if that cannot be found out.
+    async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
+        let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
+            let unknown = "; if it was not answered, it may have been written all the same: see pause --list";
+            return Err(Failure::could_not(failure.text().and(unknown)));
+        };
+        let written = versions.iter().find(|it| it.number > version && it.text == text);
+        written.map(|it| it.number).ok_or(failure)
+    }
+
     /// Writes the edit that `make` returns, without losing it or another operator's. `is_in` returns true for pauses
     /// that contain the edit. Returns the ended pauses that were dropped because the parameter was full.
     ///
@@ -169,10 +180,11 @@ impl<'a> Parameter<'a> {
                 }
                 can_be_read_back(&edited)?;
                 writes += 1;
-                let Some(written) =
-                    self.account.aws.put_parameter(self.name, &edited.write(), version == 0).await?
-                else {
-                    break;
+                let text = edited.write();
+                let written = match self.account.aws.put_parameter(self.name, &text, version == 0).await {
+                    Ok(Some(written)) => written,
+                    Ok(None) => break,
+                    Err(failure) => self.written_despite(failure, &text, version).await?,
                 };
                 // If somebody has deleted the parameter, it starts again with a lower version.
                 if written <= version + 1 {
@@ -216,7 +228,7 @@ mod tests {
 
     use super::*;
     use crate::aws::NewMessage;
-    use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
+    use crate::aws::simulated::{Call, Fault, Sample, SimulatedAws, function_arn};
     use crate::change::{Change, Performed};
     use crate::operator::Operator;
     use crate::pause::PauseRetries;
@@ -253,6 +265,32 @@ mod tests {
     async fn listed(operator: &Operator) -> [usize; 2] {
         let listed = serde_json::to_value(pauses(operator, false).await.unwrap()).unwrap();
         ["pauses", "requests"].map(|kind| listed[kind].as_array().map_or(0, Vec::len))
+    }
+
+    #[tokio::test]
+    async fn an_edit_whose_answer_is_lost_is_found() {
+        let fault_of = |faults: Vec<(&'static str, Fault)>| {
+            move |call: Call<'_>| faults.iter().find(|(of, _)| *of == call.action).map(|(_, it)| it.clone())
+        };
+        let (put, history) = ("ssm:PutParameter", "ssm:GetParameterHistory");
+        let (aws, operator) = sample();
+        aws.on_call(fault_of(vec![(put, Fault::AnswerLost)]));
+        drop(done(&pause(&operator, Sample::ORDERS)).await);
+        assert_eq!(listed(&operator).await, [1, 0]);
+        assert_eq!(operator.account.aws.parameter_history(Sample::PAUSES).await.unwrap().len(), 1);
+
+        let failed = async |faults: Vec<(&'static str, Fault)>| {
+            let (aws, operator) = sample();
+            let pause = pause(&operator, Sample::ORDERS);
+            let plan = pause.plan().await.unwrap();
+            aws.on_call(fault_of(faults));
+            let Performed::Failed(failure) = pause.perform(&plan).await else { panic!("not failed") };
+            failure.to_string()
+        };
+        let refused = failed(vec![(put, Fault::CallFails)]).await;
+        assert!(refused.ends_with("Service is unable to handle request."), "{refused}");
+        let unknown = failed(vec![(put, Fault::AnswerLost), (history, Fault::CallFails)]).await;
+        assert!(unknown.ends_with("it may have been written all the same: see pause --list"), "{unknown}");
     }
 
     /// Ended pauses fill the parameter, and each further one replaces the oldest. There is room for one more, and for
