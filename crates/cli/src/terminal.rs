@@ -9,8 +9,10 @@ use comeback_operate::change::outdated;
 use comeback_operate::numbers::grouped;
 use comeback_operate::shown::shown;
 use comeback_operate::{
-    Answer, Block, Change, Ended, Fact, Layout, Moment, Planned, Series, Table, Text, Tone, durations,
+    Answer, Block, Change, Ended, Fact, Failure, Layout, Moment, Planned, Series, Table, Text, Tone,
+    durations,
 };
+use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::failure::CommandFailure;
@@ -200,17 +202,17 @@ pub(crate) async fn change<C: Change + 'static>(
     session: &Session,
 ) -> Result<(), CommandFailure> {
     let mut planned = Planned::of(change).await?;
-    let flag = dry_run.map(|dry_run| format!(r#"{{"dry_run":{dry_run}}}"#));
+    let more = |not_recorded| members(dry_run, not_recorded);
     loop {
-        session.answer_json(&planned.json, flag.as_deref());
+        session.answer_json(&planned.json, &more(None));
         draw(&planned.layout, session)?;
         let Some(question) = planned.question.as_ref().filter(|_| dry_run != Some(true)) else {
             return Ok(planned.end?);
         };
         confirm(question, session).await?;
         match planned.perform().await {
-            Ended::Done { layout, json, result } => {
-                session.answer_json(&json, flag.as_deref());
+            Ended::Done { layout, not_recorded, json, result } => {
+                session.answer_json(&json, &more(not_recorded.as_ref()));
                 draw(&layout, session)?;
                 return Ok(result?);
             }
@@ -225,6 +227,15 @@ pub(crate) async fn change<C: Change + 'static>(
             }
         }
     }
+}
+
+/// The JSON members that the command adds to those of a plan or a result.
+fn members(dry_run: Option<bool>, not_recorded: Option<&Failure>) -> String {
+    let mut members = json!({"not_recorded": not_recorded.map(|failure| failure.text().to_string())});
+    if let Some(dry_run) = dry_run {
+        members["dry_run"] = dry_run.into();
+    }
+    members.to_string()
 }
 
 #[cfg(test)]
@@ -247,6 +258,14 @@ pub(crate) mod tests {
         };
         write(&answer.layout(), answer, say).unwrap();
         anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn json_says_that_a_change_is_not_recorded() {
+        assert_eq!(members(None, None), r#"{"not_recorded":null}"#);
+        let denied = members(Some(false), Some(&Failure::could_not("denied")));
+        let denied: serde_json::Value = serde_json::from_str(&denied).unwrap();
+        assert_eq!(denied, json!({"dry_run": false, "not_recorded": "denied"}));
     }
 
     #[derive(Serialize)]

@@ -83,7 +83,7 @@ impl Recorded {
             table.row([
                 entry.at.into(),
                 Text::from(&entry.by),
-                Text::from(&activity.what),
+                activity.flags.iter().fold(activity.what.clone(), |what, flag| what + " " + flag).into(),
                 self.subjects(entry),
                 activity.count.map(grouped).unwrap_or_default().into(),
                 activity.why.as_deref().unwrap_or_default().into(),
@@ -146,7 +146,8 @@ mod tests {
     }
 
     fn pause(operator: &Operator) -> PauseRetries {
-        let wanted = Wanted { end: None, spread: None, why: Some("deploy 4711".into()) };
+        let wanted =
+            Wanted { end: None, spread: Some(Duration::from_secs(60)), why: Some("deploy 4711".into()) };
         PauseRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), wanted }
     }
 
@@ -156,14 +157,18 @@ mod tests {
 
     /// Performs a change. Returns the result with the notes of its layout.
     async fn made<C: Change + 'static>(change: C) -> (Result<(), Failure>, Vec<String>) {
-        let Ended::Done { layout, result, .. } = Planned::of(change).await.unwrap().perform().await else {
+        let Ended::Done { layout, not_recorded, result, .. } =
+            Planned::of(change).await.unwrap().perform().await
+        else {
             panic!("not done")
         };
         let notes = layout.0.iter().filter_map(|block| match block {
             Block::Note(text) => Some(text.to_string()),
             _ => None,
         });
-        (result, notes.collect())
+        let notes: Vec<String> = notes.collect();
+        assert_eq!(not_recorded.is_some(), notes.iter().any(|note| note.contains(" is not recorded: ")));
+        (result, notes)
     }
 
     async fn read(operator: &Operator) -> Value {
@@ -179,9 +184,9 @@ mod tests {
         assert_eq!(made(resume(&operator)).await, (Ok(()), Vec::new()));
         let orders = function_arn("orders");
         let expected = json!([
-            {"at": "2026-09-14T15:34:24.000Z", "by": "ops", "what": "resume", "functions": [orders], "keys": [],
+            {"at": "2026-09-14T15:34:24.000Z", "by": "ops", "what": "resume", "flags": [], "functions": [orders], "keys": [],
              "count": 0, "why": null, "result": "done", "problem": null},
-            {"at": "2026-09-14T15:33:22.000Z", "by": "ops", "what": "pause", "functions": [orders], "keys": [],
+            {"at": "2026-09-14T15:33:22.000Z", "by": "ops", "what": "pause", "flags": ["--spread=1m"], "functions": [orders], "keys": [],
              "count": null, "why": "deploy 4711", "result": "done", "problem": null},
         ]);
         let read = read(&operator).await;

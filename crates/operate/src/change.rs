@@ -152,6 +152,8 @@ pub enum Ended {
     Done {
         /// The layout of the result, with a note if it could not be recorded.
         layout: Layout,
+        /// The reason why the change could not be recorded; `None` if it was recorded.
+        not_recorded: Option<Failure>,
         /// The result as JSON, on one line.
         json: String,
         /// The failure that ended the work, if any.
@@ -186,10 +188,11 @@ impl Planned {
                         Performed::Outdated(plan) => Ended::Outdated(Box::new(Self::from_plan(change, plan))),
                         Performed::Done(done, result) => {
                             let mut layout = done.layout();
-                            if let Err(failure) = recorded {
+                            let not_recorded = recorded.err();
+                            if let Some(failure) = &not_recorded {
                                 layout.note(text!["the change is not recorded: ", failure.text()]);
                             }
-                            Ended::Done { layout, json: json(&done), result }
+                            Ended::Done { layout, not_recorded, json: json(&done), result }
                         }
                         Performed::Failed(failure) => Ended::Failed(failure),
                     }

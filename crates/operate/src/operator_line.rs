@@ -26,6 +26,10 @@ const MOST_NAMED: usize = 20;
 pub struct Activity {
     /// The subcommand of `comeback` that makes the change, such as `pause` or `dead redrive`.
     pub what: String,
+    /// The flags that chose events or set times, such as `--error=Timeout*`. Of a flag that names payload values, only
+    /// the name.
+    #[serde(default)]
+    pub flags: Vec<String>,
     /// The functions that the change was about: ARNs or names, or `*` for every function. The line names the first twenty.
     pub functions: Vec<String>,
     /// The keys of the events that the change was about, if it named any.
@@ -34,6 +38,11 @@ pub struct Activity {
     pub count: Option<u64>,
     /// The reason that the operator gave, if any.
     pub why: Option<String>,
+}
+
+/// A flag of a command, in the form in which the line has it.
+pub fn flag(name: &str, value: &str) -> String {
+    format!("--{name}={value}")
 }
 
 /// A line about one change.
@@ -90,6 +99,7 @@ impl Entry {
             by: by.to_owned(),
             activity: Activity {
                 what: activity.what.clone(),
+                flags: activity.flags.iter().take(MOST_NAMED).map(cut).collect(),
                 functions: activity.functions.iter().take(MOST_NAMED).map(cut).collect(),
                 keys: activity.keys.iter().take(MOST_NAMED).map(cut).collect(),
                 count: activity.count,
@@ -160,6 +170,7 @@ mod tests {
     fn entry() -> Entry {
         let activity = Activity {
             what: "retry".into(),
+            flags: vec!["--within=10m".into()],
             functions: vec!["arn:aws:lambda:eu-west-1:123456789012:function:orders".into()],
             keys: vec!["k-1".into()],
             count: Some(1),
@@ -172,10 +183,12 @@ mod tests {
     fn a_line_is_read_as_it_was_written() {
         let line = entry().line();
         let expected = r#"{"v":1,"action":"operator","at":"1970-01-01T00:01:40.000Z","by":"anna","what":"retry",\
-            "functions":["arn:aws:lambda:eu-west-1:123456789012:function:orders"],"keys":["k-1"],"count":1,\
+            "flags":["--within=10m"],"functions":["arn:aws:lambda:eu-west-1:123456789012:function:orders"],"keys":["k-1"],"count":1,\
             "why":"ERROR payload_lost","result":"undone","problem":"1 is left"}"#;
         assert_eq!(line, expected.replace("\\\n            ", ""));
         assert_eq!(Entry::read(&line), Ok(entry()));
+        let earlier = Entry::read(&line.replace(r#""flags":["--within=10m"],"#, "")).unwrap();
+        assert_eq!(earlier.activity.flags, Vec::<String>::new());
         assert_eq!(Entry::read(&line.replace("\"v\":1", "\"v\":2")), Err(NotALine::Newer));
         assert_eq!(Entry::read(&line.replace("\"operator\"", "\"hold\"")), Err(NotALine::Other));
         assert_eq!(Entry::read("START RequestId: k-1"), Err(NotALine::Other));

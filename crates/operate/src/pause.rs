@@ -98,6 +98,7 @@ impl Change for PauseRetries {
         let OpenPause { target, why, .. } = &done.pause;
         Some(Activity {
             what: CommandName::Pause.words().into(),
+            flags: self.wanted.flags(),
             functions: vec![target.clone()],
             why: why.clone(),
             ..Activity::default()

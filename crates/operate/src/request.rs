@@ -31,7 +31,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, command_name};
 use crate::layout::Layout;
 use crate::operator::Operator;
-use crate::operator_line::Activity;
+use crate::operator_line::{Activity, flag};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::requests::RequestInForce;
 pub use crate::pauses::requests::{Ask, Kind};
@@ -146,6 +146,7 @@ impl Change for RequestEvents {
     fn activity(&self, done: &Requested) -> Option<Activity> {
         Some(Activity {
             what: self.ask.kind().name().into(),
+            flags: self.flags(),
             functions: vec![done.plan.target.to_string()],
             keys: self.keys.clone(),
             count: Some(done.plan.reach.reached),
@@ -155,6 +156,15 @@ impl Change for RequestEvents {
 }
 
 impl RequestEvents {
+    /// The flags that the command has for this request, without its keys.
+    fn flags(&self) -> Vec<String> {
+        let within = match self.ask {
+            Ask::Retry { within } => Some(flag("within", &durations::flag(within))),
+            Ask::Cancel => None,
+        };
+        within.into_iter().chain(self.error.as_ref().map(|error| flag("error", error))).collect()
+    }
+
     async fn plan_of(&self, deployment: Deployment) -> Result<RequestPlan, Failure> {
         let account = &self.operator.account;
         let function = self.function.as_ref();

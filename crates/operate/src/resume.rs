@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::layout::Layout;
 use crate::operator::Operator;
-use crate::operator_line::Activity;
+use crate::operator_line::{Activity, flag};
 use crate::pause::is_paused;
 use crate::pauses::edits::{self, check_spread, open_of, spread_ended};
 use crate::pauses::parameter::Parameter;
@@ -142,6 +142,7 @@ impl Change for ResumeRetries {
     fn activity(&self, done: &Resumed) -> Option<Activity> {
         Some(Activity {
             what: CommandName::Resume.words().into(),
+            flags: self.spread.map(|spread| flag("spread", &durations::flag(spread))).into_iter().collect(),
             functions: vec![done.plan.target.to_string()],
             count: done.plan.held.as_ref().map(|held| held.found),
             ..Activity::default()

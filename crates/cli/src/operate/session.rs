@@ -107,8 +107,8 @@ impl Session {
 
     /// Sets the JSON object to print when the command ends: the members of `json` and `more`, besides the account, the
     /// region and the error. A later call replaces it.
-    pub(crate) fn answer_json(&self, json: &str, more: Option<&str>) {
-        self.answer.replace(Some(shown_json(&joined(json, more.unwrap_or("{}")))));
+    pub(crate) fn answer_json(&self, json: &str, more: &str) {
+        self.answer.replace(Some(shown_json(&joined(json, more))));
     }
 
     /// The operator who runs the command.

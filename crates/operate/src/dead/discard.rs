@@ -98,7 +98,7 @@ impl Change for Discard {
     }
 
     fn activity(&self, done: &Discarded) -> Option<Activity> {
-        done.plan.activity(CommandName::Discard, &done.outcome)
+        done.plan.activity(CommandName::Discard, &self.chosen, &done.outcome)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
-use crate::operator_line::Activity;
+use crate::operator_line::{Activity, flag};
 use crate::shown::shown;
 
 /// The maximum number of functions that a plan names individually.
@@ -43,6 +43,18 @@ impl Chosen {
     /// Chooses the dead-letters that match a filter.
     pub fn matching(filter: Filter) -> Self {
         Self::Matching(Box::new(filter))
+    }
+
+    /// The flags of the filter as the record of a change has them: without a key, which the record names anyway, and
+    /// without values of payloads.
+    fn flags(&self) -> Vec<String> {
+        let Self::Matching(filter) = self else { return Vec::new() };
+        let flags = filter.flags().into_iter().filter(|flag| !flag.starts_with("--key="));
+        let shown = flags.map(|flag| match flag.split_once('=') {
+            Some(("--payload", _)) => "--payload".to_owned(),
+            _ => flag,
+        });
+        shown.collect()
     }
 
     /// The snapshot to plan from: the earlier scan, or a new one. The `rules` decide for each dead-letter whether it
@@ -135,10 +147,18 @@ impl Picked {
     }
 
     /// The record of a change that performed the plan. `None` if it acted on no dead-letter.
-    pub(super) fn activity(&self, command: CommandName, outcome: &Outcome) -> Option<Activity> {
+    pub(super) fn activity(
+        &self,
+        command: CommandName,
+        chosen: &Chosen,
+        outcome: &Outcome,
+    ) -> Option<Activity> {
+        let limit = self.limit.map(|limit| flag("limit", &limit.to_string()));
+        let flags = chosen.flags().into_iter().chain(limit).collect();
         let functions: BTreeSet<_> = self.groups.iter().filter_map(|group| group.target.clone()).collect();
         (outcome.done > 0 || outcome.not_deleted.is_some()).then(|| Activity {
             what: command.words().into(),
+            flags,
             functions: functions.into_iter().collect(),
             keys: self.key.iter().cloned().collect(),
             count: Some(outcome.done),

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::numbers::grouped;
 use crate::operator::Operator;
-use crate::operator_line::Activity;
+use crate::operator_line::{Activity, flag};
 use crate::shown::shown;
 use crate::text;
 
@@ -152,9 +152,10 @@ impl Change for Redrive {
     }
 
     fn activity(&self, done: &Redriven) -> Option<Activity> {
-        let activity = done.plan.activity(CommandName::Redrive, &done.outcome)?;
-        let flag = self.payload.as_ref().map(|_| " --payload-file").unwrap_or_default();
-        Some(Activity { what: activity.what + flag, ..activity })
+        let mut activity = done.plan.activity(CommandName::Redrive, &self.chosen, &done.outcome)?;
+        activity.flags.extend(self.retarget.as_ref().map(|arn| flag("retarget", arn)));
+        activity.flags.extend(self.payload.as_ref().map(|_| "--payload-file".to_owned()));
+        Some(activity)
     }
 }
 
@@ -353,7 +354,7 @@ mod tests {
         assert_ne!(planned(&other).await.identity(), plan.identity(), "it is part of what is agreed to");
         let (done, result) = run(&one).await;
         assert_eq!((done.redriven, result), (1, Ok(())));
-        assert_eq!(one.activity(&done).unwrap().what, "dead redrive --payload-file");
+        assert_eq!(one.activity(&done).unwrap().flags, ["--payload-file"]);
         let body = &dead.retried()[0].message.body;
         assert!(body.contains(r#""payload":{"n":1E400,"fixed":true}"#), "{body}");
         assert!(body.contains(&format!(r#""origin_request_id":"{key}""#)), "{body}");

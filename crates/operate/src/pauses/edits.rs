@@ -7,6 +7,7 @@ use comeback_engine::{LONGEST_PAUSE, LONGEST_SPREAD, Pause, PauseTarget, Pauses,
 
 use crate::durations;
 use crate::failure::Failure;
+use crate::operator_line::flag;
 use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 
 /// The terms of a pause that an operator sets. `None` keeps the term of the open pause, or takes the default for a
@@ -31,6 +32,16 @@ pub enum End {
 }
 
 impl Wanted {
+    /// The flags of `pause` with these terms, without the reason.
+    pub fn flags(&self) -> Vec<String> {
+        let end = self.end.map(|end| match end {
+            End::At(until) => flag("until", &until.to_string()),
+            End::After(length) => flag("for", &durations::flag(length)),
+        });
+        let spread = self.spread.map(|spread| flag("spread", &durations::flag(spread)));
+        end.into_iter().chain(spread).collect()
+    }
+
     /// The pause after the edit: `open` with these terms changed, or a new pause of operator `by` if `open` is
     /// `None`.
     pub fn pause(
