@@ -2,10 +2,10 @@
 
 The command talks to MiniStack (tests/scale/paged_log.py). In one log, each event was retried at once and only a few still wait; in another, all wait.
 The rates include the server, which is Python on this machine. The memory is the command's alone. The console reads the
-same logs, and shows a page of events and the next.
+same logs, and shows the overview, a page of events and the next.
 
 It fails if a command needs more than 64 MB, or finds another number of events; or if the console takes a quarter longer for
-its first page than the command, more than a tenth of a second for the next, or more than twice the command's memory.
+its first page than the command, more than a tenth of a second for others, or more than twice the command's memory.
 """
 
 import itertools
@@ -51,15 +51,18 @@ def shows(comeback, variables, folder, lines, seconds_of_the_command, megabytes_
     """Returns true if the console shows the waiting events as soon as the command, and with little memory."""
     with Console(comeback, variables, folder) as console:
         start = time.monotonic()
-        while "rel=\"next\"" not in (page := console.page("/waiting")[0]):
+        while "most frequent error" not in console.page("/")[0]:
             time.sleep(0.05)
         seconds = time.monotonic() - start
         row("the console's first page", lines, seconds, console.megabytes())
+        page, seconds_of_list = console.page("/waiting")
+        row("its page of waiting events", 100, seconds_of_list, console.megabytes())
         # By then the last reading is old, and the next goes on in the background.
         time.sleep(6)
         _, seconds_of_next = console.page(link(page, "next"))
         row("the next page", 100, seconds_of_next, console.megabytes())
-        is_soon = seconds <= 1.25 * seconds_of_the_command + 2 and seconds_of_next <= MOST_SECONDS_OF_A_PAGE
+        is_soon = seconds <= 1.25 * seconds_of_the_command + 2
+        is_soon = is_soon and max(seconds_of_list, seconds_of_next) <= MOST_SECONDS_OF_A_PAGE
         return is_soon and console.megabytes() <= 2 * megabytes_of_the_command
 
 

@@ -1,5 +1,5 @@
 //! The page with the doctor's findings: what is broken comes first, with a fix to press or to copy. All that is well is one
-//! line that unfolds.
+//! line that unfolds. A fix that needs an SNS topic has a field for it.
 
 use std::cmp::Reverse;
 
@@ -8,9 +8,11 @@ use axum::Router;
 use axum::response::Response;
 
 use comeback_operate::Text;
+use comeback_operate::alarms::TopicArn;
 use comeback_operate::doctor::diagnosis::area;
 use comeback_operate::doctor::findings::Finding;
-use comeback_operate::doctor::judgement::Outcome;
+use comeback_operate::doctor::judgement::{FixLine, Outcome};
+use futures_util::future::join;
 
 use crate::console::Console;
 use crate::draw::button;
@@ -28,13 +30,48 @@ pub(super) struct Shown {
     /// The fault that the doctor found or, if the check is ok, the expectation that was met.
     pub(super) found: Text,
     pub(super) means: Option<Text>,
-    pub(super) fix: Option<String>,
+    /// The lines of the fix, without those that wait for a topic; empty if nothing is wrong.
+    pub(super) fix: Vec<FixLine>,
+    /// A field for the topic that the fix needs; `None` if it needs none.
+    pub(super) topic: Option<TopicField>,
     /// The button that opens the plan of the fix, with its path; `None` unless a command of ours fixes it.
     pub(super) button: Option<(String, String)>,
 }
 
+/// A field for the ARN of an SNS topic, which fills in a command.
+#[derive(Clone, Default)]
+pub(super) struct TopicField {
+    /// The text in the field.
+    pub(super) value: String,
+    /// The topic that the text names, or the reason why it names none. `None` if the field is empty.
+    read: Option<Result<TopicArn, String>>,
+}
+
+impl TopicField {
+    /// The field with the text of the page's address. The topic must be in the region of the handler.
+    async fn of(visit: &Visit) -> Self {
+        let fields = visit.query();
+        let Some(value) = fields.get("topic").map(str::trim) else { return Self::default() };
+        let deployment = visit.console.deployment().await.value.ok();
+        let read = deployment.map(|deployment| TopicArn::read(value, &deployment.handler_arn));
+        Self { value: value.to_owned(), read }
+    }
+
+    fn topic(&self) -> Option<&TopicArn> {
+        self.read.as_ref()?.as_ref().ok()
+    }
+
+    pub(super) fn refused(&self) -> Option<&String> {
+        self.read.as_ref()?.as_ref().err()
+    }
+}
+
 impl Shown {
     pub(super) fn of(finding: &Finding) -> Self {
+        Self::with_topic(finding, &TopicField::default())
+    }
+
+    fn with_topic(finding: &Finding, topic: &TopicField) -> Self {
         let judgement = &finding.judgement;
         let (mark, colour) = match judgement.outcome {
             Outcome::Ok => ("ok", "good"),
@@ -42,13 +79,15 @@ impl Shown {
             Outcome::Warning => ("WARNING", "warn"),
             Outcome::Broken => ("BROKEN", "bad"),
         };
+        let lines = judgement.fix_lines(topic.topic()).into_iter();
         Self {
             colour,
             mark,
             name: finding.name(),
             found: finding.found(),
             means: judgement.means.clone(),
-            fix: judgement.fix.as_ref().map(Text::to_string),
+            fix: lines.filter(|line| !line.lacks_topic).collect(),
+            topic: judgement.needs_topic().then(|| topic.clone()),
             button: judgement.fix.as_ref().and_then(button),
         }
     }
@@ -90,7 +129,7 @@ impl DoctorPage {
 }
 
 async fn doctor(visit: Visit) -> Result<Response, Problem> {
-    let read = visit.console.checks(None).await;
+    let (read, topic) = join(visit.console.checks(None), TopicField::of(&visit)).await;
     let diagnosis = read.value?;
     let (mut problems, mut others) = (Vec::new(), Vec::new());
     for findings in diagnosis.checks.chunk_by(|one, next| one.check.group == next.check.group) {
@@ -105,7 +144,7 @@ async fn doctor(visit: Visit) -> Result<Response, Problem> {
     ok(&DoctorPage {
         frame: visit.frame("Doctor", None).of(read.at),
         summary: diagnosis.summary(),
-        problems: problems.into_iter().map(|(area, finding)| (area, Shown::of(finding))).collect(),
+        problems: problems.into_iter().map(|(area, it)| (area, Shown::with_topic(it, &topic))).collect(),
         others,
     })
 }

@@ -3,7 +3,9 @@
 mod choosing;
 mod demo;
 mod denied;
+mod doctor;
 mod overview;
+mod scale;
 mod search;
 
 use std::net::Ipv4Addr;

@@ -2,6 +2,7 @@
 //! queue.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use comeback_engine::FunctionArn;
 use serde::Serialize;
@@ -211,6 +212,47 @@ impl Losses {
     }
 }
 
+/// The ARN of an SNS topic that the alarms of a deployment can notify. None of its characters means anything to a shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicArn(String);
+
+impl TopicArn {
+    /// Reads the ARN of a topic. `handler` is the deployment's: an alarm can only notify a topic in its own region.
+    ///
+    /// # Errors
+    ///
+    /// Fails with what is wrong with the text.
+    pub fn read(text: &str, handler: &FunctionArn) -> Result<Self, String> {
+        let is_word = |word: &str| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            !word.is_empty() && word.chars().all(is_plain)
+        };
+        match *text.split(':').collect::<Vec<_>>() {
+            ["arn", partition, "sns", region, account, name]
+                if [partition, region, account, name].into_iter().all(is_word) =>
+            {
+                if region != handler.region {
+                    let here = &handler.region;
+                    return Err(format!("is in {region}: the alarms can only notify a topic in {here}"));
+                }
+                Ok(Self(text.to_owned()))
+            }
+            _ => {
+                let FunctionArn { partition, region, account, .. } = handler;
+                Err(format!(
+                    "is not the ARN of a topic, such as arn:{partition}:sns:{region}:{account}:on-call"
+                ))
+            }
+        }
+    }
+}
+
+impl fmt::Display for TopicArn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// CloudWatch's limit of an alarm's actions per state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
@@ -282,6 +324,28 @@ mod tests {
             (on("Comeback", "NeedsAnOperator", &[]), None),
         ] {
             assert_eq!(watched(&alarm, &deployment()), expected, "{alarm:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_topic_that_the_alarms_can_notify_is_taken() {
+        let handler = &Deployment::sample().handler_arn;
+        let topic = "arn:aws:sns:eu-west-1:999999999999:on-call_2";
+        assert_eq!(TopicArn::read(topic, handler).unwrap().to_string(), topic);
+        for (wrong, why) in [
+            (
+                "arn:aws:sns:eu-west-2:123456789012:on-call",
+                "is in eu-west-2: the alarms can only notify a topic in eu-west-1",
+            ),
+            ("on-call", "is not the ARN of a topic, such as arn:aws:sns:eu-west-1:123456789012:on-call"),
+            ("arn:aws:sqs:eu-west-1:123456789012:on-call", "is not the ARN of a topic"),
+            ("arn:aws:sns:eu-west-1:123456789012:a'b", "is not the ARN of a topic"),
+            ("arn:$(id):sns:eu-west-1:123456789012:on-call", "is not the ARN of a topic"),
+            ("arn:aws:sns:eu-west-1:123456789012:on-call:subscription", "is not the ARN of a topic"),
+            ("arn:aws:sns:eu-west-1:123456789012:", "is not the ARN of a topic"),
+        ] {
+            let refused = TopicArn::read(wrong, handler).unwrap_err();
+            assert!(refused.starts_with(why), "{wrong}: {refused}");
         }
     }
 

@@ -10,7 +10,7 @@ use crate::aws::{Executions, INVOCATIONS_OF_A_POLLER};
 use crate::command::{CommandName, command_line};
 use crate::doctor::facts::Facts;
 use crate::doctor::fix;
-use crate::doctor::judgement::{Judged, broken, ok, seen, skipped, warning};
+use crate::doctor::judgement::{Judged, TOPIC, broken, ok, seen, skipped, warning};
 use crate::numbers::counted;
 use crate::text;
 use crate::text::{Text, quoted};
@@ -156,7 +156,8 @@ pub(crate) fn alarms_exist(facts: &Facts) -> Judged {
                 "cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
              --metric-name ApproximateNumberOfMessagesVisible --dimensions Name=QueueName,Value={dead} \
              --statistic Maximum --period 300 --evaluation-periods 1 --threshold 0 \
-             --comparison-operator GreaterThanThreshold --treat-missing-data notBreaching --alarm-actions TOPIC_ARN"
+             --comparison-operator GreaterThanThreshold --treat-missing-data notBreaching --alarm-actions {}",
+                TOPIC
             ),
         ),
     ))
@@ -255,7 +256,7 @@ fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
         _ if others.is_empty() => {}
         (Some(stack), Some(topic)) if topic.is_empty() => {
             let parameters = seen(&facts.parameters).cloned().unwrap_or_default();
-            let changed = [("AlarmTopicArn", "TOPIC_ARN")];
+            let changed = [("AlarmTopicArn", TOPIC)];
             fixes.push(fix::stack_parameters(deployment, stack, &parameters, &changed));
         }
         _ => fixes.push("add an SNS topic's ARN to the AlarmActions of each, where it is defined".into()),

@@ -2,8 +2,12 @@
 
 use serde::Serialize;
 
+use crate::alarms::TopicArn;
 use crate::failure::Failure;
-use crate::text::Text;
+use crate::text::{Piece, Text};
+
+/// Stands in a fix for the ARN of an SNS topic, which only the operator knows.
+pub(crate) const TOPIC: &str = "TOPIC_ARN";
 
 /// The outcome of a check, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -31,6 +35,41 @@ pub struct Judgement {
     /// The commands that fix the problem, one on each line. The operator replaces the words in capitals. `None` if
     /// nothing is wrong.
     pub fix: Option<Text>,
+}
+
+impl Judgement {
+    /// The lines of the fix, with this topic where it needs one. A topic that is `None` leaves the word that stands for it.
+    pub fn fix_lines(&self, topic: Option<&TopicArn>) -> Vec<FixLine> {
+        let Some(fix) = &self.fix else { return Vec::new() };
+        let commands = fix.spans().iter().map(|span| &span.piece);
+        let commands = commands.filter(|piece| matches!(piece, Piece::Command(..) | Piece::Shell(..)));
+        let commands: Vec<String> = commands.map(ToString::to_string).collect();
+        let line = |line: &str| FixLine {
+            is_command: commands.iter().any(|command| line.contains(&**command)),
+            lacks_topic: topic.is_none() && line.contains(TOPIC),
+            text: match topic {
+                Some(topic) => line.replace(TOPIC, &topic.to_string()),
+                None => line.to_owned(),
+            },
+        };
+        fix.to_string().lines().map(line).collect()
+    }
+
+    /// Returns true if the fix needs the ARN of an SNS topic, which the operator has to name.
+    pub fn needs_topic(&self) -> bool {
+        self.fix.as_ref().is_some_and(|fix| fix.to_string().contains(TOPIC))
+    }
+}
+
+/// A line of a fix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FixLine {
+    /// The line.
+    pub text: String,
+    /// True if the line has a command to copy, false if it is an instruction in words.
+    pub is_command: bool,
+    /// True if the line needs a topic that was not named.
+    pub lacks_topic: bool,
 }
 
 /// A judgement, or the failure to read the facts that it needs.
@@ -74,6 +113,25 @@ pub(crate) fn or_unseen(judged: Judged) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deployment::Deployment;
+    use crate::text;
+    use crate::text::shell;
+
+    #[test]
+    fn named_topic_fills_the_command_in() {
+        let handler = Deployment::sample().handler_arn;
+        let topic = TopicArn::read("arn:aws:sns:eu-west-1:123456789012:on-call", &handler).unwrap();
+        let command = shell(format!("aws it --topic {}", TOPIC));
+        let judgement = warning("silent", "nobody knows", text![command, "\nor ask a colleague"]);
+        let lines = |topic| {
+            let lines = judgement.fix_lines(topic).into_iter();
+            lines.map(|line| (line.text, line.is_command, line.lacks_topic)).collect::<Vec<_>>()
+        };
+        let words = ("or ask a colleague".to_owned(), false, false);
+        assert_eq!(lines(None), [("aws it --topic TOPIC_ARN".to_owned(), true, true), words.clone()]);
+        assert_eq!(lines(Some(&topic)), [(format!("aws it --topic {topic}"), true, false), words]);
+        assert!(judgement.needs_topic() && !warning("", "", "ask").needs_topic() && !ok("").needs_topic());
+    }
 
     #[test]
     fn unread_fact_is_a_warning_naming_its_action() {

@@ -181,7 +181,11 @@ fn add_stack(state: &mut State, targets: &str) {
     let described = aws::Stack {
         name: Sample::STACK.into(),
         status: "CREATE_COMPLETE".into(),
-        parameters: texts([("TargetFunctions", targets.into()), ("FunctionPolicies", String::new())]),
+        parameters: texts([
+            ("TargetFunctions", targets.into()),
+            ("FunctionPolicies", String::new()),
+            ("AlarmTopicArn", String::new()),
+        ]),
         capabilities: ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"].map(Into::into).into(),
         updated: None,
         parent: None,
