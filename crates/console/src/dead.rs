@@ -96,6 +96,8 @@ struct DeadPage {
     under_way: Option<String>,
     filters: Vec<Input>,
     once: String,
+    /// The only function whose dead-letters are shown; empty for all.
+    only_of: String,
     scanned: Option<Scanned>,
     files: Vec<String>,
     /// Reason why the form's filter was refused; `None` if it was not.
@@ -132,6 +134,13 @@ impl Groups {
         let numbers = groups.iter().map(|(number, _)| *number).collect();
         Self { table, numbers, scan: scan_id(snapshot) }
     }
+
+    /// The groups of one function.
+    fn of_function(snapshot: &Snapshot, function: &FunctionName, now: Timestamp) -> Self {
+        let mut groups = snapshot.groups();
+        groups.retain(|(_, group)| group.target.as_ref().is_some_and(|arn| function.names(arn)));
+        Self::of(snapshot, &groups, now)
+    }
 }
 
 /// The dead-letters of one function in the newest scan, for that function's page.
@@ -150,12 +159,24 @@ pub(super) struct OfEvent {
     pub(super) path: String,
 }
 
+/// The page of dead-letters: of one function, if the address has one as `target`.
 async fn overview(visit: Visit) -> Result<Response, Problem> {
-    let page = dead_page(&visit, &Fields::default(), None).await;
+    let target = visit.query().get("target").map(ToOwned::to_owned);
+    let function = target.as_deref().map(str::parse::<FunctionName>);
+    let function = function.transpose().map_err(|why| Problem::Refused(StatusCode::BAD_REQUEST, why))?;
+    let filled = target.iter().fold(Fields::default(), |fields, target| fields.with("target", target));
+    let mut page = dead_page(&visit, &filled, None).await;
+    page.only_of = target.unwrap_or_default();
+    if let (Some(function), Some(snapshot), Some(scanned)) =
+        (function, visit.console.dead.snapshot(), &mut page.scanned)
+    {
+        scanned.groups = Groups::of_function(&snapshot, &function, visit.console.now());
+    }
     ok(&page)
 }
 
-/// The page of dead-letters. `filled` and `refused` are a refused form's fields and the reason for the refusal.
+/// The page of dead-letters. `filled` are values for the form's fields, and `refused` is the reason why the form was refused
+/// with them.
 async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> DeadPage {
     let dead = &visit.console.dead;
     let status = visit.console.status().await.value;
@@ -177,6 +198,7 @@ async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> Dea
         under_way: dead.under_way(),
         filters: FILTERS.into_iter().map(input).collect(),
         once: token(),
+        only_of: String::new(),
         scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &place, visit.console.now())),
         files: dead.files(),
         refused,
@@ -245,12 +267,10 @@ impl OfFunction {
     /// The dead-letters of `function` in the newest scan; `None` before the first scan.
     pub(super) fn in_scan(console: &Console, function: &FunctionName) -> Option<Self> {
         let snapshot = console.dead.snapshot()?;
-        let mut groups = snapshot.groups();
-        groups.retain(|(_, group)| group.target.as_ref().is_some_and(|arn| function.names(arn)));
         Some(Self {
             at: snapshot.at.into(),
             filter: line(snapshot.filter.flags(), ""),
-            groups: Groups::of(&snapshot, &groups, console.now()),
+            groups: Groups::of_function(&snapshot, function, console.now()),
         })
     }
 }
@@ -403,6 +423,31 @@ mod tests {
             for missing in ["/dead/each/none", "/dead/each?group=x", "/dead/redrive?group=1&dead_letter=2"] {
                 assert_eq!(setting.answer(setting.page(missing)).await.0, StatusCode::NOT_FOUND, "{missing}");
             }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn dead_letters_of_one_function_are_a_page() {
+        locally(async {
+            let setting = Setting::new(false).await;
+            let (_, page) = setting.answer(setting.page("/dead?target=orders")).await;
+            assert!(page.contains("A scan lists the dead-letters of orders here"), "{page}");
+            let field = "<input id=\"target\" name=\"target\" value=\"orders\"";
+            assert!(
+                page.contains("<details open>") && page.contains(field),
+                "the scan reads only those: {page}"
+            );
+            let mut other = event("Timeout");
+            other.body = other.body.replace("function:orders", "function:billing");
+            setting.console.dead.set_snapshot(Some(snapshot_of([event("Timeout"), other]).await));
+            let (_, page) = setting.answer(setting.page("/dead?target=orders")).await;
+            assert!(page.contains("function orders ×") && !page.contains("billing"), "{page}");
+            assert!(!page.contains("All 2 of them"), "no button acts on others: {page}");
+            let (_, page) = setting.answer(setting.page("/dead?target=none")).await;
+            assert!(page.contains("The scan found no dead-letter of none."), "{page}");
+            let (status, _) = setting.answer(setting.page("/dead?target=a%20b")).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST);
         })
         .await;
     }

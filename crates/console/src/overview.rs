@@ -12,7 +12,7 @@ use comeback_operate::layout::Fact;
 use comeback_operate::numbers::grouped;
 use comeback_operate::pauses::OpenPause;
 use comeback_operate::pauses::in_force::InForce;
-use comeback_operate::status::{DEAD_LETTERS, WAITING};
+use comeback_operate::status::{DEAD_LETTERS, DUE, WAITING};
 use comeback_operate::waiting::functions::{FunctionState, State};
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::recent::Step;
@@ -71,9 +71,20 @@ enum Functions {
 /// The functions, and what happened in the last hour, according to the handler's log.
 struct Table {
     rows: Vec<Row>,
-    last_hour: Step,
+    last_hour: LastHour,
     /// Entries of the allow-list that are patterns, so that they may match functions without a row.
     patterns: Vec<String>,
+}
+
+/// How the three counts changed in the last hour, according to the handler's log.
+#[derive(Clone, Copy)]
+struct LastHour {
+    /// The change of the number of waiting events.
+    waiting: i64,
+    /// The number of events that were due before. The count of SQS is too old for a difference.
+    due_before: u64,
+    /// The number of events that were dead-lettered.
+    dead_lettered: u64,
 }
 
 /// A function in the table.
@@ -151,9 +162,10 @@ fn is_loud(fact: &Fact) -> bool {
     tone(&fact.lines) >= Tone::Warning || ["Retry now", "Cancel"].contains(&fact.title)
 }
 
-fn tile(Fact { title, count, lines }: Fact, last_hour: Option<Step>) -> Tile {
+fn tile(Fact { title, count, lines }: Fact, last_hour: Option<LastHour>) -> Tile {
     let (href, change) = match title {
-        WAITING => (Some("/waiting"), last_hour.map(waiting_in_words)),
+        WAITING => (Some("/waiting"), last_hour.map(|hour| change_in_words(hour.waiting))),
+        DUE => (None, last_hour.map(|hour| before_in_words(hour.due_before))),
         DEAD_LETTERS => (Some("/dead"), last_hour.map(|hour| dead_lettered_in_words(hour.dead_lettered))),
         _ => (None, None),
     };
@@ -178,12 +190,18 @@ fn resume(pause: &OpenPause) -> (String, String) {
 }
 
 fn dead_lettered_in_words(count: u64) -> String {
-    if count == 0 { "none in the last hour".into() } else { format!("{} in the last hour", grouped(count)) }
+    if count == 0 {
+        "none new in the last hour".into()
+    } else {
+        format!("{} new in the last hour", grouped(count))
+    }
 }
 
-/// The change of the number of waiting events: those that failed, without those that were retried or dead-lettered.
-fn waiting_in_words(hour: Step) -> String {
-    let change = hour.failed as i64 - (hour.retried + hour.dead_lettered) as i64;
+fn before_in_words(count: u64) -> String {
+    if count == 0 { "none an hour ago".into() } else { format!("{} an hour ago", grouped(count)) }
+}
+
+fn change_in_words(change: i64) -> String {
     let sign = match change {
         0 => return "unchanged in the last hour".into(),
         1.. => "+",
@@ -192,12 +210,21 @@ fn waiting_in_words(hour: Step) -> String {
     format!("{sign}{} in the last hour", grouped(change.unsigned_abs()))
 }
 
+impl LastHour {
+    /// An event no longer waits once it was retried or dead-lettered.
+    fn of(states: &[FunctionState<'_>], due_before: u64) -> Self {
+        let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
+        let Step { failed, retried, dead_lettered } = Step::sum(&hours);
+        Self { waiting: failed as i64 - (retried + dead_lettered) as i64, due_before, dead_lettered }
+    }
+}
+
 /// The table of functions, from the handler's log.
 async fn functions(console: &Console) -> Result<Functions, Text> {
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);
         let states = reading.functions(now);
-        let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
+        let last_hour = LastHour::of(&states, reading.due_an_hour_ago(now));
         let deployment = reading.deployment();
         let mut rows: Vec<_> =
             states.iter().take(MOST_FUNCTIONS).map(|state| Row::of(state, deployment, now)).collect();
@@ -213,7 +240,7 @@ async fn functions(console: &Console) -> Result<Functions, Text> {
             Row::without_events(arn, if is_paused { State::Paused } else { State::Quiet }, deployment)
         }));
         let patterns = patterns.into_iter().map(ToOwned::to_owned).collect();
-        Functions::Read(Table { rows, last_hour: Step::sum(&hours), patterns })
+        Functions::Read(Table { rows, last_hour, patterns })
     };
     match console.waiting(look).await {
         Waiting::Reading(pages) => Ok(Functions::Reading(pages)),

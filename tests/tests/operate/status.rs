@@ -49,7 +49,7 @@ pub(crate) async fn status_shows_waiting_events_and_dead_letters(world: &World) 
     ministack.shell().run(&disable).unwrap_or_else(|error| panic!("{error}"));
     let text = operator.comeback("status --stack seen").ended(3);
     for expected in [
-        "Waiting       1: 1 hidden (HIDE_UP_TO 50,000), 0 delayed\n",
+        "Waiting       1: 1 hidden until due (limit 50,000)\n",
         "Dead-letters  1, the oldest ",
         "its mapping is Disabled: nothing is retried",
         "1 of 11 alarms in state ALARM: seen-dead-letters",

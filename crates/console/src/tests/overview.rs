@@ -44,9 +44,20 @@ async fn worst_function_is_named_first_with_its_state() {
         let emails = row(&page, "emails");
         assert_eq!((&*emails[0], &*emails[2]), ("dead-lettering", "0"), "its errors are never retried");
         assert_ne!(emails[4], "0", "they were dead-lettered");
+        assert_eq!(emails[8], "PauseDead-letters");
+        assert!(page.contains("<a class=\"button\" href=\"/dead?target=emails\""), "{page}");
         let place = |function: &str| page.find(&format!("name={function}\">")).unwrap();
         assert!(place("orders") < place("emails") && place("emails") < place("thumbnails"));
-        assert!(page.contains(" in the last hour</span>"), "{page}");
+        let changes = [
+            ("Waiting", " in the last hour"),
+            ("Due", " an hour ago"),
+            ("Dead-letters", " in the last hour"),
+        ];
+        for (title, change) in changes {
+            let (_, tile) = page.split_once(&format!("<dt>{title}</dt>")).unwrap();
+            let (tile, _) = tile.split_once("</div>").unwrap();
+            assert!(tile.contains(&format!("{change}</span>")), "{tile}");
+        }
     })
     .await;
 }

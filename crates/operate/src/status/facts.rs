@@ -47,9 +47,13 @@ impl Status {
 
     fn waiting(&self) -> Fact {
         let Depth { in_flight, delayed, .. } = self.retry_queue;
-        let limit = self.hide_up_to.map(|limit| format!(" (HIDE_UP_TO {})", grouped(limit)));
+        let limit = self.hide_up_to.map(|limit| format!(" (limit {})", grouped(limit)));
         let (hidden, limit) = (grouped(in_flight), limit.unwrap_or_default());
-        let rest = format!("{hidden} hidden{limit}, {} delayed", grouped(delayed));
+        let delayed_too = match delayed {
+            0 => String::new(),
+            _ => format!(", {} sent again with a delay", grouped(delayed)),
+        };
+        let rest = format!("{hidden} hidden until due{limit}{delayed_too}");
         Fact::counted(WAITING, in_flight + delayed, ": ", rest.into())
     }
 
@@ -223,7 +227,7 @@ mod tests {
         let expected = "\
 retry of stack comeback
 
-Waiting: 0: 0 hidden (HIDE_UP_TO 50,000), 0 delayed
+Waiting: 0: 0 hidden until due (limit 50,000)
 Due: 0
 Dead-letters: 0
 Last hour: CloudWatch has no data
@@ -355,7 +359,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
         let expected = "\
 retry
 
-Waiting: 1,234: 1,200 hidden, 34 delayed
+Waiting: 1,234: 1,200 hidden until due, 34 sent again with a delay
 Due: 3, the oldest message 1m 15s old
 Dead-letters: 7 (2 hidden by a command, for up to 15m after it ends), the oldest at least 11d old; SQS deletes it after 14 days
 Last hour: 1,500 arrived; CloudWatch has no data on the handler

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 
 use crate::numbers::grouped;
 use crate::pauses::in_force::InForce;
-use crate::waiting::recent::Recent;
+use crate::waiting::recent::{self, Recent};
 use crate::waiting::wanted::Wanted;
 
 /// The most errors to name in a note that an error glob matches none of them.
@@ -304,11 +304,7 @@ impl Waits {
     fn now(&self, message: &WaitingMessage) -> (Why, Option<Timestamp>, Option<Timestamp>) {
         let situation = self.situations.get(message.kind as usize).copied().unwrap_or_default();
         let why = Why::from(message.waits_for);
-        let due = match message.waits_for {
-            WaitsFor::Due { due, .. } => Some(due),
-            WaitsFor::NextTry { at, .. } => at,
-            WaitsFor::Resume => None,
-        };
+        let due = recent::due(message);
         if situation.is_dead_lettered {
             // No pause holds the event.
             return (Why::NotAllowed, Some(due.unwrap_or_else(|| message.next_check())), None);

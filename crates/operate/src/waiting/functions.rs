@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::pauses::in_force::InForce;
 use crate::waiting::events::Group;
 use crate::waiting::reading::Reading;
-use crate::waiting::recent::{Step, number};
+use crate::waiting::recent::{Step, begin, number};
 
 /// The number of steps. Together they are three hours.
 const STEPS: u64 = 36;
@@ -129,7 +129,7 @@ impl Reading {
             steps: vec![Step::default(); STEPS as usize],
         };
         let first = number(now).saturating_sub(STEPS - 1);
-        for (target, steps) in &self.waits.recent.0 {
+        for (target, steps) in &self.waits.recent.steps {
             let function = functions.entry(target).or_insert_with(|| new(target));
             let twelve_hours = steps.range((number(now) + 1).saturating_sub(TWELVE_HOURS)..);
             function.dead_lettered = Step::sum(twelve_hours.map(|(_, step)| step)).dead_lettered;
@@ -167,6 +167,18 @@ impl Reading {
         }
         all.sort_by_key(|function| (function.state, Reverse(function.waiting), function.target));
         all
+    }
+
+    /// The number of events that were due at the beginning of the [last hour](FunctionState::last_hour), and that the
+    /// handler had not checked by then. [`apply_pauses`](Self::apply_pauses) comes before it.
+    pub fn due_an_hour_ago(&self, now: Timestamp) -> u64 {
+        let step = (number(now) + 1).saturating_sub(AN_HOUR as u64);
+        let at = begin(step);
+        let was_due = self
+            .waits
+            .all_messages()
+            .filter(|(event, message, _)| message.at <= at && event.due.is_some_and(|due| due <= at));
+        was_due.count() as u64 + self.waits.recent.due_at(step)
     }
 }
 
@@ -289,6 +301,29 @@ mod tests {
             (2, 2, None),
             "nobody knows when it resumes"
         );
+    }
+
+    /// Events are due from their due time until the handler's next line about them.
+    #[test]
+    fn due_an_hour_ago_is_known_from_the_log() {
+        let begun = NOW.since(begin(number(NOW) - 11)).as_secs();
+        let due =
+            |age: u64| json!({"action": "defer", "due": before(begun + age), "due_by": "policy", "delay": 9});
+        let then_deferred = |function, age, checked: u64| {
+            lines(function, 1, &[(begun + 900, due(age)), (begun - checked, defers(50))])
+        };
+        for (logged, expected) in [
+            (lines("still", 3, &[(begun + 900, due(60))]), 3),
+            (lines("later", 1, &[(begun + 900, due(0)), (begun - 60, reinvokes())]), 1),
+            (then_deferred("deferred", 60, 60), 1),
+            (lines("before", 1, &[(begun + 900, due(60)), (begun + 1, reinvokes())]), 0),
+            (lines("since", 1, &[(begun - 100, defers(0))]), 0),
+            (lines("held", 1, &[(begun + 900, json!({"action": "hold", "due": NOW, "delay": 9}))]), 0),
+        ] {
+            let twice = [logged.clone(), logged];
+            assert_eq!(reading_of(&twice[..1]).due_an_hour_ago(NOW), expected, "{twice:?}");
+            assert_eq!(reading_of(&twice).due_an_hour_ago(NOW), expected, "read twice: {twice:?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Recent failures, retries and dead-letters of each function, counted from the handler's log in steps of five minutes.
+//! Recent failures, retries and dead-letters of each function, and how many events were due, counted from the handler's log
+//! in steps of five minutes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{LogLine, LoggedEvent, MessageState, Timestamp, What};
+use comeback_engine::{LogLine, LoggedEvent, MessageState, Timestamp, WaitingMessage, WaitsFor, What};
 use serde::Serialize;
 
 /// The length of a [`Step`].
@@ -38,10 +39,14 @@ impl Step {
     }
 }
 
-/// The failures, retries and dead-letters of each function, counted from the handler's log: by ARN, then by the number of the
-/// step since 1970. Lines may come in any order, and more than once.
+/// Counts from the handler's log, by the number of the step since 1970. Lines may come in any order, and more than once.
 #[derive(Debug, Default)]
-pub(super) struct Recent(pub(super) BTreeMap<Box<str>, BTreeMap<u64, Step>>);
+pub(super) struct Recent {
+    /// The failures, retries and dead-letters of each function, by ARN.
+    pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
+    /// The number of events that were due when a step began, and that the handler has checked since.
+    due: BTreeMap<u64, u64>,
+}
 
 impl Recent {
     /// Counts a line. `before` is the state of its message according to all lines before it.
@@ -51,6 +56,9 @@ impl Recent {
         event: &LoggedEvent<'_>,
         before: Option<MessageState<'_>>,
     ) {
+        if let Some(MessageState::Waiting(message)) = before {
+            self.take_due(message, line.timestamp);
+        }
         let step = match (before, &line.what) {
             (Some(MessageState::Settled), _) => return,
             (before, What::Reinvoke { .. }) => {
@@ -62,28 +70,58 @@ impl Recent {
             (Some(MessageState::Waiting(_)), _) => return,
             (None, _) => Step { failed: 1, ..Step::default() },
         };
-        if self.0.len() >= MOST_FUNCTIONS && !self.0.contains_key(&*event.target) {
+        if self.steps.len() >= MOST_FUNCTIONS && !self.steps.contains_key(&*event.target) {
             return;
         }
-        let steps = self.0.entry(event.target.as_ref().into()).or_default();
+        let steps = self.steps.entry(event.target.as_ref().into()).or_default();
         steps.entry(number(line.timestamp)).or_default().add(step);
+    }
+
+    /// Counts a message that was due until the handler checked it, in each step that began meanwhile. A line that is older
+    /// than the message's newest tells nothing new.
+    fn take_due(&mut self, message: &WaitingMessage, checked: Timestamp) {
+        let Some(due) = due(message).map(|due| due.max(message.at)) else { return };
+        let first_from = |at: Timestamp| at.as_secs().div_ceil(STEP.as_secs());
+        for step in first_from(due)..first_from(checked) {
+            *self.due.entry(step).or_default() += 1;
+        }
+    }
+
+    /// The number of events that were due when a step began, and that the handler has checked since.
+    pub(super) fn due_at(&self, step: u64) -> u64 {
+        self.due.get(&step).copied().unwrap_or_default()
     }
 
     /// The functions with a step.
     pub(super) fn targets(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(AsRef::as_ref)
+        self.steps.keys().map(AsRef::as_ref)
     }
 
     /// Drops all steps that ended before `since`.
     pub(super) fn forget_before(&mut self, since: Timestamp) {
-        for steps in self.0.values_mut() {
+        for steps in self.steps.values_mut() {
             *steps = steps.split_off(&number(since));
         }
-        self.0.retain(|_, steps| !steps.is_empty());
+        self.steps.retain(|_, steps| !steps.is_empty());
+        self.due = self.due.split_off(&number(since));
+    }
+}
+
+/// The time when a message's wait ends, according to the log. `None` if nobody knows.
+pub(super) fn due(message: &WaitingMessage) -> Option<Timestamp> {
+    match message.waits_for {
+        WaitsFor::Due { due, .. } => Some(due),
+        WaitsFor::NextTry { at, .. } => at,
+        WaitsFor::Resume => None,
     }
 }
 
 /// The number of the step that a time is in.
 pub(super) fn number(at: Timestamp) -> u64 {
     at.as_secs() / STEP.as_secs()
+}
+
+/// The time when a step began.
+pub(super) fn begin(step: u64) -> Timestamp {
+    Timestamp::from_secs(step * STEP.as_secs())
 }
