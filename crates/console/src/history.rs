@@ -4,23 +4,20 @@ use comeback_engine::Timestamp;
 use comeback_operate::numbers::grouped;
 use comeback_operate::{Series, durations};
 use comeback_rehearsal::axis::{AgoAxis, CountAxis};
-use comeback_rehearsal::chart::{BLUE, GREEN, ORANGE};
-use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn_in, frame};
+use comeback_rehearsal::chart::{BLUE, GREEN, Line, ORANGE, Room, frame, steps};
+use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn_in};
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
-/// Colours and symbols of a chart's lines. The symbols tell the lines apart without colours too.
-const STYLES: [(RGBColor, &str); 3] = [(BLUE, THICK), (GREEN, DASHED), (ORANGE, THIN)];
-const THICK: &str = "━━";
-const DASHED: &str = "╍╍";
-const THIN: &str = "──";
+/// How each line of a chart is drawn. The lines can be told apart without colours too.
+const STYLES: [(RGBColor, Line); 3] = [(BLUE, Line::Thick), (GREEN, Line::Dashed), (ORANGE, Line::Thin)];
 
 /// Draws a chart with at most three lines.
 pub(super) fn chart(series: &Series) -> Chart {
     let (length, step) = (durations::text(series.length()), durations::text(series.step));
     let total = |(name, counts): &(&str, Vec<u64>)| format!("{} {name}", grouped(counts.iter().sum()));
     let keys = series.lines.iter().zip(STYLES);
-    let keys = keys.map(|((name, _), (colour, symbol))| Key { symbol, colour, label: (*name).to_owned() });
+    let keys = keys.map(|((name, _), (colour, line))| Key::of_line(line, colour, *name));
     let starts = (0..series.steps()).map(|step| clock(series.at(step))).collect();
     let columns = series
         .lines
@@ -45,12 +42,11 @@ fn clock(moment: Timestamp) -> String {
 /// The counts of each step, to show where the pointer is.
 fn values(series: &Series) -> impl Iterator<Item = Values> {
     let share = |step: usize| step as f64 / series.steps() as f64;
-    (0..series.steps()).map(move |step| {
+    Values::each(series.steps(), share, |step| {
         let counts = series.lines.iter().map(|(name, counts)| format!("{} {name}", grouped(counts[step])));
         let ago = durations::text(series.step * (series.steps() - step) as u32);
         let counts = counts.collect::<Vec<_>>().join("\n");
-        let text = format!("{} ({ago} ago)\n{counts}", clock(series.at(step)) + " UTC");
-        Values { from: share(step), to: share(step + 1), text, href: None }
+        format!("{} ({ago} ago)\n{counts}", clock(series.at(step)) + " UTC")
     })
 }
 
@@ -61,26 +57,12 @@ fn draw(series: &Series) -> Picture {
         CountAxis::over([1.0, 10.0].into_iter().chain(counts.map(|count| (*count as f64).max(1.0))), true);
     let floor = y.range().start;
     drawn_in(WIDE, |root| {
-        let mut chart = frame(root, (AgoAxis::new(ago(0)), y), "time before now", "")?;
+        let axis = (AgoAxis::new(ago(0)), "time before now");
+        let mut chart = frame(root, axis, (y, ""), Room::PAGE)?;
         // The first line is drawn last, above the others.
-        for ((_, counts), (colour, symbol)) in series.lines.iter().zip(STYLES).rev() {
-            let corner = |(step, count): (usize, &u64)| {
-                let count = (*count as f64).max(floor);
-                [(ago(step), count), (ago(step + 1), count)]
-            };
-            let corners: Vec<_> = counts.iter().enumerate().flat_map(corner).collect();
-            let stroke = |width| colour.stroke_width(width);
-            match symbol {
-                DASHED => {
-                    chart.draw_series(DashedLineSeries::new(corners, 6, 4, stroke(2)))?;
-                }
-                THIN => {
-                    chart.draw_series([PathElement::new(corners, stroke(1))])?;
-                }
-                _ => {
-                    chart.draw_series([PathElement::new(corners, stroke(2))])?;
-                }
-            }
+        for ((_, counts), (colour, line)) in series.lines.iter().zip(STYLES).rev() {
+            let counts = counts.iter().map(|count| (*count as f64).max(floor));
+            line.draw(&mut chart, steps(counts, ago), colour)?;
         }
         Ok(())
     })

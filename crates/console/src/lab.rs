@@ -90,6 +90,13 @@ struct Input {
     choices: &'static [&'static str],
 }
 
+impl Input {
+    /// Returns true if the value is not the default. A text field without a value shows the default.
+    fn is_changed(&self) -> bool {
+        !self.value.is_empty() && self.value != self.placeholder
+    }
+}
+
 #[derive(Template)]
 #[template(path = "lab.html")]
 struct LabPage {
@@ -99,6 +106,10 @@ struct LabPage {
     presets: Vec<(&'static str, String, bool)>,
     main: Vec<Input>,
     groups: [(&'static str, Vec<Input>); 3],
+    /// True if a field that unfolds has a value.
+    has_more: bool,
+    /// The name of the policy to compare with.
+    other: &'static str,
     is_beside_deployed: bool,
     /// The reason why the deployed policy is not shown; `None` if it is, or was not requested.
     undeployed: Option<Text>,
@@ -128,17 +139,21 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
         false => (("the default policy", PolicyFlags::default()), None),
     };
     let words = words_of(&fields);
+    let other_name = other.0;
     let (percent, answer) = console.labs.answer(tab, words.clone(), other).await;
+    let groups = [
+        ("Policy", others(POLICY.map(|flag| policy_input(flag, &fields)))),
+        ("What happens", others(RUN.map(|given| input(given, &fields)))),
+        ("Load and goal", others(GOAL.map(|given| input(given, &fields)))),
+    ];
     ok(&LabPage {
         frame: visit.frame("Policy lab", None),
         tab: tab.to_owned(),
         presets: PRESETS.iter().map(|(words, set)| preset(words, set, &fields)).collect(),
         main: MAIN.iter().filter_map(|name| inputs(&fields).find(|input| input.name == *name)).collect(),
-        groups: [
-            ("Policy", others(POLICY.map(|flag| policy_input(flag, &fields)))),
-            ("What happens", others(RUN.map(|given| input(given, &fields)))),
-            ("Load and goal", others(GOAL.map(|given| input(given, &fields)))),
-        ],
+        has_more: groups.iter().flat_map(|(_, inputs)| inputs).any(Input::is_changed),
+        groups,
+        other: other_name,
         is_beside_deployed,
         undeployed,
         commands: words.lines(),

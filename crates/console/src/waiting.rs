@@ -20,8 +20,8 @@ use comeback_operate::waiting::returns::Returns;
 use comeback_operate::waiting::wanted::Wanted;
 use comeback_operate::{Answer as _, Column, Fact, Table, Text, text};
 use comeback_rehearsal::axis::{CountAxis, TimeAxis};
-use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
-use comeback_rehearsal::figure::{self, Chart, Key, Values, WIDE, drawn_in, frame};
+use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE, Room, frame};
+use comeback_rehearsal::figure::{self, Chart, Key, Values, WIDE, drawn_in};
 use plotters::prelude::*;
 
 use crate::change::PLAN;
@@ -331,7 +331,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     let picture = drawn_in(WIDE, |root| {
         let end = returns.period.as_secs_f64() * totals.len() as f64;
         let highest = CountAxis::over([most as f64].into_iter(), false);
-        let mut chart = frame(root, (TimeAxis::linear(end), highest), "time from now", "")?;
+        let mut chart = frame(root, (TimeAxis::linear(end), "time from now"), (highest, ""), Room::PAGE)?;
         for period in 0..totals.len() {
             let (left, right) = (period as f64, period as f64 + 0.9);
             let [left, right] = [left, right].map(|at| at * returns.period.as_secs_f64());

@@ -15,6 +15,8 @@ pub enum CountAxis {
     Linear(RangedCoordf64),
     /// Linear, with room below 0 and ticks at whole numbers. Used for attempts.
     Whole(RangedCoordf64),
+    /// Linear, in per cent.
+    Percent(RangedCoordf64),
     /// Logarithmic, with ticks at 1, 2 and 5 times powers of ten.
     Log(Range<f64>),
 }
@@ -38,7 +40,7 @@ impl Ranged for CountAxis {
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         match self {
-            Self::Linear(axis) | Self::Whole(axis) => axis.map(value, limit),
+            Self::Linear(axis) | Self::Whole(axis) | Self::Percent(axis) => axis.map(value, limit),
             Self::Log(Range { start, end }) => {
                 let share = (value / start).ln() / (end / start).ln();
                 limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
@@ -48,7 +50,7 @@ impl Ranged for CountAxis {
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         let (start, end) = match self {
-            Self::Linear(axis) => return axis.key_points(hint),
+            Self::Linear(axis) | Self::Percent(axis) => return axis.key_points(hint),
             Self::Whole(axis) => {
                 let ticks = axis.key_points(hint).into_iter();
                 return ticks.filter(|tick| *tick > -0.1 && (tick - tick.round()).abs() < 1e-6).collect();
@@ -66,7 +68,7 @@ impl Ranged for CountAxis {
 
     fn range(&self) -> Range<f64> {
         match self {
-            Self::Linear(axis) | Self::Whole(axis) => axis.range(),
+            Self::Linear(axis) | Self::Whole(axis) | Self::Percent(axis) => axis.range(),
             Self::Log(range) => range.clone(),
         }
     }
@@ -74,12 +76,13 @@ impl Ranged for CountAxis {
 
 impl ValueFormatter<f64> for CountAxis {
     fn format_ext(&self, value: &f64) -> String {
-        count_label(*value)
+        let unit = if matches!(self, Self::Percent(_)) { " %" } else { "" };
+        count_label(*value) + unit
     }
 }
 
 /// Formats a tick's label: a short number, even if arithmetic has left a tiny error (0.30000000000000004).
-pub fn count_label(value: f64) -> String {
+fn count_label(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6 + 0.0;
     if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64).to_string() }
 }
@@ -124,6 +127,15 @@ impl TimeAxis {
             (seconds - self.start) / (self.end - self.start)
         };
         share.clamp(0.0, 1.0)
+    }
+
+    /// Returns the moment, in seconds, at a share of the axis from the left.
+    pub fn at(&self, share: f64) -> f64 {
+        if self.logarithmic {
+            self.start * (self.end / self.start).powf(share)
+        } else {
+            self.start + (self.end - self.start) * share
+        }
     }
 
     /// Returns ticks from left to right as seconds and label. They are round moments, at least this share of the axis
@@ -273,6 +285,8 @@ mod tests {
         let shares = [0.5, 1.0, 10.0, 100.0, 10_000.0, 20_000.0].map(|seconds| axis.share(seconds));
         assert_eq!(shares, [0.0, 0.0, 0.25, 0.5, 1.0, 1.0]);
         assert!(!axis.shows(0.5) && axis.shows(1.0) && !axis.shows(20_000.0));
+        assert_eq!([0.0, 0.5, 1.0].map(|share| axis.at(share).round()), [1.0, 100.0, 10_000.0]);
+        assert_eq!(TimeAxis::linear(10.0).at(0.5), 5.0);
     }
 
     #[test]

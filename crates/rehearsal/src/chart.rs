@@ -1,5 +1,5 @@
-//! Draws pictures as self-contained SVG (no script, no network), and defines their colours for light pages and for the
-//! dark mode of the simulation report.
+//! How every picture is drawn, on a page and in a file: its colours, frame, lines and texts, as self-contained SVG (no
+//! script, no network). The colours have a dark counterpart for pages.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -125,32 +125,111 @@ pub fn header<'a>(
 /// The part of a picture between its axes.
 pub type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
-/// Draws axes and grid below a header that is `top` pixels high, and leaves `right` pixels free to the right of them.
+/// Size of text beside the axes. On a phone, where a chart of a page is smaller, that is 9 pixels.
+pub const TEXT: i32 = 15;
+/// Width of a label below the horizontal axis, with the gap to the next, in pixels.
+const LABEL_WIDTH: u32 = 42;
+
+/// The room around a plot, in pixels: for its labels, and for what stands above and beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Room above the plot.
+    pub top: u32,
+    /// Room to the right of the plot.
+    pub right: u32,
+    /// Room for the labels on the left.
+    pub left: u32,
+    /// Empty margin below and to the left.
+    pub margin: u32,
+}
+
+impl Room {
+    /// The room around a plot on a page. The page's headings and legend are outside the picture.
+    pub const PAGE: Self = Self { top: 12, right: 16, left: 66, margin: 0 };
+    /// Room for the labels below the plot.
+    pub const BELOW: u32 = 46;
+
+    /// The room around a plot in a file, below a header of this height.
+    pub const fn below(header: u32) -> Self {
+        Self { top: header, right: 24, left: 76, margin: 14 }
+    }
+}
+
+/// Draws axes and grid. Each axis has a title, which may be empty on the left.
 pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     root: &'a Area<'b>,
-    (x, x_title, x_labels): (X, &str, usize),
-    (y, y_title, y_width): (CountAxis, &str, u32),
-    (top, right): (u32, u32),
+    (x, x_title): (X, &str),
+    (y, y_title): (CountAxis, &str),
+    Room { top, right, left, margin }: Room,
 ) -> Result<Frame<'a, 'b, X, CountAxis>, Box<dyn std::error::Error>> {
     let mut chart = ChartBuilder::on(root)
         .margin_top(top)
-        .margin_bottom(14)
-        .margin_left(16)
+        .margin_bottom(margin)
+        .margin_left(margin)
         .margin_right(right)
-        .x_label_area_size(46)
-        .y_label_area_size(y_width)
+        .x_label_area_size(Room::BELOW)
+        .y_label_area_size(left)
         .build_cartesian_2d(x, y)?;
-    chart
-        .configure_mesh()
-        .x_desc(x_title)
-        .y_desc(y_title)
-        .x_labels(x_labels)
-        .y_labels(9)
+    let small = (FONT, TEXT).into_text_style(root).color(&MUTED);
+    let (width, _) = chart.plotting_area().dim_in_pixel();
+    let mut mesh = chart.configure_mesh();
+    if !y_title.is_empty() {
+        mesh.y_desc(y_title);
+    }
+    mesh.x_desc(x_title)
+        .x_labels((width / LABEL_WIDTH).clamp(2, 8) as usize)
+        .y_labels(7)
         .max_light_lines(0)
+        .light_line_style(TRANSPARENT)
         .bold_line_style(GRID)
         .axis_style(MUTED)
-        .label_style((FONT, 13).into_text_style(root).color(&MUTED))
-        .axis_desc_style((FONT, 14).into_text_style(root).color(&INK))
+        .label_style(small.clone())
+        .axis_desc_style(small)
         .draw()?;
     Ok(chart)
+}
+
+/// How a line is drawn, and how a legend shows it: distinct even without colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Two pixels wide.
+    Thick,
+    /// Two pixels wide, in dashes.
+    Dashed,
+    /// One pixel wide.
+    Thin,
+}
+
+impl Line {
+    /// The line as a character of a legend.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Thick => "━━",
+            Self::Dashed => "╍╍",
+            Self::Thin => "──",
+        }
+    }
+
+    /// Draws the line through these points.
+    pub fn draw<X: Ranged<ValueType = f64>>(
+        self,
+        chart: &mut Frame<'_, '_, X, CountAxis>,
+        points: Vec<(f64, f64)>,
+        colour: RGBColor,
+    ) -> Drawing {
+        match self {
+            Self::Thick => chart.draw_series([PathElement::new(points, colour.stroke_width(2))]).map(drop)?,
+            Self::Thin => chart.draw_series([PathElement::new(points, colour.stroke_width(1))]).map(drop)?,
+            Self::Dashed => {
+                chart.draw_series(DashedLineSeries::new(points, 6, 4, colour.stroke_width(2))).map(drop)?
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the corners of a line on which each value lasts from its edge to the next.
+pub fn steps(values: impl IntoIterator<Item = f64>, edge: impl Fn(usize) -> f64) -> Vec<(f64, f64)> {
+    let both = |(i, value)| [(edge(i), value), (edge(i + 1), value)];
+    values.into_iter().enumerate().flat_map(both).collect()
 }

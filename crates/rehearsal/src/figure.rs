@@ -2,11 +2,9 @@
 //! markup.
 
 use askama::Template;
-use plotters::coord::ranged1d::{Ranged, ValueFormatter};
-use plotters::prelude::*;
+use plotters::style::RGBColor;
 
-use crate::axis::{CountAxis, count_label};
-use crate::chart::{Area, Drawing, FONT, Frame, GRID, MUTED, name_of, svg};
+use crate::chart::{Area, Drawing, Line, Room, name_of, svg};
 
 /// Style sheet for a page with figures. The colours of [`PALETTE`](crate::chart::PALETTE) are CSS variables in it.
 pub const STYLE: &str = include_str!("../templates/report.css");
@@ -15,14 +13,6 @@ pub const STYLE: &str = include_str!("../templates/report.css");
 pub const SIZE: (u32, u32) = (420, 265);
 /// Size in pixels of a chart that is as wide as the page. On a phone, it scrolls.
 pub const WIDE: (u32, u32) = (1_200, 250);
-// Room around the plot.
-const TOP: u32 = 12;
-const RIGHT: u32 = 16;
-const BOTTOM: u32 = 46;
-const LEFT: u32 = 66;
-/// Size of text in a chart. It makes text 12 units high, which is 9 pixels on a phone.
-pub const TEXT: i32 = 15;
-
 /// A table that is displayed as HTML. All columns but the first hold figures.
 #[derive(Template)]
 #[template(path = "table.html")]
@@ -59,6 +49,17 @@ pub struct Key {
     pub colour: RGBColor,
     /// Meaning of the mark.
     pub label: String,
+}
+
+impl Key {
+    /// An entry for a line.
+    pub fn of_line(line: Line, colour: RGBColor, label: impl Into<String>) -> Self {
+        Self { symbol: line.symbol(), colour, label: label.into() }
+    }
+
+    fn colour_name(&self) -> &'static str {
+        name_of(self.colour)
+    }
 }
 
 impl Table {
@@ -99,12 +100,14 @@ impl Picture {
 
     /// The position in pixels of a share of the horizontal axis.
     fn x(&self, share: f64) -> f64 {
-        f64::from(LEFT) + share * f64::from(self.size.0 - LEFT - RIGHT)
+        let Room { left, right, .. } = Room::PAGE;
+        f64::from(left) + share * f64::from(self.size.0 - left - right)
     }
 
     /// The upper end of the plot in pixels, and its height.
     fn plot(&self) -> (u32, u32) {
-        (TOP, self.size.1 - TOP - BOTTOM)
+        let top = Room::PAGE.top;
+        (top, self.size.1 - top - Room::BELOW)
     }
 
     /// Returns true if the picture scrolls where there is too little room for its text.
@@ -119,14 +122,22 @@ impl Picture {
 }
 
 impl Values {
+    /// Values in words for each of these parts of the axis. `edge` is the share of the axis at which a part begins.
+    pub fn each(
+        parts: usize,
+        edge: impl Fn(usize) -> f64,
+        text: impl Fn(usize) -> String,
+    ) -> impl Iterator<Item = Self> {
+        (0..parts).map(move |part| Self {
+            from: edge(part),
+            to: edge(part + 1),
+            text: text(part),
+            href: None,
+        })
+    }
+
     fn width(&self, picture: &Picture) -> f64 {
         picture.x(self.to) - picture.x(self.from)
-    }
-}
-
-impl Key {
-    fn colour_name(&self) -> &'static str {
-        name_of(self.colour)
     }
 }
 
@@ -141,34 +152,4 @@ pub fn drawn_in(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> Pi
     let inner = text.split_once('>').and_then(|(_, rest)| rest.rsplit_once("</svg>"));
     let markup = inner.expect("BUG: a drawing is an svg element").0.to_owned();
     Picture { size, markup, values: Vec::new() }
-}
-
-/// Draws a chart's axes and grid. `unit` ends the labels on the left.
-pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
-    root: &'a Area<'b>,
-    (x, y): (X, CountAxis),
-    x_title: &str,
-    unit: &str,
-) -> Result<Frame<'a, 'b, X, CountAxis>, Box<dyn std::error::Error>> {
-    let mut chart = ChartBuilder::on(root)
-        .margin_top(TOP)
-        .margin_right(RIGHT)
-        .x_label_area_size(BOTTOM)
-        .y_label_area_size(LEFT)
-        .build_cartesian_2d(x, y)?;
-    let small = (FONT, TEXT).into_text_style(root).color(&MUTED);
-    chart
-        .configure_mesh()
-        .x_desc(x_title)
-        .x_labels(8)
-        .y_labels(7)
-        .y_label_formatter(&|y| count_label(*y) + unit)
-        .max_light_lines(0)
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(MUTED)
-        .label_style(small.clone())
-        .axis_desc_style(small)
-        .draw()?;
-    Ok(chart)
 }

@@ -6,8 +6,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, style, write};
-use crate::figure::{Key, Picture, TEXT, drawn_in, frame};
+use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, Room, TEXT, frame, style, write};
+use crate::figure::{Key, Picture, drawn_in};
 
 /// Something that happened to the event, to be drawn as a mark or a bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,7 +61,7 @@ pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>
     let y = CountAxis::Whole((-0.7..most + 0.7).into());
     drawn_in(size, |root| {
         let line = line.filter(|(moment, _)| x.shows(since(*moment)));
-        let mut chart = frame(root, (x, y), "time since the first failure", "")?;
+        let mut chart = frame(root, (x, "time since the first failure"), (y, ""), Room::PAGE)?;
         if let Some((moment, name)) = line {
             let ends = [(since(moment), -0.7), (since(moment), most + 0.7)];
             chart.draw_series([PathElement::new(ends, MUTED.stroke_width(1))])?;

@@ -1,6 +1,5 @@
 //! Schedule of a policy: when each retry of an event comes, in words and pictures.
 
-mod figure;
 mod plot;
 
 use std::time::Duration;
@@ -26,7 +25,7 @@ const ROUND_ROWS: usize = 12;
 pub fn chart(policy: &Policy) -> Chart {
     const SEED: u64 = 1;
     let events = Schedule::default_events(policy, SEED) / 10;
-    figure::chart(policy, &Schedule::of(policy, SEED, events, &|| {}))
+    plot::chart(policy, &Schedule::of(policy, SEED, events, &|| {}))
 }
 
 /// Describes in one headline the policy, and the number of events followed.

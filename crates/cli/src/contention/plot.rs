@@ -5,8 +5,8 @@ use std::path::Path;
 use comeback_contention::{Cell, Report, Strategy, Write, writes};
 use comeback_rehearsal::axis::{CountAxis, range};
 use comeback_rehearsal::chart::{
-    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE, frame, header, style, svg,
-    write,
+    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, Line, MUTED, ORANGE, PURPLE, Room, frame, header,
+    style, svg, write,
 };
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -73,11 +73,12 @@ fn lines(report: &Report, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64
     let subtitle = format!("by backoff strategy, {}{scale}", runs(report));
     svg(SIZE, |root| {
         header(root, title, [subtitle.as_str()], 18)?;
-        let mut chart = frame(root, (x, "clients", 11), (y, unit, 72), (80, NAMES_WIDTH))?;
+        let room = Room { right: NAMES_WIDTH, ..Room::below(80) };
+        let mut chart = frame(root, (x, "clients"), (y, unit), room)?;
         let mut names = Vec::new();
         for (strategy, points) in &series {
             let colour = colour(*strategy);
-            chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
+            Line::Thick.draw(&mut chart, points.clone(), colour)?;
             chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, colour.filled())))?;
             names.extend(points.last().map(|end| (*strategy, chart.backend_coord(end))));
         }

@@ -6,7 +6,8 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{
-    Area, BLUE, Drawing, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, frame, header, style, svg, write,
+    Area, BLUE, Drawing, GREEN, GREY, INK, Line, MUTED, ORANGE, PURPLE, Room, frame, header, style, svg,
+    write,
 };
 use crate::plan::words::{headline, time};
 
@@ -31,9 +32,9 @@ pub fn draw(plan: &Plan) -> String {
         let x_title = "time from the end of the outage until 99 % of its events are delivered (logarithmic \
                        scale)";
         let y_title = "retries per event (logarithmic scale)";
-        let mut chart = frame(root, (x, x_title, 12), (y, y_title, 60), (112, 24))?;
+        let mut chart = frame(root, (x, x_title), (y, y_title), Room::below(112))?;
         let unbeaten: Vec<(f64, f64)> = plan.unbeaten.iter().filter_map(point).map(|(_, at)| at).collect();
-        chart.draw_series(LineSeries::new(unbeaten, GREY.stroke_width(1)))?;
+        Line::Thin.draw(&mut chart, unbeaten, GREY)?;
         chart.draw_series(points.iter().map(|(policy, at)| Circle::new(*at, 4, colour(policy).filled())))?;
         // Nothing lies below the cheapest policy.
         let marked =

@@ -1,179 +1,152 @@
-//! The picture that `comeback schedule` draws: the time of each retry.
+//! The picture of a policy's schedule: the time of each retry, on a page, and in the file that `comeback schedule` writes,
+//! which also shows how many events get that far.
 
 use comeback_engine::Policy;
-use comeback_operate::numbers::round_step;
+use comeback_operate::durations;
 use comeback_timelapse::{Schedule, ScheduledRetry};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use crate::axis::TimeAxis;
-use crate::chart::{Area, BLUE, Drawing, GRID, INK, MUTED, ORANGE, header, style, svg, write};
-use crate::schedule::{axis_of, headline, outcome, percent};
+use crate::axis::CountAxis;
+use crate::chart::{
+    Area, BLUE, Drawing, Frame, Line, MUTED, ORANGE, Room, TEXT, frame, header, style, svg, write,
+};
+use crate::figure::{Chart, Key, Table, drawn};
+use crate::schedule::{axis_of, headline, outcome, percent, shown};
 
-const WIDTH: i32 = 960;
-const TOP: i32 = 170;
-const BOTTOM: i32 = 62;
-/// Left and right edge of the column of times, in pixels.
-const TIMES: (i32, i32) = (76, 660);
-/// Left and right edge of the column with the shares of events, in pixels.
-const SHARES: (i32, i32) = (712, 888);
-/// Maximum height of a row, in pixels.
-const ROW_HEIGHT: f64 = 20.0;
-/// Maximum height of all rows together, in pixels. If there are many, each becomes lower.
-const ROWS_HEIGHT: f64 = 600.0;
-/// A row lower than this, in pixels, has no text of its own.
-const TEXT_HEIGHT: f64 = 14.0;
-
+/// Size of the file's picture in pixels.
+const SIZE: (u32, u32) = (960, 720);
+/// Height of the file's header with its legend, in pixels.
+const HEADER: u32 = 136;
+/// Width of the file's plot of the events that get that far, in pixels.
+const SHARES: u32 = 280;
 /// Opacity of the band that covers nine events in ten.
-const BAND: f64 = 0.3;
+const BAND: f64 = 0.4;
 
 /// Draws a row for each retry: its time, and the share of events that reach it.
 pub fn draw(policy: &Policy, schedule: &Schedule) -> String {
-    let picture = Picture {
-        axis: axis_of(schedule, policy.max_age()),
-        row: ROW_HEIGHT.min(ROWS_HEIGHT / schedule.retries.len().max(1) as f64),
-        schedule,
-    };
-    svg((WIDTH as u32, (picture.bottom() + BOTTOM) as u32), |root| {
-        picture.draw_header(root, &headline(policy, schedule))?;
-        picture.draw_axes(root)?;
-        picture.draw_numbers(root)?;
-        // More rows than pixels would not be visible.
-        let step = (1.0 / picture.row).ceil() as usize;
-        for retry in schedule.retries.iter().step_by(step) {
-            picture.draw_bars(root, retry)?;
-        }
-        picture.draw_max_age(root, policy.max_age().as_secs_f64())?;
-        for retry in schedule.retries.iter().step_by(step) {
-            picture.draw_mean(root, retry)?;
-        }
-        Ok(())
+    svg(SIZE, |root| {
+        let (top, plots) = root.split_vertically(HEADER);
+        let (times, shares) = plots.split_horizontally(SIZE.0 - SHARES);
+        draw_header(&top, &headline(policy, schedule), &outcome(schedule))?;
+        draw_times(&times, policy, schedule, ("retry", Room::below(16)))?;
+        draw_shares(&shares, schedule)
     })
 }
 
-struct Picture<'a> {
-    schedule: &'a Schedule,
-    axis: TimeAxis,
-    row: f64,
-}
-
-impl Picture<'_> {
-    fn bottom(&self) -> i32 {
-        self.top_of(self.schedule.retries.len().max(1) as u64 + 1)
-    }
-
-    fn x(&self, seconds: f64) -> i32 {
-        between(TIMES, self.axis.share(seconds))
-    }
-
-    fn share_of(&self, retry: &ScheduledRetry) -> f64 {
-        retry.events as f64 / self.schedule.events as f64
-    }
-
-    /// Returns the upper edge of a retry's row, in pixels.
-    fn top_of(&self, retry: u64) -> i32 {
-        TOP + ((retry - 1) as f64 * self.row).round() as i32
-    }
-
-    fn draw_header(&self, root: &Area<'_>, headline: &str) -> Drawing {
-        let title = "When retries come, and how many events get that far";
-        let outcome = outcome(self.schedule);
-        header(root, title, headline.lines().chain([outcome.as_str()]), 20)?;
-        let scale = if self.axis.logarithmic { " (logarithmic scale)" } else { "" };
-        let times = format!("time since the first failure{scale}");
-        for (heading, x) in [(times.as_str(), TIMES.0), ("events that get this far", SHARES.0)] {
-            write(root, heading, style(15, INK, HPos::Left, VPos::Top), (x, TOP - 44))?;
-        }
-        let legend = self.bottom() + 44;
-        let label = |text, x| write(root, text, style(14, MUTED, HPos::Left, VPos::Center), (x, legend));
-        root.draw(&bar((TIMES.0, legend - 4), (TIMES.0 + 34, legend + 4), tint(BAND)))?;
-        label("nine events in ten", TIMES.0 + 42)?;
-        root.draw(&Circle::new((TIMES.0 + 190, legend), 4, BLUE.filled()))?;
-        label("mean", TIMES.0 + 200)
-    }
-
-    fn draw_axes(&self, root: &Area<'_>) -> Drawing {
-        let bottom = self.bottom();
-        let vertical = |x, label: &str| -> Drawing {
-            root.draw(&PathElement::new([(x, TOP - 4), (x, bottom + 4)], GRID.stroke_width(1)))?;
-            write(root, label, style(13, MUTED, HPos::Center, VPos::Top), (x, bottom + 8))
-        };
-        for (seconds, label) in self.axis.ticks(0.065) {
-            vertical(self.x(seconds), &label)?;
-        }
-        for (share, label) in [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")] {
-            vertical(between(SHARES, share), label)?;
-        }
-        write(root, "retry", style(13, MUTED, HPos::Right, VPos::Bottom), (TIMES.0 - 14, TOP - 8))
-    }
-
-    /// Writes the number of each row, or about one number per 30 pixels if rows are low.
-    fn draw_numbers(&self, root: &Area<'_>) -> Drawing {
-        let room = if self.row >= TEXT_HEIGHT { self.row } else { 30.0 };
-        let step = round_step(|step| step as f64 * self.row >= room);
-        let last = self.schedule.retries.len() as u64;
-        for retry in (1..=last).filter(|&retry| retry == 1 || retry.is_multiple_of(step)) {
-            let middle = i32::midpoint(self.top_of(retry), self.top_of(retry + 1));
-            write(
-                root,
-                &retry.to_string(),
-                style(13, MUTED, HPos::Right, VPos::Center),
-                (TIMES.0 - 14, middle),
-            )?;
-        }
-        Ok(())
-    }
-
-    fn draw_bars(&self, root: &Area<'_>, retry: &ScheduledRetry) -> Drawing {
-        let (top, next) = (self.top_of(retry.retry), self.top_of(retry.retry + 1));
-        // Low rows overlap by one pixel, so that no seams are visible.
-        let air = (self.row * 0.18) as i32;
-        let (upper, lower) = (top + air, if air == 0 { next.max(top + 1) + 1 } else { next - air });
-        let at = retry.since_first_failure_seconds;
-        let share = self.share_of(retry);
-        let (from, to) = (self.x(at.p5.into()) - 1, self.x(at.p95.into()) + 1);
-        root.draw(&bar((from, upper), (to, lower), tint(BAND * strength(share))))?;
-        let end = between(SHARES, share).max(SHARES.0 + 1);
-        root.draw(&bar((SHARES.0, upper), (end, lower), tint(0.55)))?;
-        if self.row >= TEXT_HEIGHT && share < 1.0 {
-            let at = (end + 6, i32::midpoint(top, next));
-            write(root, &percent(share), style(12, MUTED, HPos::Left, VPos::Center), at)?;
-        }
-        Ok(())
-    }
-
-    fn draw_mean(&self, root: &Area<'_>, retry: &ScheduledRetry) -> Drawing {
-        let middle = i32::midpoint(self.top_of(retry.retry), self.top_of(retry.retry + 1));
-        let mean = (self.x(retry.since_first_failure_seconds.mean), middle);
-        let radius = (self.row * 0.22).clamp(1.0, 4.0) as i32;
-        Ok(root.draw(&Circle::new(mean, radius, tint(strength(self.share_of(retry))).filled()))?)
-    }
-
-    fn draw_max_age(&self, root: &Area<'_>, max_age: f64) -> Drawing {
-        if !self.axis.shows(max_age) {
-            return Ok(());
-        }
-        let x = self.x(max_age);
-        root.draw(&PathElement::new([(x, TOP - 8), (x, self.bottom() + 4)], ORANGE.stroke_width(2)))?;
-        write(root, "MAX_AGE", style(13, ORANGE, HPos::Right, VPos::Bottom), (x, TOP - 12))
+/// Draws each retry as a band that covers nine events in ten, with a point at the mean.
+pub(super) fn chart(policy: &Policy, schedule: &Schedule) -> Chart {
+    Chart {
+        id: "schedule",
+        heading: "When retries come, by their number".into(),
+        description: format!("{}.", outcome(schedule)),
+        keys: vec![
+            Key { symbol: "●", colour: BLUE, label: "mean".into() },
+            Key::of_line(Line::Thin, BLUE, "nine events in ten"),
+            Key::of_line(Line::Thick, ORANGE, "MAX_AGE"),
+        ],
+        picture: drawn(|root| draw_times(root, policy, schedule, ("", Room::PAGE))),
+        table: Some(figures(schedule)),
     }
 }
 
-fn between((left, right): (i32, i32), share: f64) -> i32 {
-    left + (share * f64::from(right - left)).round() as i32
+fn draw_header(area: &Area<'_>, headline: &str, outcome: &str) -> Drawing {
+    header(
+        area,
+        "When retries come, and how many events get that far",
+        headline.lines().chain([outcome]),
+        20,
+    )?;
+    let label = |text, x| write(area, text, style(14, MUTED, HPos::Left, VPos::Center), (x, 122));
+    area.draw(&Rectangle::new([(34, 118), (68, 126)], BLUE.mix(BAND).filled()))?;
+    label("nine events in ten", 76)?;
+    area.draw(&Circle::new((224, 122), 4, BLUE.filled()))?;
+    label("mean", 234)
 }
 
-/// Returns the opacity of a retry: pale if few events reach it, but always visible.
-fn strength(share: f64) -> f64 {
-    0.3 + 0.7 * share
+/// An axis with a row for each retry, the first at the bottom.
+fn rows(schedule: &Schedule) -> CountAxis {
+    CountAxis::Whole((0.3..last(schedule) + 0.7).into())
 }
 
-/// Mixes blue with white instead of making it transparent, so that overlaps are not darker.
-fn tint(strength: f64) -> RGBColor {
-    let on_white = |channel: u8| (255.0 - (255.0 - f64::from(channel)) * strength).round() as u8;
-    RGBColor(on_white(BLUE.0), on_white(BLUE.1), on_white(BLUE.2))
+fn last(schedule: &Schedule) -> f64 {
+    schedule.retries.len().max(1) as f64
 }
 
-fn bar(upper_left: (i32, i32), lower_right: (i32, i32), colour: RGBColor) -> Rectangle<(i32, i32)> {
-    Rectangle::new([upper_left, lower_right], colour.filled())
+/// The retries to draw in a plot, and the height of a row in pixels. More rows than pixels would not be visible.
+fn drawn_rows<'s, X>(
+    chart: &Frame<'_, '_, X, CountAxis>,
+    schedule: &'s Schedule,
+) -> (impl Iterator<Item = &'s ScheduledRetry> + use<'s, X>, f64)
+where
+    X: plotters::coord::ranged1d::Ranged<ValueType = f64>,
+{
+    let (_, height) = chart.plotting_area().dim_in_pixel();
+    let row = f64::from(height) / last(schedule);
+    (schedule.retries.iter().step_by((1.0 / row).ceil() as usize), row)
+}
+
+fn draw_times(
+    area: &Area<'_>,
+    policy: &Policy,
+    schedule: &Schedule,
+    (y_title, room): (&str, Room),
+) -> Drawing {
+    let x = axis_of(schedule, policy.max_age());
+    let max_age = policy.max_age().as_secs_f64();
+    let is_max_age_shown = x.shows(max_age);
+    let scale = if x.logarithmic { " (logarithmic scale)" } else { "" };
+    let x_title = format!("time since the first failure{scale}");
+    let mut chart = frame(area, (x, &x_title), (rows(schedule), y_title), room)?;
+    let (retries, row) = drawn_rows(&chart, schedule);
+    let width = (row * 0.6).clamp(1.0, 12.0) as u32;
+    for retry in retries {
+        let (at, row) = (retry.since_first_failure_seconds, retry.retry as f64);
+        let band = [(at.p5.into(), row), (at.p95.into(), row)];
+        chart.draw_series([PathElement::new(band, BLUE.mix(BAND).stroke_width(width))])?;
+        chart.draw_series([Circle::new((at.mean, row), (width / 2).clamp(1, 4), BLUE.filled())])?;
+    }
+    if is_max_age_shown {
+        Line::Thick.draw(&mut chart, vec![(max_age, 0.3), (max_age, last(schedule) + 0.7)], ORANGE)?;
+        let (x, y) = chart.backend_coord(&(max_age, 0.3));
+        let (left, top) = area.get_base_pixel();
+        let style = style(TEXT, ORANGE, HPos::Right, VPos::Bottom);
+        write(area, "MAX_AGE", style, (x - left - 6, y - top - 4))?;
+    }
+    Ok(())
+}
+
+/// Draws the share of the events that get as far as each retry.
+fn draw_shares(area: &Area<'_>, schedule: &Schedule) -> Drawing {
+    let x = CountAxis::Percent((0.0..100.0).into());
+    let room = Room { left: 40, ..Room::below(16) };
+    let mut chart = frame(area, (x, "events that get this far"), (rows(schedule), ""), room)?;
+    let (retries, row) = drawn_rows(&chart, schedule);
+    let half = 0.3_f64.max(0.5 / row);
+    let bar = |retry: &ScheduledRetry| {
+        let (share, row) = (100.0 * retry.events as f64 / schedule.events as f64, retry.retry as f64);
+        Rectangle::new([(0.0, row - half), (share.max(0.5), row + half)], BLUE.mix(0.55).filled())
+    };
+    chart.draw_series(retries.map(bar))?;
+    Ok(())
+}
+
+fn figures(schedule: &Schedule) -> Table {
+    let retries: Vec<_> = shown(&schedule.retries).collect();
+    let time = |seconds: f64| durations::short(seconds);
+    Table {
+        caption: format!("Retries of an event that fails every time: {}", outcome(schedule)),
+        columns: vec![
+            ("retry".into(), retries.iter().map(|it| it.retry.to_string()).collect()),
+            ("mean wait".into(), retries.iter().map(|it| time(it.wait_seconds.mean)).collect()),
+            (
+                "since failure".into(),
+                retries.iter().map(|it| time(it.since_first_failure_seconds.mean)).collect(),
+            ),
+            (
+                "events".into(),
+                retries.iter().map(|it| percent(it.events as f64 / schedule.events as f64)).collect(),
+            ),
+        ],
+    }
 }

@@ -16,6 +16,7 @@ use askama::Template;
 use comeback_timelapse::{Scenario, SimulatedTarget};
 
 use crate::chart::PALETTE;
+use crate::figure::SIZE;
 use crate::flags::recorded_arn;
 use crate::plan;
 use crate::simulate::figures::headline;
@@ -50,7 +51,8 @@ pub fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives) -> Str
         depth: runs::say(sides, depth::story),
         queue_charts: [retries::attempts_chart(sides), depth::chart(scenario, sides)],
         by_jitter: !jitters.is_empty(),
-        recovery: has_outage.then(|| (recovery::chart(&recoveries), recovery::table(scenario, &recoveries))),
+        recovery: has_outage
+            .then(|| (recovery::chart(&recoveries, SIZE), recovery::table(scenario, &recoveries))),
         life: lives.most_eventful().and_then(|life| life::chart(scenario, &life)),
         plan: rate
             .map(|rate| plan::command_for(scenario.longest_outage(), rate, own_policy(scenario, &sides[0]))),

@@ -6,7 +6,7 @@ use comeback_timelapse::{Watcher, run};
 
 use crate::chart::{BLUE, ORANGE};
 use crate::failure::Failure;
-use crate::figure::{Chart, Table};
+use crate::figure::{Chart, SIZE, Table, WIDE};
 use crate::flags::PolicyFlags;
 use crate::simulate::arguments::{OperatorsOf, SimulateArguments};
 use crate::simulate::figures::headline;
@@ -23,7 +23,11 @@ pub struct Beside {
     pub warnings: Vec<String>,
     /// The most important figures of each policy.
     pub tiles: Vec<Tile>,
-    /// Charts that compare the runs.
+    /// True if both policies are the same, so that there is only one run.
+    pub is_same: bool,
+    /// The chart of both runs that matters most, as wide as the page: the recovery, or the retries if there is no outage.
+    pub main: Chart,
+    /// Other charts that compare the runs.
     pub charts: Vec<Chart>,
     /// Tables of the outcomes and of the policies' settings.
     pub outcome: Vec<Table>,
@@ -64,15 +68,17 @@ pub fn beside<W: Watcher>(
     }
     let recoveries = recovery::of_sides(&sides);
     let has_outage = !scenario.longest_outage().is_zero();
-    let [retries, _] = retries::charts(&scenario, &sides);
-    let charts = has_outage.then(|| recovery::chart(&recoveries)).into_iter();
-    let charts = charts.chain([retries, depth::chart(&scenario, &sides)]);
+    let retries = |size| retries::chart(&scenario, &sides, (size, false));
+    let main = if has_outage { recovery::chart(&recoveries, WIDE) } else { retries(WIDE) };
+    let charts = has_outage.then(|| retries(SIZE)).into_iter().chain([depth::chart(&scenario, &sides)]);
     let rate = rate.or_else(|| tables::own_rate(&scenario));
     let waiting = rate.map(|rate| tables::waiting_at(rate, &scenario, &sides)).unwrap_or_default();
     Ok(Beside {
         headline: headline(&scenario),
         warnings: warnings(&scenario, sides[0].policies.stack(), &sides[0].summary),
         tiles: tables::tiles(&sides),
+        is_same,
+        main,
         charts: charts.collect(),
         outcome: vec![tables::outcome(&sides), tables::policy(&sides)],
         cost: tables::cost(&sides),

@@ -6,7 +6,9 @@ use comeback_timelapse::Summary;
 use plotters::prelude::*;
 
 use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{Drawing, Frame, GRID};
+use crate::chart::{Drawing, Frame, GRID, steps};
+use crate::figure::Values;
+use crate::simulate::figures::clock;
 
 /// Start of a logarithmic axis of counts. It is below one, so that zero and one differ.
 pub(super) const FLOOR: f64 = 0.8;
@@ -33,16 +35,26 @@ impl OverTime {
         TimeAxis::linear(self.end.as_secs_f64())
     }
 
+    /// The beginning of a point, in seconds since the start.
+    fn edge(&self, point: usize) -> f64 {
+        (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
+    }
+
     /// Returns the corners of a step line in which each value lasts for its interval, as seconds since the start and
     /// value.
-    pub(super) fn steps(&self, values: &[f64]) -> Vec<(f64, f64)> {
-        let width = self.step as f64 * 60.0;
-        let moment = |i: usize| (i as f64 * width).min(self.end.as_secs_f64());
-        values
-            .iter()
-            .enumerate()
-            .flat_map(|(i, &value)| [(moment(i), value), (moment(i + 1), value)])
-            .collect()
+    pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
+        steps(values, |point| self.edge(point))
+    }
+
+    /// Returns the values of each point, with the time of the point.
+    pub(super) fn values(
+        &self,
+        points: usize,
+        text: impl Fn(usize) -> String,
+    ) -> impl Iterator<Item = Values> {
+        let share = |point| self.edge(point) / self.end.as_secs_f64();
+        let text = move |point| format!("from {}\n{}", clock(point * self.step), text(point));
+        Values::each(points, share, text)
     }
 }
 

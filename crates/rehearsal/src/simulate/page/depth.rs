@@ -8,9 +8,9 @@ use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{BLUE, Drawing, Frame, GREEN, ORANGE, PURPLE, style, write};
-use crate::figure::{Chart, Key, Picture, TEXT, Table, drawn, frame};
+use crate::axis::CountAxis;
+use crate::chart::{BLUE, GREEN, Line, ORANGE, PURPLE, Room, TEXT, frame, style, write};
+use crate::figure::{Chart, Key, Picture, Table, drawn};
 use crate::simulate::figures::{clock, minutes_a_row, peak};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::Side;
@@ -19,34 +19,23 @@ use crate::simulate::page::runs::Side;
 struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,
-    line: &'static str,
+    line: Line,
     /// Colour in a chart of one run. In a comparison, each policy has its own colour.
     colour: RGBColor,
 }
 
-// Lines as the key shows them: distinct even without colours.
-const THICK: &str = "━━";
-const DASHED: &str = "╍╍";
-const THIN: &str = "──";
-
 const IN_FLIGHT: Count =
-    Count { name: "in flight", of: |minute| minute.in_flight, line: THICK, colour: BLUE };
-const DELAYED: Count = Count { name: "delayed", of: |minute| minute.delayed, line: DASHED, colour: GREEN };
-const VISIBLE: Count = Count { name: "visible", of: |minute| minute.visible, line: THIN, colour: ORANGE };
+    Count { name: "in flight", of: |minute| minute.in_flight, line: Line::Thick, colour: BLUE };
+const DELAYED: Count =
+    Count { name: "delayed", of: |minute| minute.delayed, line: Line::Dashed, colour: GREEN };
+const VISIBLE: Count =
+    Count { name: "visible", of: |minute| minute.visible, line: Line::Thin, colour: ORANGE };
 
 /// Draws the depth of the queue over time, and its in-flight limit.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     let counts = counts(sides);
-    let key = |side: &Side, count: &Count| Key {
-        symbol: count.line,
-        colour: count.colour(side),
-        label: if side.name.is_empty() {
-            count.name.into()
-        } else {
-            format!("{}, {}", side.name, count.name)
-        },
-    };
-    let limit = Key { symbol: THICK, colour: PURPLE, label: "the limit of messages in flight".into() };
+    let key = |side: &Side, count: &Count| Key::of_line(count.line, count.colour(side), count.name_in(side));
+    let limit = Key::of_line(Line::Thick, PURPLE, "the limit of messages in flight");
     Chart {
         id: "depth",
         heading: "Messages in the queue, logarithmic scale".into(),
@@ -103,16 +92,13 @@ impl Count {
         if side.name.is_empty() { self.colour } else { side.colour }
     }
 
-    fn draw(&self, chart: &mut Frame<'_, '_, TimeAxis, CountAxis>, side: &Side, time: &OverTime) -> Drawing {
-        let most = |minutes: &[Minute]| f64::from(self.most(minutes)).max(FLOOR);
-        let corners = time.steps(&side.summary.minutes.chunks(time.step).map(most).collect::<Vec<_>>());
-        let stroke = |width| self.colour(side).stroke_width(width);
-        match self.line {
-            DASHED => chart.draw_series(DashedLineSeries::new(corners, 6, 4, stroke(2))).map(drop)?,
-            THIN => chart.draw_series([PathElement::new(corners, stroke(1))]).map(drop)?,
-            _ => chart.draw_series([PathElement::new(corners, stroke(2))]).map(drop)?,
-        }
-        Ok(())
+    fn name_in(&self, side: &Side) -> String {
+        if side.name.is_empty() { self.name.into() } else { format!("{}, {}", side.name, self.name) }
+    }
+
+    /// The most messages in each point of the time.
+    fn points(&self, side: &Side, time: &OverTime) -> Vec<u32> {
+        side.summary.minutes.chunks(time.step).map(|minutes| self.most(minutes)).collect()
     }
 }
 
@@ -123,21 +109,30 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Picture {
         .iter()
         .flat_map(|side| counts.iter().map(|count| f64::from(count.most(&side.summary.minutes)).max(1.0)));
     let y = CountAxis::over([1.0, limit].into_iter().chain(most), true);
-    drawn(|root| {
+    let points = sides.iter().flat_map(|side| counts.iter().map(move |count| (side, count)));
+    let points: Vec<_> =
+        points.map(|(side, count)| (count.name_in(side), count.points(side, &time))).collect();
+    let in_words = |point: usize| {
+        let line = |(name, points): &(String, Vec<u32>)| format!("{name}: {}", grouped(points[point].into()));
+        points.iter().map(line).collect::<Vec<_>>().join("\n")
+    };
+    let picture = drawn(|root| {
         let (end, high) = (time.axis().range().end, y.range().end);
-        let mut chart = frame(root, (time.axis(), y), "time since the start", "")?;
+        let mut chart = frame(root, (time.axis(), "time since the start"), (y, ""), Room::PAGE)?;
         shade(&mut chart, scenario.longest_outage(), (FLOOR, high))?;
         // Messages in flight come last, on top of the others.
         for count in counts.iter().rev() {
             for side in sides {
-                count.draw(&mut chart, side, &time)?;
+                let most = count.points(side, &time).into_iter().map(|most| f64::from(most).max(FLOOR));
+                count.line.draw(&mut chart, time.steps(most), count.colour(side))?;
             }
         }
-        chart.draw_series([PathElement::new([(0.0, limit), (end, limit)], PURPLE.stroke_width(2))])?;
+        Line::Thick.draw(&mut chart, vec![(0.0, limit), (end, limit)], PURPLE)?;
         let label = format!("limit {}", grouped(scenario.in_flight_limit as u64));
         let (x, y) = chart.backend_coord(&(end, limit));
         write(root, &label, style(TEXT, PURPLE, HPos::Right, VPos::Top), (x - 4, y + 4))
-    })
+    });
+    picture.with_values(time.values(points.first().map_or(0, |(_, points)| points.len()), in_words))
 }
 
 fn table(sides: &[Side], counts: &[Count]) -> Table {
@@ -199,6 +194,9 @@ mod tests {
             assert!(chart.picture.markup.contains(&stroke(colour)), "{colour:?}");
         }
         assert!(chart.picture.markup.contains("1,000,000"), "the axis is long enough");
+        let page = chart.to_string();
+        assert!(page.contains("<title>from 00:00\nin flight: "), "{page}");
+        assert!(page.contains("\ndelayed: 3,000,000\n"), "{page}");
         let table = chart.table.expect("a table");
         let heads: Vec<&str> = table.columns.iter().map(|(head, _)| head.as_str()).collect();
         assert_eq!(heads, ["from", "in flight", "delayed", "visible"]);

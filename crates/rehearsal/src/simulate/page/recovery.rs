@@ -9,15 +9,18 @@ use comeback_timelapse::{Percentiles, Scenario, Summary};
 use plotters::prelude::*;
 
 use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{GREEN, GREY, PURPLE};
-use crate::figure::{Chart, Key, Picture, Table, drawn, frame};
+use crate::chart::{self, GREEN, GREY, PURPLE, Room, frame};
+use crate::figure::{Chart, Key, Picture, Table, Values, drawn_in};
 use crate::simulate::page::runs::Side;
 
 /// Maximum number of points of a line that a chart can show apart.
 const POINTS: usize = 200;
+/// Number of moments whose values the pointer shows.
+const MOMENTS: usize = 100;
 
 /// A line of the recovery chart: the delays of the delivered events, in one run.
 pub(super) struct Line<'a> {
+    pub(super) name: &'a str,
     pub(super) colour: RGBColor,
     /// Milliseconds from the end of the outage to each delivery, in ascending order.
     pub(super) delays_ms: &'a [u64],
@@ -72,56 +75,73 @@ pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     sides.iter().map(recovery).collect()
 }
 
-/// Draws the share of the outage's events that were delivered, over the time since its end, a line for each run.
-pub(super) fn chart<'a>(recoveries: &[Recovery<'a>]) -> Chart {
+/// Draws the share of the outage's events that were delivered, over the time since its end, a line for each run, in this
+/// size.
+pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
         format!("{}: half of the delivered events within {half}.", recovery.name)
     };
-    let key = |Recovery { name, colour, .. }: &Recovery<'_>| Key {
-        symbol: "━━",
-        colour: *colour,
-        label: name.clone(),
-    };
-    let line = |recovery: &Recovery<'a>| Line {
+    let key = |Recovery { name, colour, .. }: &Recovery<'_>| Key::of_line(chart::Line::Thick, *colour, name);
+    let lines = recoveries.iter().map(|recovery| Line {
+        name: &recovery.name,
         colour: recovery.colour,
         delays_ms: &recovery.summary.recovery_delays_ms,
         hit: recovery.summary.events_hit,
-    };
+    });
     Chart {
         id: "recovery",
         heading: "Events delivered after the outage's end, logarithmic time".into(),
         description: recoveries.iter().map(say).collect::<Vec<_>>().join(" "),
         keys: recoveries.iter().map(key).collect(),
-        picture: draw(&recoveries.iter().map(line).collect::<Vec<_>>()),
+        picture: draw(&lines.collect::<Vec<_>>(), size),
         table: None,
     }
 }
 
+impl Line<'_> {
+    /// The percentage of the events that were delivered by a moment, in seconds since the end of the outage.
+    fn delivered_by(&self, seconds: f64) -> f64 {
+        self.percent(self.delays_ms.partition_point(|ms| *ms as f64 / 1e3 <= seconds))
+    }
+
+    fn percent(&self, delivered: usize) -> f64 {
+        delivered as f64 / self.hit.max(1) as f64 * 100.0
+    }
+}
+
 /// Draws the lines. The first is drawn last, on top of the others.
-pub(super) fn draw(lines: &[Line<'_>]) -> Picture {
+pub(super) fn draw(lines: &[Line<'_>], size: (u32, u32)) -> Picture {
     let seconds = |ms: u64| ms as f64 / 1e3;
     let delays = || lines.iter().map(|line| line.delays_ms);
     let first = delays().filter_map(|delays| delays.get(delays.len() / 100)).min();
     let last = delays().filter_map(|delays| delays.last()).max();
     let start = first.map_or(1.0, |&ms| seconds(ms)).max(1.0) / 1.3;
-    let x = TimeAxis::logarithmic(start, last.map_or(1.0, |&ms| seconds(ms)) * 1.1);
-    let y = CountAxis::Linear((0.0..102.0).into());
-    drawn(|root| {
-        let mut chart = frame(root, (x, y), "time since the outage's end", " %")?;
-        for (i, Line { colour, delays_ms: delays, hit }) in
-            lines.iter().enumerate().cycle().skip(1).take(lines.len())
-        {
+    let axis = || TimeAxis::logarithmic(start, last.map_or(1.0, |&ms| seconds(ms)) * 1.1);
+    let y = CountAxis::Percent((0.0..102.0).into());
+    let picture = drawn_in(size, |root| {
+        let mut chart = frame(root, (axis(), "time since the outage's end"), (y, ""), Room::PAGE)?;
+        for (i, line) in lines.iter().enumerate().cycle().skip(1).take(lines.len()) {
+            let delays = line.delays_ms;
             let point = |i: usize| {
                 let delivered = delays.len() * i / POINTS;
                 let at = delivered.checked_sub(1).map_or(start, |last| seconds(delays[last]));
-                (at.max(start), delivered as f64 / (*hit).max(1) as f64 * 100.0)
+                (at.max(start), line.percent(delivered))
             };
             let points: Vec<(f64, f64)> = (0..=POINTS).map(point).collect();
-            chart.draw_series([PathElement::new(points, colour.stroke_width(if i == 0 { 3 } else { 2 }))])?;
+            let stroke = line.colour.stroke_width(if i == 0 { 3 } else { 2 });
+            chart.draw_series([PathElement::new(points, stroke)])?;
         }
         Ok(())
-    })
+    });
+    let edge = |moment: usize| moment as f64 / MOMENTS as f64;
+    let in_words = |moment: usize| {
+        let end = axis().at(edge(moment + 1));
+        let line = |line: &Line<'_>| format!("{}: {:.1} % delivered", line.name, line.delivered_by(end));
+        let lines: Vec<String> = lines.iter().map(line).collect();
+        format!("within {}\n{}", durations::short(end), lines.join("\n"))
+    };
+    picture.with_values(Values::each(MOMENTS, edge, in_words))
 }
 
 /// Returns the chart's figures as a table.

@@ -8,28 +8,39 @@ use comeback_timelapse::{Minute, Scenario};
 use plotters::prelude::*;
 
 use crate::axis::CountAxis;
-use crate::figure::{Chart, Picture, Table, drawn, frame};
+use crate::chart::{Line, Room, frame};
+use crate::figure::{Chart, Picture, SIZE, Table, Values, drawn, drawn_in};
 use crate::simulate::figures::{clock, minutes_a_row, percentiles};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::{Headings, Side, keys, say, table};
 
 /// Draws the retries over time twice, on a linear and on a logarithmic axis.
 pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
-    let time = OverTime::of(&sides[0].summary);
-    let each = minutes(time.step);
-    let lines: Vec<Line> = sides.iter().map(|side| (side.colour, counts(side, time.step))).collect();
-    let chart = |id, scale: &str, description: &str, table| Chart {
-        id,
-        heading: format!("Retries in each {each}, {scale} scale"),
-        description: description.into(),
-        keys: keys(sides, "━━"),
-        picture: draw(scenario, &lines, &time, scale == "logarithmic"),
-        table,
+    let logarithmic = Chart {
+        id: "retries-logarithmic",
+        description: "The same figures.".into(),
+        table: None,
+        ..chart(scenario, sides, (SIZE, true))
     };
-    [
-        chart("retries", "linear", "The table below has its figures.", Some(figures(sides))),
-        chart("retries-logarithmic", "logarithmic", "The same figures.", None),
-    ]
+    [chart(scenario, sides, (SIZE, false)), logarithmic]
+}
+
+/// Draws the retries over time in this size, on a linear or a logarithmic axis.
+pub(super) fn chart(scenario: &Scenario, sides: &[Side], (size, log): ((u32, u32), bool)) -> Chart {
+    let time = OverTime::of(&sides[0].summary);
+    let lines: Vec<Counts> = sides
+        .iter()
+        .map(|side| Counts { name: &side.name, colour: side.colour, counts: counts(side, time.step) })
+        .collect();
+    let scale = if log { "logarithmic" } else { "linear" };
+    Chart {
+        id: "retries",
+        heading: format!("Retries in each {}, {scale} scale", minutes(time.step)),
+        description: "The table below has its figures.".into(),
+        keys: keys(sides, Line::Thick.symbol()),
+        picture: draw(scenario, &lines, &time, (size, log)),
+        table: Some(figures(sides)),
+    }
 }
 
 /// Describes the retries of each policy and its busiest minute.
@@ -53,27 +64,44 @@ pub(super) fn minutes(minutes: usize) -> String {
     durations::text(Duration::from_secs(minutes as u64 * 60))
 }
 
-/// Colour and heights of a line.
-pub(super) type Line = (RGBColor, Vec<f64>);
+/// The retries of one line in each point of the time.
+pub(super) struct Counts<'a> {
+    /// The line's name; empty if there is only one.
+    pub(super) name: &'a str,
+    pub(super) colour: RGBColor,
+    pub(super) counts: Vec<f64>,
+}
 
-pub(super) fn draw(scenario: &Scenario, lines: &[Line], time: &OverTime, log: bool) -> Picture {
-    let heights = lines.iter().flat_map(|(_, counts)| counts).copied();
+pub(super) fn draw(
+    scenario: &Scenario,
+    lines: &[Counts<'_>],
+    time: &OverTime,
+    (size, log): ((u32, u32), bool),
+) -> Picture {
+    let heights = lines.iter().flat_map(|line| &line.counts).copied();
     let y = CountAxis::over(heights.chain([1.0]).map(|count| count.max(1.0)), log);
     let floor = if log { FLOOR } else { 0.0 };
-    drawn(|root| {
+    let picture = drawn_in(size, |root| {
         let high = y.range().end;
-        let mut chart = frame(root, (time.axis(), y), "time since the start", "")?;
+        let mut chart = frame(root, (time.axis(), "time since the start"), (y, ""), Room::PAGE)?;
         shade(&mut chart, scenario.longest_outage(), (floor, high))?;
-        for (colour, counts) in lines {
-            let clamped: Vec<f64> = counts.iter().map(|count| count.max(floor)).collect();
-            let corners = time.steps(&clamped);
+        for Counts { colour, counts, .. } in lines {
+            let corners = time.steps(counts.iter().map(|count| count.max(floor)));
             let base = [(corners.last().map_or(0.0, |end| end.0), floor), (0.0, floor)];
             let area: Vec<(f64, f64)> = corners.iter().copied().chain(base).collect();
             chart.draw_series([Polygon::new(area, colour.mix(0.18).filled())])?;
-            chart.draw_series([PathElement::new(corners, colour.stroke_width(2))])?;
+            Line::Thick.draw(&mut chart, corners, *colour)?;
         }
         Ok(())
-    })
+    });
+    let in_words = |point: usize| {
+        let line = |Counts { name, counts, .. }: &Counts<'_>| {
+            let count = counted(counts[point] as u64, "retry", "retries");
+            if name.is_empty() { count } else { format!("{name}: {count}") }
+        };
+        lines.iter().map(line).collect::<Vec<_>>().join("\n")
+    };
+    picture.with_values(time.values(lines.first().map_or(0, |line| line.counts.len()), in_words))
 }
 
 fn figures(sides: &[Side]) -> Table {
@@ -107,7 +135,7 @@ pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
         heading: "Attempts per event".into(),
         description: sides.iter().map(say).collect::<Vec<_>>().join(" "),
         keys: keys(sides, "■"),
-        picture: draw_bars(sides, &counts, step),
+        picture: draw_bars(sides, &counts, step).with_values(bar_values(sides, &counts, step)),
         table: Some(table(headings, names, sides, figures)),
     }
 }
@@ -124,6 +152,18 @@ fn bar_name(bar: usize, step: usize) -> String {
     if step == 1 { bar.to_string() } else { format!("{} to {}", bar * step, (bar + 1) * step - 1) }
 }
 
+/// The events of each bar, to show where the pointer is.
+fn bar_values(sides: &[Side], counts: &[Vec<usize>], step: usize) -> impl Iterator<Item = Values> {
+    let bars = counts[0].len();
+    let in_words = move |bar: usize| {
+        let line =
+            |(side, counts): (&Side, &Vec<usize>)| side.say(&counted(counts[bar] as u64, "event", "events"));
+        let lines: Vec<String> = sides.iter().zip(counts).map(line).collect();
+        format!("attempts: {}\n{}", bar_name(bar, step), lines.join("\n"))
+    };
+    Values::each(bars, move |bar| bar as f64 / bars as f64, in_words)
+}
+
 fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> Picture {
     let step = step as f64;
     let bars = counts[0].len() as f64;
@@ -132,7 +172,7 @@ fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> Picture {
     let x = CountAxis::Linear((-0.5 * step..(bars - 0.5) * step).into());
     let width = 0.8 / sides.len() as f64;
     drawn(|root| {
-        let mut chart = frame(root, (x, y), "attempts (retries per event)", "")?;
+        let mut chart = frame(root, (x, "attempts (retries per event)"), (y, ""), Room::PAGE)?;
         for (number, (side, counts)) in sides.iter().zip(counts).enumerate() {
             let bar = |(i, &count): (usize, &usize)| {
                 let left = i as f64 - 0.4 + number as f64 * width;

@@ -4,8 +4,8 @@ use comeback_operate::numbers::grouped;
 use comeback_timelapse::{Scenario, Summary, TargetFigures};
 use plotters::style::RGBColor;
 
-use crate::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
-use crate::figure::{Chart, Key, Picture};
+use crate::chart::{BLUE, GREEN, GREY, Line, ORANGE, PURPLE};
+use crate::figure::{Chart, Key, Picture, SIZE};
 use crate::simulate::page::canvas::OverTime;
 use crate::simulate::page::{recovery, retries};
 
@@ -25,7 +25,7 @@ pub(super) fn charts(scenario: &Scenario, summary: &Summary) -> Vec<Chart> {
             .join(" "),
         keys: targets
             .iter()
-            .map(|(target, colour)| Key { symbol: "━━", colour: *colour, label: target.target.clone() })
+            .map(|(target, colour)| Key::of_line(Line::Thick, *colour, &target.target))
             .collect(),
         picture,
         table: None,
@@ -57,15 +57,20 @@ fn draw_retries(scenario: &Scenario, targets: &[(&TargetFigures, RGBColor)], tim
         let sum = |minutes: &[u32]| minutes.iter().copied().map(f64::from).sum();
         target.retries_by_minute.chunks(time.step).map(sum).collect()
     };
-    let lines: Vec<_> = targets.iter().map(|(target, colour)| (*colour, counts(target))).collect();
-    retries::draw(scenario, &lines, time, false)
+    let lines = targets.iter().map(|(target, colour)| retries::Counts {
+        name: &target.target,
+        colour: *colour,
+        counts: counts(target),
+    });
+    retries::draw(scenario, &lines.collect::<Vec<_>>(), time, (SIZE, false))
 }
 
 fn draw_recovery(targets: &[(&TargetFigures, RGBColor)]) -> Picture {
     let lines = targets.iter().map(|(target, colour)| recovery::Line {
+        name: &target.target,
         colour: *colour,
         delays_ms: &target.recovery_delays_ms,
         hit: target.events_hit,
     });
-    recovery::draw(&lines.collect::<Vec<_>>())
+    recovery::draw(&lines.collect::<Vec<_>>(), SIZE)
 }
