@@ -3,8 +3,8 @@
 //! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'`
 //! (dependencies are otherwise built for size, which would hold backon back).
 //!
-//! The draws differ: ours is uniform under the ceiling, by Xoshiro256++; backon's is the ceiling plus up to as much
-//! again, by fastrand.
+//! The draws differ: comeback-backoff draws uniformly under the ceiling, with Xoshiro256++. backon draws uniformly from
+//! the ceiling to twice the ceiling, with fastrand.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -42,8 +42,7 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// The tick in nanoseconds. The growth and the cap are in ticks, and the longest wait fits in 64 bits of
-    /// nanoseconds.
+    /// The tick in nanoseconds. The growth and the cap are in ticks. The longest wait, in nanoseconds, fits in 64 bits.
     tick: u64,
     retries: Option<u64>,
 }
@@ -106,8 +105,8 @@ impl Backoff {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 2 })
     }
 
-    /// A fixed list of waits, one for each retry, without jitter by default. If a jitter is set, they are ceilings. An
-    /// empty list allows no retry.
+    /// A fixed list of waits, one for each retry, without jitter by default. If a jitter is set, the list holds the
+    /// ceilings. An empty list allows no retry.
     ///
     /// # Errors
     ///
@@ -160,8 +159,8 @@ impl Backoff {
         })
     }
 
-    /// Limits the number of retries: `retries` is one less than the number of calls, and 0 allows no retry. A list
-    /// still ends where it ends.
+    /// Limits the number of retries: `retries` is one less than the number of calls, and 0 allows no retry. A list that
+    /// is shorter still ends the retries earlier.
     #[must_use]
     pub fn with_retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
@@ -188,18 +187,18 @@ impl Backoff {
         self.time(self.growth.ceiling(self.cap, n))
     }
 
-    /// The number of retries, from [`with_retries`](Self::with_retries) or the length of a list. `None` if it is
-    /// unlimited.
+    /// The number of retries, from [`with_retries`](Self::with_retries) or the length of a list, whichever is smaller.
+    /// `None` if the number is unlimited.
     pub fn retries(&self) -> Option<u64> {
         self.retries.into_iter().chain(self.growth.len()).min()
     }
 
-    /// The wait before retry `n` (1 for the first; 0 counts as 1), at least a tick and at most the cap. `None` past the
-    /// last [retry](Self::retries). For queues that count the retries themselves.
+    /// The wait before retry `n` (1 for the first; 0 counts as 1), at least a tick and at most the cap. `None` if `n`
+    /// is over the [number of retries](Self::retries). Useful with a queue that counts the retries itself.
     ///
-    /// A generator in the same state gives the same wait. Decorrelated jitter takes `n` draws, the first `n - 1` to
-    /// reach its state; seed its generator by the event, not by the retry. It starts a new chain after every 65,536
-    /// retries, so that no wait takes more draws than that.
+    /// A generator in the same state gives the same wait. Decorrelated jitter draws the waits of all earlier retries
+    /// again, so it takes `n` draws: seed its generator by the event, not by the retry. It starts a new chain after
+    /// every 65,536 retries, so that no wait takes more draws than that.
     ///
     /// ```
     /// use comeback_backoff::Backoff;
@@ -268,7 +267,8 @@ impl Backoff {
         coarse.unwrap_or(fine)
     }
 
-    /// The same backoff with a tick of this many nanoseconds. Fails with a length that is not a whole number of ticks.
+    /// Returns the same backoff with a tick of this many nanoseconds. If a length is not a whole number of ticks, fails
+    /// with that length in nanoseconds.
     fn in_ticks(&self, tick: u64) -> Result<Self, u64> {
         let ticks = |length: u64| {
             let nanos = length * self.tick;
@@ -365,7 +365,7 @@ pub struct Delays<R = Xoshiro256PlusPlus> {
 }
 
 impl<R> Delays<R> {
-    /// The number of waits that are left; `None` if it is unlimited.
+    /// The number of waits that are left, or `None` if the number is unlimited.
     fn left(&self) -> Option<u64> {
         self.backoff.retries().map(|retries| retries.saturating_sub(self.made))
     }

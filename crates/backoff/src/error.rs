@@ -23,8 +23,8 @@ impl fmt::Display for BackoffError {
 
 impl core::error::Error for BackoffError {}
 
-/// An operation was given up after climbing a [`ladder!`](crate::ladder) to some rung. The message has the number of
-/// calls and the time waited; the last call's error is the source.
+/// An operation was given up on a [`ladder!`](crate::ladder). The message has the number of calls and the time waited.
+/// The last call's error is the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryError<E> {

@@ -11,7 +11,7 @@ pub(crate) enum Growth {
     Powers { base: u64, factor: f64 },
     /// The ceiling is step · nᵖ: constant for p = 0, linear for 1, squared for 2.
     Polynomial { step: u64, power: u32 },
-    /// The ceiling is the nth wait of a list; past its end, the last.
+    /// The ceiling is the nth wait of a list. Past the list's end, it is the last wait.
     List(Arc<[u64]>),
 }
 
@@ -57,7 +57,8 @@ impl Growth {
 
 /// base · factorᵉ to the nearest tick, or 2⁶⁴ − 1 if it is larger. Exact for whole factors below 2⁵³.
 ///
-/// Computed by squaring, with only multiplication: the result is the same on every machine, and `core` has no `powi`.
+/// Computed by repeated squaring, because `core` has no `powi`, and because multiplication gives the same result on
+/// every machine.
 fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
     let (mut power, mut square) = (1.0, factor);
     while exponent > 0 {

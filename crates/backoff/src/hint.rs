@@ -4,12 +4,12 @@ use core::time::Duration;
 
 use rand::{Rng, RngExt};
 
-/// The wait that an error asks for, such as a server's `Retry-After`. For [`Retry::hint`](crate::Retry::hint).
+/// The wait that an error asks for, such as a server's `Retry-After`. Used by [`Retry::hint`](crate::Retry::hint).
 ///
 /// An operation is never called before the hint's end: the retry waits for all of it, or gives the operation up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The wait in full; `None` to give the operation up.
+    /// The full wait, or `None` to give the operation up.
     wait: Option<Duration>,
     may_shorten: bool,
 }
@@ -47,8 +47,8 @@ impl Hint {
         Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }
     }
 
-    /// Lets the hint shorten a wait: it then replaces the delay even if the delay is longer, so that a server that
-    /// announces when it is ready is not kept waiting. A hint of zero then calls again at once.
+    /// Lets the hint replace a longer delay, so that the retry comes as soon as the server says that it is ready. A
+    /// hint of zero then calls again at once.
     ///
     /// ```
     /// use comeback_backoff::Hint;

@@ -3,8 +3,8 @@
 /// Declares a type of waits in whole `ms`, `s`, `m` or `h`. It compiles only if each wait is longer than the one
 /// before.
 ///
-/// Climbing consumes a handle: `start()` returns the first rung, and each `climb()` returns that rung's wait and the
-/// next rung. No rung can be climbed twice or left downwards, and at the top one can only give up.
+/// `start()` returns the first rung. Each `climb()` consumes its rung, and returns that rung's wait and the next rung.
+/// So no rung can be climbed twice, and at the top one can only give up.
 ///
 /// | item of the type | meaning |
 /// |---|---|
@@ -105,8 +105,8 @@ macro_rules! ladder {
                 (wait, $name(self.0 + wait))
             }
 
-            /// Like `climb`, with a wait drawn uniformly from 1 ms to the rung's wait. Only the rungs' waits are sure
-            /// to rise.
+            /// Like `climb`, with a wait drawn uniformly from 1 ms to the rung's wait. The drawn waits may be shorter
+            /// than the ones before.
             $vis fn climb_jittered(
                 self,
                 rng: &mut (impl $crate::__ladder::Rng + ?Sized),
@@ -139,8 +139,8 @@ pub mod private {
         Duration::from_millis(rng.random_range(1..=millis))
     }
 
-    /// Panics unless the first rung is at least 1 ms and each is longer than the one before. As in all functions of
-    /// this module, the compiler points at the caller.
+    /// Panics unless the first rung is at least 1 ms and each rung is longer than the one before. The compiler reports
+    /// a panic in this module at the caller of the function.
     #[track_caller]
     pub const fn check(rungs: &[u64]) {
         require(rungs[0] > 0, "a rung must wait at least 1 ms");

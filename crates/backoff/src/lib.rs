@@ -2,8 +2,8 @@
 //! # Where to find it
 //!
 //! A [`Backoff`] gives the wait before each retry, and [`Delays`] are the waits of one operation. [`retry()`] makes a
-//! [`Retry`], the loop that calls an operation and waits. Neither needs the other: the loop takes any durations, and
-//! the waits fit any loop.
+//! [`Retry`], the loop that calls an operation and waits. Each works without the other: `retry()` takes any durations
+//! as waits, and other retry loops can take the waits of a `Backoff`.
 //!
 //! | file | holds |
 //! |---|---|

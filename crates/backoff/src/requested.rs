@@ -5,13 +5,13 @@ use core::fmt;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum length of a text that is parsed, in bytes. The longest date has half as many.
+/// Maximum length of a text that is parsed, in bytes: about twice the length of the longest date.
 const LONGEST_TEXT: usize = 64;
 
 const NANOS_A_SECOND: u128 = 1_000_000_000;
-/// The largest bare number that is read as seconds: 14 days, as long as SQS keeps a message.
+/// The largest bare number that is read as seconds: 14 days, the longest time that SQS keeps a message.
 const LONGEST_NUMBER: u128 = 1_209_600;
-/// The smallest bare number that is read as an epoch time in seconds. (The clock passed it in 2001.)
+/// The smallest bare number that is read as an epoch time in seconds: a time in 2001.
 const EPOCH_SECONDS: u128 = 1_000_000_000;
 /// The smallest bare number that is read as an epoch time in milliseconds.
 const EPOCH_MILLIS: u128 = 1_000_000_000_000;
@@ -39,7 +39,8 @@ pub enum UnreadableWait {
     AmbiguousNumber,
     /// The text is an epoch time over 14 days away, so it may mean something else.
     DistantNumber,
-    /// The text has years or months, which have no fixed length, and `15M` may mean minutes.
+    /// The text has years or months, which have no fixed length, or a capital `M` (as in `15M`), which may mean
+    /// minutes.
     YearsOrMonths,
 }
 
@@ -166,7 +167,7 @@ fn sum(text: &str, units: &[(&str, u128)]) -> Result<u128, UnreadableWait> {
 /// An unsigned decimal number with a fraction.
 #[derive(Clone, Copy)]
 struct Decimal {
-    /// The whole part; the largest value if it does not fit.
+    /// The whole part; `u64::MAX` if it does not fit in 64 bits.
     whole: u128,
     /// The fraction in billionths, rounded up.
     billionths: u128,
@@ -253,15 +254,15 @@ fn numeric_offset(zone: &str) -> Option<i64> {
     Some(sign * (number(hours, 23)? * 3_600 + number(minutes, 59)? * 60))
 }
 
-/// Converts the time that a clock `offset` seconds east of UTC shows into a duration since the epoch; zero if it lies
-/// before.
+/// Converts the time shown by a clock that is `offset` seconds ahead of UTC into a duration since the epoch. `None` if
+/// the shown time lies before 1970; zero if only the UTC time does.
 fn at_offset(shown: SystemTime, offset: i64) -> Option<Duration> {
     let shown = shown.duration_since(UNIX_EPOCH).ok()?;
     let shift = Duration::from_secs(offset.unsigned_abs());
     Some(if offset > 0 { shown.saturating_sub(shift) } else { shown + shift })
 }
 
-/// Converts nanoseconds into a duration; the longest one if they do not fit.
+/// Converts nanoseconds into a duration, or `Duration::MAX` if they do not fit.
 fn duration(nanos: u128) -> Duration {
     match u64::try_from(nanos / NANOS_A_SECOND) {
         Ok(seconds) => Duration::new(seconds, (nanos % NANOS_A_SECOND) as u32),

@@ -13,8 +13,8 @@ use crate::hint::Hint;
 /// a [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If they are endless, an
 /// operation that keeps failing is retried forever.
 ///
-/// `operation` returns a future; if it changes what it borrows, use [`retry_mut`]. Nothing happens until
-/// [`sleep`](Retry::sleep) is awaited, which returns the last call's result.
+/// `operation` is a function or closure that returns a future. For a closure that changes what it borrows, use
+/// [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is awaited, which returns the last call's result.
 ///
 /// ```
 /// use comeback_backoff::{Tally, retry};
@@ -112,8 +112,8 @@ impl Delay for Duration {
 )]
 pub trait KnowsHowToWait: sealed::Sealed {}
 
-/// Stands for a retry without a `sleep` in the bound of its `Future`: the compiler shows the message of
-/// `KnowsHowToWait` only for a type other than the one that is awaited.
+/// A stand-in for [`Retry`] in the bound of its `Future`. The compiler does not show the message of `KnowsHowToWait` if
+/// the bound names the awaited type itself.
 #[doc(hidden)]
 pub struct Unfinished<Op>(PhantomData<Op>);
 
@@ -218,7 +218,7 @@ where
     /// error is retried.
     ///
     /// [`sleep_blocking`](Self::sleep_blocking), which cannot be cancelled, calls `when` again after each wait, so that
-    /// `when` can end the retries meanwhile.
+    /// `when` can end the retries during a wait.
     pub fn when<When: FnMut(&E) -> bool>(self, when: When) -> Retry<'t, Op, T, E, D, When, O, H, N, C> {
         with!(self: when; operation, delays, when_ok, hint, notify, elapsed, tally)
     }
@@ -242,8 +242,8 @@ where
         with!(self: when_ok; operation, delays, when, hint, notify, elapsed, tally)
     }
 
-    /// Waits for as long as an error asks: each wait is the longer of its delay and the error's [`Hint`], or the hint
-    /// ends the retry. A hint adds no retry when no delay is left.
+    /// Waits for as long as an error asks: each wait is the longer of its delay and the error's [`Hint`]. A hint can
+    /// also end the retries. When no delay is left, a hint adds no retry.
     pub fn hint<Hinting>(self, hint: Hinting) -> Retry<'t, Op, T, E, D, W, O, Hinting, N, C>
     where
         Hinting: FnMut(&E) -> Option<Hint>,
@@ -395,7 +395,7 @@ where
     }
 }
 
-/// Implemented only for the compiler's message when a retry is awaited without a `sleep`.
+/// Implemented only so that the compiler shows a helpful message when a retry is awaited without a `sleep`.
 impl<Op, T, E, D, W, O, H, N, C> Future for Retry<'_, Op, T, E, D, W, O, H, N, C>
 where
     Unfinished<Op>: KnowsHowToWait,

@@ -43,8 +43,8 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
 /// | a lookup that failed for now (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind of its own | the name server did not answer |
 ///
-/// All other errors concern this machine or this call (permissions, addresses) and do not go away by themselves. The
-/// function is for connections: a file that ends too early also gives `UnexpectedEof`, and stays too short.
+/// All other errors concern this machine or this call (permissions, addresses) and do not go away by themselves. Use
+/// the function only for connections: a file that ends too early also gives `UnexpectedEof`, but a retry does not help.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
@@ -69,8 +69,8 @@ pub fn is_transient_io(error: &io::Error) -> bool {
     ) || is_transient_lookup(error)
 }
 
-/// Returns true if the standard library could not resolve a name for now. It gives such an error no kind of its own,
-/// and keeps the resolver's code only on Windows.
+/// Returns true if a name could not be resolved for now. The standard library has no kind for such an error, and keeps
+/// the resolver's code only on Windows.
 ///
 /// Source: `gai_strerror(EAI_AGAIN)` of glibc, macOS and the BSDs, and of musl; WinSock's error 11002.
 #[cfg(feature = "std")]

@@ -11,8 +11,7 @@ const BASE: u64 = 16;
 const CAP: u64 = 1_000;
 const SEEDS: u64 = 10_000;
 const WAITS: usize = 8;
-/// The deviation that the tests allow, in standard errors. The seeds are fixed, so the tests always give the same
-/// result.
+/// The deviation that the tests allow, in standard errors.
 const TOLERANCE: f64 = 5.0;
 
 /// The shortest and the longest wait that the jitter allows, in seconds.

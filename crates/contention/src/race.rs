@@ -73,11 +73,12 @@ impl Draws for Stream {
     }
 }
 
-/// Simulates one run, with one event per call. `reference::run` is the same with one event per message.
+/// Simulates one run, with one event per call. `reference::run` simulates the same with one event per message.
 ///
 /// A write is accepted if the server accepted no other write since the client's read. That is known when the write
-/// arrives, so a client goes from one write to the next (answer, wait, read, version, write) in one step. The outcome
-/// is that of `reference::run` with a quarter of the events. Only the order of draws differs.
+/// arrives, so a client goes from one write to the next (answer, wait, read, version, write) in one step. This takes a
+/// quarter of the events of `reference::run`. The outcome is the same, except that the random numbers are drawn in
+/// another order.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
@@ -115,7 +116,7 @@ pub(crate) fn run(
     Race { time_ms, calls }
 }
 
-/// Returns the arrival time of a client's write after its read: one hop brings the version back, another carries the
+/// Returns the arrival time of the write that follows a read. One hop brings the version back, and another carries the
 /// write.
 fn write_ms(read_ms: f64, client: u32, draws: &mut impl Draws) -> f64 {
     read_ms + draws.hop(client) + draws.hop(client)

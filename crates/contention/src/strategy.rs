@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Half the ceiling of the first wait, in ms, because the study counts attempts from 1 like the published program. It
-/// is also the value of `memory`, from which decorrelated jitter draws, before a client's first refusal.
+/// Base of the backoff, in ms. It is half the ceiling of the first wait, because the study counts attempts from 1, as
+/// the published program does. Each client's `memory` starts with this value.
 pub(crate) const BASE_MS: f64 = 5.0;
 /// Cap of every wait, in ms.
 const CAP_MS: f64 = 2_000.0;

@@ -9,7 +9,8 @@ use crate::strategy::Strategy;
 
 /// Maximum number of clients at one point of a study.
 pub const MAX_CLIENTS: u32 = 100_000;
-/// The maximum number of clients without backoff, where the number of calls grows with the square of the clients.
+/// Maximum number of clients without backoff. Without backoff, the number of calls grows with the square of the number
+/// of clients.
 pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
 
 /// One combination to study: a number of clients and a strategy. It gives one cell of the report.
@@ -61,25 +62,27 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Checks the points. With `reference`, all runs of a point share one random stream, and the numbers match a Python
-    /// program of the published model with the same seed to the last digit. Otherwise each run has its own stream.
+    /// Checks the points. With `reference`, all runs of a point share one random stream. The report then equals, to the
+    /// last digit, that of a Python program of the published model with the same seed. Without `reference`, each run
+    /// has its own stream.
     ///
     /// # Errors
     ///
-    /// Fails if a point is out of range, with a reason for the user.
+    /// Fails if there are no points, a point is out of range, or two points are the same. The error is a message for
+    /// the user.
     pub fn new(points: Vec<Point>, seed: u64, reference: bool) -> Result<Self, String> {
         check(&points)?;
         Ok(Self { points, seed, reference })
     }
 
-    /// The total work that [`Study::run`] will report to `progress`. Each run counts as the square of its clients,
-    /// which is roughly proportional to its duration.
+    /// The total work that [`Study::run`] will report to `progress`. Each run counts as the square of its number of
+    /// clients, which is roughly proportional to the run's duration.
     pub fn work(&self) -> u64 {
         self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
     }
 
-    /// Runs every point on rayon's threads; the number of threads does not change a digit. Calls `progress` now and
-    /// then with the work done since the call before.
+    /// Runs every point on rayon's threads. The report does not depend on the number of threads. Calls `progress` from
+    /// time to time with the work done since its previous call.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
             let Point { clients, strategy, runs } = point;
@@ -134,7 +137,8 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Returns a callback for a run's writes that reports `progress` about a hundred times, by accepted writes.
+/// Returns a callback for a run's writes. It reports progress about a hundred times per run, by the number of accepted
+/// writes.
 fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;
@@ -150,8 +154,8 @@ fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     }
 }
 
-/// Returns the mean (a plain sum from left to right, divided by the count) and its standard error; the error is `None`
-/// for one value.
+/// Returns the mean (a plain sum from left to right, divided by the count) and its standard error. For a single value,
+/// the standard error is `None`.
 fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.clone().fold(0.0, |sum, value| sum + value) / n;
@@ -159,11 +163,12 @@ fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>
     (mean, (n > 1.0).then(|| (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// Growth exponent e of a strategy whose calls grow as (clients)ᵉ: the least-squares slope of ln(calls) over
-/// ln(clients). `None` if the cells have fewer than two different numbers of clients.
+/// Returns the exponent e with which a strategy's number of calls grows: calls ∝ clientsᵉ. It is the least-squares
+/// slope of ln(calls) over ln(clients). `None` if the strategy's cells have fewer than two different numbers of
+/// clients.
 ///
-/// Without backoff, every change refuses the writes of all remaining clients, so e approaches 2; perfect spacing would
-/// give 1.
+/// Without backoff, every accepted write causes the writes of all other clients to be refused, so e approaches 2. If no
+/// write were ever refused, e would be 1.
 pub fn growth_exponent(cells: &[Cell], strategy: Strategy) -> Option<f64> {
     let logs: Vec<(f64, f64)> = cells
         .iter()

@@ -1,4 +1,4 @@
-//! State of each entry of a delivery. Every decision of a delivery is made here, and nothing here waits.
+//! The board: the state of each entry of a delivery. It makes every decision of a delivery, and never waits.
 
 mod answers;
 
@@ -17,7 +17,7 @@ pub(crate) struct Board<E, R> {
     limits: Limits,
     /// Entries without an outcome, by their index in the input.
     tracks: BTreeMap<usize, Track<E>>,
-    /// Entries that may be sent now, the lowest index first. Each lane has at most its first open entry here.
+    /// Entries that may be sent now, the lowest index first. At most one entry of each lane is here.
     ready: BTreeSet<usize>,
     /// Halves of calls that the service refused as a whole. Each is sent again unchanged.
     halves: VecDeque<Vec<usize>>,
@@ -25,7 +25,7 @@ pub(crate) struct Board<E, R> {
     /// For lanes that send only their last entry: the entry that is in a call, or waits for a retry.
     under_way: HashMap<Lane, usize>,
     refusals: Refusals,
-    /// Consecutive calls that failed as a whole with a retriable error.
+    /// Number of consecutive calls that failed as a whole with a retriable error.
     failed_whole: u64,
     /// Outcomes that were decided and not yet returned to the caller.
     settled: Vec<Settled<E, R>>,
@@ -41,10 +41,10 @@ struct Track<E> {
     entry: Arc<E>,
     size: usize,
     lane: Option<Lane>,
-    /// Calls that carried the entry, including those under way.
+    /// Number of calls that carried the entry, including those under way.
     calls: u64,
-    /// Calls that used up no retry: either the call was refused as a whole and halved, or the service throttled this
-    /// entry and accepted others.
+    /// Number of calls that carried the entry but used up no retry. Either the call was refused as a whole and halved,
+    /// or the service throttled this entry and accepted others.
     free: u64,
     place: Place,
     /// The last error returned for the entry.
@@ -61,7 +61,7 @@ enum Place {
     Away,
     /// The entry waits for its next retry.
     Waiting,
-    /// A later entry of the same lane is sent in this one's place.
+    /// A later entry of the same lane is sent instead of this entry.
     Replaced,
 }
 
@@ -142,7 +142,7 @@ impl<E, R: Clone> Board<E, R> {
     }
 
     /// Returns true if waiting for more entries cannot make the next batch, of at most `most` entries, any fuller. This
-    /// adds up the sizes of fewer entries than one call takes.
+    /// is cheap: it adds up the sizes of fewer entries than one call takes.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         let bytes =
             || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));
@@ -152,8 +152,8 @@ impl<E, R: Clone> Board<E, R> {
     }
 
     /// Takes the next batch, of at most `most` entries. Halves of refused calls are sent unchanged and last, because
-    /// one bad entry must not hold up other batches. They go first if the service may be refusing every entry, because
-    /// they show whether it does.
+    /// one bad entry must not hold up other batches. But if the service may be refusing every entry, halves go first,
+    /// because they show whether it does.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };
@@ -183,7 +183,7 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Takes the outcomes decided since the call before.
+    /// Takes the outcomes decided since this was last called.
     pub(crate) fn settled(&mut self) -> std::vec::Drain<'_, Settled<E, R>> {
         self.settled.drain(..)
     }
@@ -198,7 +198,7 @@ impl<E, R: Clone> Board<E, R> {
     /// Packs a batch in the order of the input, as far as lanes allow. A batch ends when it is full or the next entry
     /// does not fit, so any two successive batches together exceed one of the limits.
     fn pack(&mut self, most: usize) -> Vec<usize> {
-        // A few more may go if they are the last: a separate call for them would be wasted.
+        // The last few ready entries may go in this call too: a separate call for them would be wasted.
         let most = if self.ready.len() <= most.saturating_add(most / 8) {
             most.saturating_add(most / 8)
         } else {
@@ -244,7 +244,7 @@ impl<E, R: Clone> Board<E, R> {
         self.under_way.insert(lane, index);
     }
 
-    /// Marks the next entry of a lane as ready, after one has been settled or has waited.
+    /// Marks the next entry of a lane as ready, after an entry of the lane was settled or its wait ended.
     fn release(&mut self, lane: &Lane) {
         if lane.only_last {
             let under_way = self.under_way.get(lane).and_then(|index| self.tracks.get(index));
@@ -259,7 +259,7 @@ impl<E, R: Clone> Board<E, R> {
             }
             self.ready.insert(last);
         } else {
-            // Not if it waits, or is under way beside others of the lane.
+            // An entry that waits or is under way is not ready.
             let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
             self.ready.extend(first);
         }
@@ -298,7 +298,7 @@ impl<E, R: Clone> Board<E, R> {
         self.leave_all(|board, track| !board.is_away(track), |_| Cause::Halted(error.clone()));
     }
 
-    /// Returns true if a call carries the entry, or the one that replaces it.
+    /// Returns true if a call under way carries the entry, or the entry that replaces it.
     fn is_away(&self, track: &Track<E>) -> bool {
         let by = || self.under_way.get(track.lane.as_ref()?).and_then(|index| self.tracks.get(index));
         match track.place {
@@ -308,7 +308,8 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Gives up an entry and those behind it in its lane, unless one of them can take its place.
+    /// Gives up an entry. The entries behind it in its lane are given up too, unless only the lane's last entry
+    /// matters.
     fn leave(&mut self, index: usize, cause: Cause) {
         if !self.tracks.contains_key(&index) {
             return; // Left behind another entry of its call.
@@ -340,7 +341,8 @@ impl<E, R: Clone> Board<E, R> {
         self.halves.retain(|half| half.iter().any(|index| self.tracks.contains_key(index)));
     }
 
-    /// Removes an entry, records why it was left, and returns its lane; `None` if it has no lane.
+    /// Removes an entry from the board and records why it was not delivered. Returns the entry's lane, or `None` if it
+    /// has no lane.
     fn set_left(&mut self, index: usize, cause: Cause) -> Option<Lane> {
         let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
         self.ready.remove(&index);

@@ -1,8 +1,8 @@
 //! DynamoDB: `BatchWriteItem`, puts and deletes over several tables.
 //!
 //! DynamoDB refuses a call that names a key twice, so writes to one key are sent one after another, in the order of the
-//! input. The last write wins, even if an earlier one was refused. Repeating a write changes nothing, so a lost answer
-//! does no harm, unless someone else writes to the same key in between.
+//! input. The last write wins, even if an earlier one was refused. Sending a write again after a lost answer changes
+//! nothing, unless another client wrote to the same key in between.
 
 mod key;
 mod size;
@@ -40,13 +40,15 @@ pub use size::Attributes;
 pub type Sender = crate::Sender<BatchWriteItem, TokioSleep>;
 
 impl Sender {
-    /// Makes a sender for these tables; it needs their key attributes. The client's own retries are switched off.
+    /// Makes a sender for these tables. Each [`Table`] names its key attributes. The client's own retries are switched
+    /// off.
     pub fn new(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
         Self::to(client, tables, false)
     }
 
-    /// Like [`new`](Self::new), but if several writes to one key are waiting, it sends only the last. The earlier ones
-    /// count as delivered with it. If the last write is refused, the one before it is sent.
+    /// Like [`new`](Self::new), but if several writes to one key are waiting, the sender sends only the last. The
+    /// earlier writes count as delivered when the last is delivered. If the last write is refused, the write before it
+    /// is sent.
     pub fn with_last_writes_only(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
         Self::to(client, tables, true)
     }
@@ -69,7 +71,7 @@ pub struct Write {
 /// The change that a [`Write`] makes: a put or a delete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Puts this item, replacing any item with its key.
+    /// Puts this item, replacing any item with the same key.
     Put(Attributes),
     /// Deletes the item with this key. The attributes must be those of the key and no others.
     Delete(Attributes),
@@ -167,8 +169,8 @@ impl Operation for BatchWriteItem {
     }
 }
 
-/// Answers for one write. DynamoDB gives no reason for an unprocessed write, so it counts as throttled, the usual
-/// reason.
+/// Returns the answer for one write. DynamoDB gives no reason for an unprocessed write. The usual reason is throttling,
+/// so the write counts as throttled.
 fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> Answer {
     if unprocessed.contains(key) {
         return Err(ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed"));
@@ -370,8 +372,8 @@ mod tests {
     }
 
     proptest! {
-        /// The computed size must be at least the body's, or a call would exceed its limit; and not much more, or calls
-        /// would be half empty.
+        /// The computed size must be at least the size of the body, or a call would exceed its limit. It must not be
+        /// much more, or calls would be half empty.
         #[test]
         fn size_in_a_call_is_its_json(values in vec(value(), 1..12)) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -1,6 +1,6 @@
 //! EventBridge: `PutEvents`.
 //!
-//! If an answer is lost, the event is sent again, and the bus may receive it twice.
+//! If the answer for an event is lost, the event is sent again, and the bus may receive it twice.
 
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
@@ -43,7 +43,7 @@ pub struct PutEvents {
     client: Client,
 }
 
-/// Bytes that EventBridge counts for an event's time, whatever its notation.
+/// Number of bytes that EventBridge counts for an event's time, in any notation.
 const TIME: usize = 14;
 
 /// EventBridge's receipt for an accepted event.
@@ -62,7 +62,8 @@ impl Operation for PutEvents {
         EVENTBRIDGE
     }
 
-    /// Size of an event: source, detail type, detail, resources, and 14 bytes for a time.
+    /// Size of an event in bytes: its source, detail type, detail and resources, and 14 bytes for its time, if it has
+    /// one.
     /// Source: EventBridge user guide, "Calculating PutEvents event entry size".
     fn size(&self, event: &PutEventsRequestEntry) -> usize {
         let texts = [event.source(), event.detail_type(), event.detail()];

@@ -1,8 +1,8 @@
 //! Kinesis Data Streams: `PutRecords`.
 //!
 //! Kinesis keeps no order among the records of a call, and a record that is sent again arrives after the others of its
-//! call. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. If an answer is lost, the record is
-//! sent again, and may be in the stream twice.
+//! call. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. If the answer for a record is lost, the
+//! record is sent again, and may be in the stream twice.
 
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::types::PutRecordsRequestEntry;
@@ -30,8 +30,8 @@ impl Sender {
     /// Makes a sender for the stream of this name or ARN. The client's own retries are switched off.
     ///
     /// A record may have 10 MiB if the stream's maximum record size allows it. By default a stream accepts 1 MiB and
-    /// refuses the whole call for a larger record; the other records are then sent again in halves. To get too large a
-    /// record back unsent, set [`limits`](Self::limits) with the stream's own `entry_bytes`.
+    /// refuses the whole call for a larger record; the other records are then sent again in halves. To have such a
+    /// record handed back unsent instead, set [`limits`](Self::limits) with the stream's maximum as `entry_bytes`.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)
     }
@@ -48,7 +48,7 @@ pub struct PutRecords {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KinesisReceipt {
-    /// The record's place in its shard.
+    /// The record's sequence number in its shard.
     pub sequence_number: String,
     /// The shard that stores the record.
     pub shard_id: String,

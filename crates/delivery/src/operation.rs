@@ -9,8 +9,8 @@ use crate::limits::Limits;
 /// A service's answer for one entry: its receipt, or an error.
 pub type Answer<R = ()> = Result<R, ServiceError>;
 
-/// A batch API of a service. It defines the entries, their sizes and limits, and how to make one call; the sender packs
-/// and retries.
+/// A batch API of a service. It defines the entries, their sizes and limits, and how to make one call. The sender packs
+/// entries into calls and retries.
 pub trait Operation {
     /// One item of a batch, such as a message or a record.
     type Entry;
@@ -18,14 +18,13 @@ pub trait Operation {
     /// The data that the service returns for an accepted entry, such as a message's id; `()` if it returns none.
     type Receipt: Clone;
 
-    /// Limits of one call. Read once, when a sender is made.
+    /// The limits of one call. A sender reads them once, when it is made.
     fn limits(&self) -> Limits;
 
     /// Size of the entry in bytes, as the service counts it.
     fn size(&self, entry: &Self::Entry) -> usize;
 
-    /// Bytes that the entry takes in a call, if the service counts them differently there; by default
-    /// [`size`](Self::size).
+    /// Size of the entry in bytes as it counts towards the limit of a call. The default is [`size`](Self::size).
     fn size_in_call(&self, entry: &Self::Entry) -> usize {
         self.size(entry)
     }
@@ -35,12 +34,12 @@ pub trait Operation {
     ///
     /// # Errors
     ///
-    /// Fails if the service would refuse the entry, with the reason.
+    /// Fails with the reason if the service would refuse the entry.
     fn check(&self, _entry: &Self::Entry) -> Result<(), ServiceError> {
         Ok(())
     }
 
-    /// The [`Lane`] of an entry that must keep an order; `None` for an entry that need not.
+    /// Returns the [`Lane`] of an entry whose order matters, or `None` if the entry may arrive in any order.
     fn lane(&self, _entry: &Self::Entry) -> Option<Lane> {
         None
     }
@@ -72,8 +71,8 @@ pub struct ServiceError {
     /// The service's message, or the chain of causes if there was no response. **It may quote what was sent**: log it
     /// only if you know that this service does not.
     pub message: String,
-    /// The pause that the service asked for; `None` if it asked for none. The sender begins no call before its end,
-    /// unless it is more than 5 s longer than the sender would have waited anyway.
+    /// The pause that the service asked for; `None` if it asked for none. The sender begins no call before the pause
+    /// ends, but does not wait more than 5 s longer than it would have waited anyway.
     pub retry_after: Option<Duration>,
     /// True if the service refused the call because of some of its entries, and certainly not because of all.
     pub(crate) is_of_some: bool,
@@ -143,7 +142,7 @@ impl ServiceError {
     }
 }
 
-/// Formats as `Code: message`, or as the one that is not empty.
+/// Formats as `Code: message`, or, if one of the two is empty, says so or leaves it out.
 impl fmt::Display for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code.as_str(), self.message.as_str()) {

@@ -76,7 +76,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     ///
     /// # Panics
     ///
-    /// Panics if a limit is 0, or over the service's.
+    /// Panics if a limit is 0, or over the service's own limit.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         let most = self.operation.limits();
@@ -98,16 +98,16 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { linger, ..self }
     }
 
-    /// Calls `tell` after each call, with the progress of its delivery. A panic in `tell` is caught and changes
+    /// Calls `tell` after each API call, with the progress of the delivery. A panic in `tell` is caught and changes
     /// nothing.
     #[must_use]
     pub fn on_progress(self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         Self { on_progress: Some(Arc::new(tell)), ..self }
     }
 
-    /// Calls `tell` when the service asks for a pause (`Retry-After`). It gets the error and the length of the sender's
-    /// pause: as long as the service asked, but at most 5 s longer than the sender would have waited anyway. A panic in
-    /// `tell` is caught.
+    /// Calls `tell` when the service asks for a pause (`Retry-After`). `tell` gets the length of the sender's pause and
+    /// the service's error. The pause is as long as the service asked, but at most 5 s longer than the sender would
+    /// have waited anyway. A panic in `tell` is caught.
     #[must_use]
     pub fn on_pause(self, tell: impl Fn(Duration, &ServiceError) + Send + Sync + 'static) -> Self {
         Self { on_pause: Some(Arc::new(tell)), ..self }
@@ -117,7 +117,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 impl<O, S> Sender<O, S> {
     pub(crate) fn tell(&self, progress: Progress) {
         if let Some(tell) = &self.on_progress {
-            // The panic hook has reported it, and no entry may be lost because of it.
+            // A panic must not lose an entry. The panic hook has already reported it.
             let _: Result<(), _> = catch_unwind(AssertUnwindSafe(|| tell(progress)));
         }
     }

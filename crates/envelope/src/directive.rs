@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// An error that fails the invocation and sets when its next retry is due.
 ///
 /// The retry handler reads the time from the start of the message of a `RetryAfter` error. It adds up to a tenth of the
-/// wait as jitter, counts the retry, and retries before `MAX_AGE` ends even if that is earlier. A wait of zero or a
-/// time in the past is ignored: the event gets the ordinary backoff.
+/// wait as jitter. The retry counts as usual, and comes earlier than asked if the event's `MAX_AGE` would otherwise
+/// pass. A wait of zero or a time in the past is ignored: the event gets the ordinary backoff.
 ///
 /// ```
 /// use comeback_envelope::RetryAfter;
@@ -38,8 +38,8 @@ impl RetryAfter {
         Self::seconds(rounded_up(wait))
     }
 
-    /// Asks for a retry at this time, rounded up to a whole second. A time before 1970 is written as 1970, and one
-    /// after 9999 as the end of that year.
+    /// Asks for a retry at this time, rounded up to a whole second. A time before 1970 is written as the start of 1970,
+    /// and one after 9999 as the end of 9999.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -58,7 +58,7 @@ impl RetryAfter {
         Self::written(humantime::format_rfc3339_seconds(moment).to_string())
     }
 
-    /// Adds a reason for people to the error. The function's log and a dead-letter show it.
+    /// Adds a reason in words to the error. The function's log and a dead-letter show the reason.
     #[must_use]
     pub fn because(self, reason: impl Display) -> Self {
         Self::written(format!("{self}; {reason}"))
@@ -90,7 +90,7 @@ impl NonRetryable {
     /// The `errorType` that the retry handler recognizes this error by.
     pub const ERROR_TYPE: &str = "NonRetryable";
 
-    /// Creates the error with a reason for people.
+    /// Creates the error with a reason in words.
     #[must_use]
     pub fn new(reason: impl Display) -> Self {
         Self(Directive { error_type: Self::ERROR_TYPE, message: reason.to_string() })
@@ -121,8 +121,8 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of both errors. It is also returned as the cause of its own error, because anyhow's box and thiserror's
-/// `transparent` hide the type of the error they hold, but pass on its cause.
+/// The content of both errors. Each error also returns its content as its cause, because anyhow's box and thiserror's
+/// `transparent` hide the type of the error they hold, but pass on that error's cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,
@@ -154,8 +154,8 @@ mod with_lambda_runtime {
     /// Converts a boxed error into the error that the runtime reports. A [`RetryAfter`] or [`NonRetryable`] among its
     /// causes keeps its name.
     ///
-    /// `lambda_runtime` itself gives all boxed errors the same name, and leaves out their causes. This function leaves
-    /// that name to any other error, but adds the texts of the causes.
+    /// `lambda_runtime` itself gives all boxed errors the same name, and leaves out their causes. Any other error keeps
+    /// that name, but this function adds the texts of its causes.
     ///
     /// ```
     /// use comeback_envelope::{RetryAfter, diagnostic};
@@ -182,7 +182,8 @@ mod with_lambda_runtime {
         }
     }
 
-    /// The text of an error followed by those of its causes, without texts that are already contained.
+    /// Returns the text of an error and of its causes, leaving out each text that is already contained in those before
+    /// it.
     fn with_causes(error: &(dyn Error + 'static)) -> String {
         let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);
         causes.map(ToString::to_string).fold(error.to_string(), |said, cause| {

@@ -25,8 +25,8 @@ impl Event<'_> {
 
     /// A key that stays the same on every retry: the request id of the first invocation.
     ///
-    /// Pass the request id of the current invocation. It is the key on the first invocation, and when an envelope has
-    /// no id. In both cases Comeback's handler writes it into the next retry's envelope.
+    /// Pass the request id of the current invocation. On the first invocation, or if the envelope has no id, it is the
+    /// key. Comeback's handler then writes it into the envelope of the next retry.
     ///
     /// ```
     /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;
@@ -49,8 +49,8 @@ impl Event<'_> {
 ///
 /// # Errors
 ///
-/// [`Malformed`] if `_retry_metadata` is present but the envelope is not valid. Let the target fail with it: the retry
-/// handler then dead-letters the event with the same message.
+/// Fails with [`Malformed`] if `_retry_metadata` is present but the envelope is not valid. The target should then fail
+/// too: the retry handler dead-letters the event with the same message.
 ///
 /// ```
 /// let event = serde_json::value::RawValue::from_string(
@@ -95,7 +95,8 @@ fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue
     }
 }
 
-/// Removes the member at `span` from an object, with one comma beside it and the white space between the two.
+/// Removes the member at `span` from an object. Also removes one comma beside the member, and the white space between
+/// them.
 fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
     let (before, after) = (&object[..span.start], &object[span.end..]);
     let (before, after) = match after.trim_start().strip_prefix(',') {
@@ -110,8 +111,8 @@ fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
 /// An envelope to be written: an original payload and the metadata of its next retry.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
-    /// The metadata, written as `_retry_metadata`. If its attempt is 0 or its id empty, [`open`] refuses the result of
-    /// [`seal`](Self::seal).
+    /// The metadata, written as `_retry_metadata`. With an attempt of 0 or an empty id, [`seal`](Self::seal) writes an
+    /// envelope that [`open`] refuses.
     pub metadata: Metadata,
     /// The payload of the event's first invocation. It must not be an envelope itself; [`open`] never returns one.
     pub original_payload: Cow<'a, RawValue>,
@@ -183,7 +184,8 @@ mod tests {
         }
     }
 
-    /// Otherwise Lambda would write them raw into the record of the next failure, and SQS would refuse the record.
+    /// If the characters were not escaped, Lambda would write them raw into the record of the next failure, and SQS
+    /// would refuse the record.
     #[test]
     fn characters_that_sqs_refuses_stay_escaped() {
         let id = "a\u{fffe}\u{ffff}b";

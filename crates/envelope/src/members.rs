@@ -1,4 +1,5 @@
-//! The members of a JSON object with their byte ranges, so that one can be removed without changing the other bytes.
+//! The members of a JSON object with their byte ranges, so that a member can be removed without changing the other
+//! bytes.
 //!
 //! The text is known to be JSON, as in every [`RawValue`], so skipping strings and counting brackets is enough.
 //!
@@ -34,7 +35,7 @@ pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// The members of a JSON object, in order. Any other value has none.
+/// The members of a JSON object, in order. Empty for any other value.
 pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
     let mut rest = if is_object(value) { 1 } else { value.len() };
     std::iter::from_fn(move || {
@@ -85,7 +86,7 @@ fn end_of_string(text: &str, start: usize) -> usize {
     }
 }
 
-/// The position of the first byte, from `start` on, that `is_wanted` accepts.
+/// The position of the first byte, at or after `start`, that `is_wanted` accepts. `None` if there is no such byte.
 fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let rest = text.as_bytes().get(start..)?;
     rest.iter().position(|&byte| is_wanted(byte)).map(|after| start + after)

@@ -19,8 +19,8 @@ pub struct Metadata {
     pub attempt: u64,
     /// The time of the event's first failure, in epoch seconds. A forged envelope may hold any `u64`.
     pub initial_timestamp: u64,
-    /// The request id of the first invocation, the same on every retry; never empty. `None` if the envelope has none,
-    /// but Comeback's handler always writes it.
+    /// The request id of the first invocation: the same on every retry, and never empty. `None` if the envelope has no
+    /// id. Comeback's handler always writes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_request_id: Option<String>,
 }
@@ -112,7 +112,7 @@ impl Style {
     }
 }
 
-/// The text is not the name of a style: neither `wrap` nor `inline`, in lower case.
+/// The text is not the name of a style. The names are `wrap` and `inline`, in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownStyle;
 
@@ -147,8 +147,8 @@ impl fmt::Display for UnknownStyle {
 
 impl std::error::Error for UnknownStyle {}
 
-/// The reason for refusing an event with a `_retry_metadata` as an invalid envelope. The retry handler dead-letters it
-/// as `malformed_envelope`.
+/// The reason why an event with a `_retry_metadata` is not a valid envelope. The retry handler dead-letters such an
+/// event as `malformed_envelope`.
 ///
 /// The message names keys of the envelope and never their values, so it can be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ pub enum Malformed {
     NotAnObject,
     /// This required key is missing.
     Missing(&'static str),
-    /// The value of a key is not of the kind that the key requires.
+    /// A key has the wrong kind of value.
     Value {
         /// The key whose value is wrong.
         key: &'static str,

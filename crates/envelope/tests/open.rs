@@ -96,7 +96,8 @@ fn refused_metadata(metadata: &str) -> String {
     refusal(&format!(r#"{{"_retry_metadata":{metadata},"_original_payload":{{}}}}"#)).to_string()
 }
 
-/// The message for this event. In it, `OK` stands for valid metadata, and `INLINE` for valid metadata of inline style.
+/// The message for this event. In `event`, `OK` stands for valid metadata, and `INLINE` for valid metadata of inline
+/// style.
 fn refused(event: &str) -> String {
     let inline = r#"{"attempt":1,"initial_timestamp":0,"style":"inline"}"#;
     refusal(&event.replace("OK", r#"{"attempt":1,"initial_timestamp":0}"#).replace("INLINE", inline))

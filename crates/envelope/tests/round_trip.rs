@@ -57,8 +57,8 @@ proptest! {
         prop_assert_eq!(opened.idempotency_key("r1"), "r1");
     }
 
-    /// The comma after the member goes too, or the one before it if the member is the last, with the white space
-    /// between the two. White space on the member's other side stays.
+    /// Opening removes the metadata member with the comma after it, or, for the last member, the comma before it. White
+    /// space between member and comma goes too; white space on the member's other side stays.
     #[test]
     fn inline_member_is_removed_anywhere(
         members in payload_members(),

@@ -20,7 +20,7 @@ use crate::dead_letter::{DeadLetter, Value};
 
 /// Maximum number of entries in a batch call to SQS.
 pub(crate) const MOST_ENTRIES: usize = 10;
-/// Time limit of one call to SQS. It is short, because calls are made at the very end of the function's time.
+/// Time limit of one call to SQS. The limit is short because calls are made just before the function times out.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A message to hide, and its new visibility timeout.
@@ -56,7 +56,7 @@ pub(crate) trait Sqs: Send + Sync {
     fn send<'a>(&'a self, queue_url: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>>;
 }
 
-/// The SDK's client, created when the first record fails: a batch without failures needs none, and starts sooner.
+/// The SDK's client, created when the first record fails. A batch without failures needs no client and starts sooner.
 #[derive(Debug, Default)]
 pub(crate) struct Aws(OnceCell<Client>);
 
@@ -139,7 +139,8 @@ impl Sqs for Aws {
     }
 }
 
-/// The entries of a batch call that SQS did not confirm, by index, with the reason. A truncated response confirms none.
+/// Lists the entries of a batch call that SQS did not confirm: the index and the reason of each. A truncated response
+/// confirms no entry.
 fn failed<'a>(
     verb: &str,
     entries: usize,
@@ -179,7 +180,8 @@ fn remedy(code: &str, action: &str) -> Option<String> {
     code.contains("AccessDenied").then(|| format!("allow {needed} in the function's role"))
 }
 
-/// The URL of the queue with this ARN. It only identifies the queue: the SDK decides where to send the call.
+/// Returns the URL of the queue with this ARN. The URL only identifies the queue: the SDK decides where to send the
+/// call.
 pub(crate) fn queue_url(arn: &str) -> String {
     let parts: Vec<&str> = arn.split(':').collect();
     let [_, partition, _, region, account, name] = parts[..] else { return String::new() };

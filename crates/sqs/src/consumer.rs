@@ -27,8 +27,8 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout of a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// The last part of the function's time, in which no record starts; at most a tenth of the time left when the batch
-/// starts.
+/// The last part of the function's time, in which no record starts. It is limited to a tenth of the time left when the
+/// batch starts.
 const RESERVE: Duration = Duration::from_secs(5);
 /// Calls to SQS end when 1/`KEPT_FREE` of the reserve is left. If a call outlasted the function, Lambda would deliver
 /// the whole batch again, including the records that succeeded.
@@ -68,7 +68,7 @@ struct Shared<F> {
 ///
 /// # Errors
 ///
-/// Fails with all options that are not valid.
+/// Fails if an option is not valid. The error lists every mistake.
 pub fn consumer<F, Fut, E>(options: Options, handler: F) -> Result<Consumer<F>, BadOptions>
 where
     F: Fn(SqsMessage, Context) -> Fut,
@@ -157,7 +157,7 @@ fn records(event: Value) -> Result<Vec<SqsMessage>, Diagnostic> {
     })
 }
 
-/// The reason why a record is not from SQS; `None` if it is from SQS.
+/// Returns the reason why a record is not from SQS, or `None` if it is from SQS.
 fn foreign(record: &Value) -> Option<String> {
     let Value::Object(record) = record else { return Some("a record is not an object".into()) };
     let text = |name: &str| record.get(name).and_then(Value::as_str);
@@ -186,13 +186,13 @@ struct Message {
 /// The outcome of a message in the batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// The message's record did not run to its end. It returns after the queue's own visibility timeout.
+    /// The record did not start or did not complete. The message returns after the queue's own visibility timeout.
     Untouched,
-    /// The record succeeded, or the dead-letter queue has the message.
+    /// The record succeeded, or the message was sent to the dead-letter queue.
     Settled,
     /// The record failed, and the message returns at this time.
     Due(Timestamp),
-    /// An earlier message of the same FIFO group did not succeed, so this one did not run and is made visible again at
+    /// An earlier message of the same FIFO group did not succeed. This message is not run, and becomes visible again at
     /// once.
     Blocked,
 }
@@ -278,9 +278,9 @@ where
         response
     }
 
-    /// Hides or deletes the messages whose outcome is known once only the reserve is left, so that a timeout of the
-    /// function affects only the records that are still running. The response waits for those records; otherwise they
-    /// would run on in the next invocation.
+    /// Once only the reserve is left, hides or deletes the messages whose outcome is known. A timeout of the function
+    /// then affects only the records that are still running. The response waits for those records, which would
+    /// otherwise continue in the next invocation.
     async fn settle_early(&self, messages: &[Message]) {
         // A single record has no others to protect.
         if messages.len() > 1 {
@@ -326,7 +326,7 @@ where
         !self.started.swap(true, Ordering::Relaxed) || (self.shared.time_left)(&self.context) > self.reserve
     }
 
-    /// The time that a call to SQS may take now; `None` if it is too late to start one.
+    /// Returns the time that a call to SQS may take now, or `None` if it is too late to start a call.
     fn time_for_a_call(&self) -> Option<Duration> {
         let left = (self.shared.time_left)(&self.context).saturating_sub(self.reserve / KEPT_FREE);
         (!left.is_zero()).then_some(left)

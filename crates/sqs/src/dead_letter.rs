@@ -78,8 +78,8 @@ struct Redriven {
     payload: String,
 }
 
-/// Returns the record as originally sent: if it is a Comeback dead-letter that was moved back to the queue, with the
-/// original body that the dead-letter contains.
+/// Returns the record as originally sent. If its body is a Comeback dead-letter that was moved back to the queue, the
+/// body is replaced by the original one inside the dead-letter.
 pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
@@ -91,8 +91,8 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
 }
 
 impl DeadLetter {
-    /// Makes the dead-letter of a message. If that is too large, it is the received body with the reason as an
-    /// attribute; if that is too large too, the received body alone.
+    /// Makes the dead-letter of a message. If that would be too large for SQS, the error's message is left out; then
+    /// the dead-letter is only the received body with the reason as an attribute; and at last only the received body.
     pub(crate) fn of(record: &SqsMessage, sent: Sent, last: &Last<'_>, function_arn: &str) -> Self {
         let Last { error, end, at } = last;
         let payload = redriven(record).body.unwrap_or_default();
@@ -163,7 +163,8 @@ impl DeadLetter {
     }
 }
 
-/// The message attributes of the received message, as many as SQS's maximum of ten leaves room for beside `ours`.
+/// Returns the message attributes of the received message. SQS allows ten attributes, so those that do not fit beside
+/// `ours` are left out.
 fn own_attributes(given: &HashMap<String, SqsMessageAttribute>, ours: &[Attribute]) -> Vec<Attribute> {
     let mut own: Vec<Attribute> = given
         .iter()

@@ -3,9 +3,9 @@
 use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;
 
-/// A line of the consumer's log. It differs from the engine's `LogLine`, which has fields that only the retry handler
-/// knows (the event's key, its first failure, how long it is hidden) and no error message. Fields that both have share
-/// their name, type and meaning.
+/// A line of the consumer's log. Fields that the engine's `LogLine` also has share their name, type and meaning.
+/// `LogLine` has more fields, which only the retry handler knows (the event's key, its first failure, how long it is
+/// hidden), but no error message.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line<'a> {
     pub(crate) timestamp: Timestamp,

@@ -15,12 +15,13 @@ const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
-/// Default maximum backoff for a FIFO queue, which delivers nothing of a group while one of its messages is hidden.
+/// Default maximum backoff for a FIFO queue. While a message is hidden, a FIFO queue delivers no other message of its
+/// group.
 const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
-/// Number of steps in the jitter on a wait that a `RetryAfter` asks for. The jitter adds up to a tenth, so that
-/// messages do not come back together.
+/// Number of steps in the jitter that is added to the wait of a `RetryAfter`. The jitter is up to a tenth of the wait,
+/// so that messages do not come back together.
 const PARTS: u64 = 1_000_000;
 /// Maximum number of characters of an ignored `RetryAfter` that a log line quotes.
 const SHOWN: usize = 64;
@@ -35,13 +36,14 @@ pub struct Options {
     pub max_backoff: Option<Duration>,
     /// The jitter of the backoff: `Full` by default. `Decorrelated` is refused, because it needs the previous delay.
     pub jitter: Jitter,
-    /// The age since sending from which a failed message is dead-lettered: 60 s to 14 days, which is the default.
+    /// The age, counted from sending, at which a failed message is dead-lettered: 60 s to 14 days. The default is 14
+    /// days.
     pub max_age: Duration,
-    /// The number of receives from which a failed message is dead-lettered: 1 to 1,000. `None`, the default, sets no
+    /// The number of receives after which a failed message is dead-lettered: 1 to 1,000. `None`, the default, sets no
     /// limit.
     pub max_receives: Option<u32>,
-    /// The URL of the dead-letter queue. If it is `None`, messages that get no retry are hidden for `max_backoff`
-    /// instead, until the queue's redrive policy or retention ends them.
+    /// The URL of the dead-letter queue. If it is `None`, messages that get no retry are hidden for `max_backoff` again
+    /// and again, until the queue's redrive policy moves them or its retention period ends.
     pub dead_letter_queue_url: Option<String>,
     /// The number of records that run at once: 1 by default. The records of one FIFO group always run one after
     /// another.
@@ -130,7 +132,8 @@ impl Options {
         Duration::from_secs(draw(least, ceiling))
     }
 
-    /// The reason why a failed message gets no retry, apart from its age; `None` if it may get one.
+    /// Returns the reason why a failed message gets no retry, or `None` if it may get one. Does not check the message's
+    /// age.
     fn ends(&self, message: Sent, error_type: &str) -> Option<End> {
         if matches!(simple_name(error_type), "NonRetryable" | "NonRetriable" | "NeverRetry") {
             let detail = format!("{error_type} forbids retries");
@@ -146,8 +149,8 @@ impl Options {
         End { reason: ReasonCode::MaxAge, detail }
     }
 
-    /// Decides on a message whose record failed at `now`: when it returns, or why it gets no retry. Also returns why
-    /// the error's `RetryAfter` is ignored, if it is.
+    /// Decides when a message whose record failed at `now` returns, or why it gets no retry. If the error's
+    /// `RetryAfter` is ignored, also returns the reason.
     pub(crate) fn decide(
         &self,
         message: Sent,
@@ -187,7 +190,7 @@ impl Options {
 /// A function that draws a whole number between two bounds, both included.
 pub(crate) type Draw<'a> = &'a dyn Fn(u64, u64) -> u64;
 
-/// SQS's data about a message: the times of its sending and receives, and the number of receives.
+/// SQS's data about a message: when it was sent and first received, and how often it was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) receives: u32,
@@ -227,7 +230,8 @@ pub(crate) struct End {
     pub(crate) detail: String,
 }
 
-/// The wait that a `RetryAfter` error asks for, or the reason why it is ignored; `None` for any other error.
+/// Returns the wait that a `RetryAfter` error asks for, or the reason why the wait is ignored. Returns `None` for any
+/// other error.
 fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, String>> {
     if simple_name(&error.error_type) != "RetryAfter" {
         return None;
@@ -243,7 +247,7 @@ fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, Stri
     Some(Err(format!("{said:?}: {why}")))
 }
 
-/// The AWS region in the host name of a queue's URL.
+/// Returns the AWS region in the host name of a queue's URL, or `None` if the host name has no region.
 fn region_of(queue_url: &str) -> Option<&str> {
     let (_, rest) = queue_url.split_once("://")?;
     let host = rest.split('/').next()?;
@@ -364,7 +368,7 @@ mod tests {
         }
     }
 
-    /// Checks that draws stay in their bounds, and their spread and mean, with a fixed seed.
+    /// Checks the bounds, the spread and the mean of draws with a fixed seed.
     #[test]
     fn draws_stay_in_bounds_and_spread() {
         for (jitter, least, mean) in [(Jitter::Full, 1, 320.5), (Jitter::Equal, 320, 480.0)] {

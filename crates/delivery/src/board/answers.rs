@@ -1,4 +1,4 @@
-//! Answers on the board: each decides whether an entry is delivered, sent again after a wait, or given up.
+//! The board's reaction to a service's answers: each entry is delivered, sent again after a wait, or given up.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,10 +8,10 @@ use crate::operation::{Answer, ErrorKind, ServiceError};
 use crate::outcome::{Cause, Sent};
 use crate::retries::Retries;
 
-/// Consecutive calls that must fail as a whole before the service counts as down.
+/// Number of consecutive calls that must fail as a whole before the service counts as down.
 const DOWN: u64 = 6;
 
-/// Entries that failed, each with its error, and `true` if the failure uses up a retry.
+/// Entries that failed: the index and the error of each, and `true` if the failure uses up a retry.
 type Failed = Vec<(usize, ServiceError, bool)>;
 
 impl<E, R: Clone> Board<E, R> {
@@ -87,13 +87,13 @@ impl<E, R: Clone> Board<E, R> {
         self.retry(again, retries)
     }
 
-    /// Takes back the entries of dropped calls and waits, and schedules their retries. Entries in a dropped call count
-    /// as failed without an answer.
+    /// Schedules retries for the entries whose calls or waits were dropped. Entries in a dropped call count as failed
+    /// without an answer.
     pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Delayed> {
         let dropped =
             self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
         let dropped = dropped.map(|(&index, track)| {
-            // A refusal was the answer to a call that was halved, not to its half.
+            // An error that is not retriable was the answer to the call that was halved, not to its half.
             let passing = track.error.take().filter(|error| error.kind.is_retriable());
             (index, passing.unwrap_or_else(ServiceError::no_answer), true)
         });
@@ -101,7 +101,7 @@ impl<E, R: Clone> Board<E, R> {
         self.retry(dropped, retries)
     }
 
-    /// Handles the refusal of a whole call, which may be due to one of its entries or to all.
+    /// Handles the refusal of a whole call. The reason may be one of its entries, or all of them.
     fn refused_whole(&mut self, indexes: &[usize], is_half: bool, error: ServiceError) {
         if self.refusals.refused(&error, is_half, self.open()) {
             self.refuse(indexes, &error);
@@ -113,13 +113,14 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Gives up these entries as refused, the last one first: otherwise an entry of the call would count as left behind
-    /// another.
+    /// Gives up these entries as refused. The last entry goes first; otherwise a refused entry would count as behind an
+    /// earlier one of its lane.
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
     }
 
-    /// Splits a call that was refused as a whole, perhaps because of one entry: the half without it may go through.
+    /// Splits a call that was refused as a whole. If one entry was the reason, the half without that entry may be
+    /// accepted.
     fn halve(&mut self, batch: &[usize], error: &ServiceError) {
         for &index in batch {
             let track = self.track(index);
@@ -137,8 +138,8 @@ impl<E, R: Clone> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Schedules retries. Entries of one batch may have been sent a different number of times, and each number has its
-    /// own wait. Entries of one lane wait together, as long as the one that was sent most often.
+    /// Schedules retries. The wait of an entry depends on how often it was sent, which may differ within a batch.
+    /// Entries of one lane wait together, as long as the entry that was sent most often.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
@@ -168,15 +169,16 @@ impl<E, R: Clone> Board<E, R> {
                 None => exhausted.push((index, error)),
             }
         }
-        // From the back: an entry that was sent gets its own error, instead of being left behind another.
+        // From the back, so that an entry that was sent gets its own error, instead of counting as behind an earlier
+        // one.
         for (index, error) in exhausted.into_iter().rev() {
             self.leave(index, Cause::Exhausted(error));
         }
         by_calls.into_values().flatten().collect()
     }
 
-    /// Marks an entry as delivered. In a lane that sends only its last entry, the earlier ones count as delivered with
-    /// it.
+    /// Marks an entry as delivered. In a lane that sends only its last entry, the earlier entries count as delivered
+    /// too.
     fn deliver(&mut self, index: usize, receipt: &R) {
         let lane = self.tracks[&index].lane.clone();
         let delivered = match &lane {
@@ -201,12 +203,12 @@ fn throttled_whole<R>(answers: &[Answer<R>]) -> Option<ServiceError> {
     answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }
 
-/// Calls that must be refused as a whole with one code, two of them halves, before the sender assumes that every call
-/// would be.
+/// Number of calls that must be refused as a whole with one code before the sender assumes that every call would be
+/// refused. Two of these calls must be halves.
 const CALLS: u32 = 6;
 const HALVES: u32 = 2;
-/// With this many open entries or fewer, each one is tried: that takes at most twice as many calls, and the good ones
-/// are delivered.
+/// With this many open entries or fewer, each entry is tried. That takes at most twice as many calls as entries, and
+/// the good entries are delivered.
 const FEW: usize = 50;
 
 /// Counts the calls of a delivery that were refused as a whole, until the service accepts an entry.
@@ -221,8 +223,8 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Counts a call that was refused as a whole. Returns true if every other call would be, too. A call that is too
-    /// large says nothing about smaller ones.
+    /// Counts a call that was refused as a whole. Returns true if every other call would be refused too. A call that is
+    /// too large says nothing about smaller calls.
     pub(super) fn refused(&mut self, error: &ServiceError, is_half: bool, open: usize) -> bool {
         let code = self.code.get_or_insert_with(|| error.code.clone());
         self.differ |= *code != error.code || error.kind != ErrorKind::Refused || error.is_of_some;

@@ -1,4 +1,5 @@
-//! The two sizes of an item: as stored (up to 400 KB), and as JSON in a call (up to 16 MB together).
+//! The two sizes of an item: as stored (at most 400 KB), and as JSON in a call (at most 16 MB for all items of the
+//! call).
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ pub(super) fn stored(item: &Attributes) -> usize {
     item.iter().map(|(name, value)| name.len() + stored_value(value)).sum()
 }
 
-/// Bytes of a list or a map itself. Each member adds `MEMBER`.
+/// Number of bytes of a list or a map itself. Each member adds `MEMBER` bytes.
 const CONTAINER: usize = 3;
 const MEMBER: usize = 1;
 
@@ -36,7 +37,7 @@ fn stored_value(value: &AttributeValue) -> usize {
 }
 
 /// Stored size of a number: about 1 byte for two significant digits, plus 1; leading and trailing zeros do not count.
-/// This is the minimum, so that an item that DynamoDB would accept is never refused.
+/// The result is never more than DynamoDB counts, so an item that DynamoDB would accept is not refused here.
 fn stored_number(number: &str) -> usize {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();

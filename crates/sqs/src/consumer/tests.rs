@@ -57,7 +57,7 @@ enum Does {
     ReturnsAnIterator,
 }
 
-/// Stands in for SQS, the clock and chance: records the calls, and refuses those that the case says.
+/// Stands in for SQS, the clock and the random numbers. Records the calls, and refuses those that the case names.
 #[derive(Clone)]
 struct Fake {
     refuses: Vec<String>,
