@@ -43,8 +43,8 @@ impl Strategy {
         }
     }
 
-    /// Returns the wait after one more refusal, in ms. `memory` is the client's v or `last`; `uniform(low, high)` is
-    /// called at most once.
+    /// Returns the wait after one more refusal, in ms. `memory` is the client's v or `last`, as [`Strategy`] defines
+    /// them. `uniform(low, high)` is called at most once.
     pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {
             Self::None => return 0.0,

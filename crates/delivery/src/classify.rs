@@ -70,16 +70,16 @@ where
     said.with_retry_after(error.raw_response().and_then(retry_after))
 }
 
-/// The pause that a response asks for, `None` without one. A date is ignored, because there is no clock to compare it
-/// with.
+/// Returns the pause that a response asks for, or `None` if it asks for none. A date is ignored, because there is no
+/// clock to compare it with.
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let number = |name| response.headers().get(name)?.trim().parse::<u32>().ok();
     let millis = number("x-amz-retry-after").map(|millis| Duration::from_millis(millis.into()));
     millis.or_else(|| number("retry-after").map(|seconds| Duration::from_secs(seconds.into())))
 }
 
-/// Builds the answer for one entry from its own result; the service's counts of failures are ignored. An error code is
-/// a failure (retried if unknown), an id is a success, and a result with neither counts as no answer.
+/// Builds the answer for one entry from its own result. A result with an error code is a failure, with an id a success,
+/// and with neither it counts as no answer. An unknown code is retried. The service's counts of failures are ignored.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> Answer<R> {
     match (code, receipt) {

@@ -1,4 +1,4 @@
-//! Entry points of a delivery: they pack entries into calls, and repeat calls until each entry has an outcome.
+//! Functions that start a delivery, and the [`Delivery`] itself.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -43,8 +43,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         delivery.finish()
     }
 
-    /// Like [`send`](Self::send), but starts a call only while `may_start` returns true. Calls under way may finish;
-    /// that can take as long as the client's own timeouts.
+    /// Like [`send`](Self::send), but starts a call only while `may_start` returns true. Calls under way may finish,
+    /// which can take as long as the client's own timeouts allow.
     ///
     /// # Errors
     ///

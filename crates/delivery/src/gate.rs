@@ -1,13 +1,15 @@
 //! Pace and concurrency of a sender's calls.
 //!
-//! Every call passes the [`Gate`]. The gate limits the number of concurrent calls. While the service throttles, it also
-//! spaces them by the [`Pace`], which has no side effects: it takes the service's answers and returns the time to wait.
+//! Every call passes the [`Gate`]. The gate limits the number of concurrent calls. While the service throttles, the
+//! gate also spaces the calls by the [`Pace`]. The pace has no side effects: it takes the service's answers and returns
+//! the time to wait.
 //!
 //! While the service accepts only part of a call, the next call is about as large as that part. The rate of entries
-//! falls much as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share if that is small,
-//! by all of it if that is large, and at most once for concurrent calls. It rises as TCP's does ([RFC 5681], section
-//! 3.1): doubled up to the rate at which the service last accepted a part, and in equal steps from there. So the rate
-//! swings by a few per cent around the service's own, and is near it again soon after an outage.
+//! falls much as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share if that share is
+//! small, by the whole share if it is large, and at most once for concurrent calls. The rate rises as TCP's window does
+//! ([RFC 5681], section 3.1): it doubles up to the rate at which the service last accepted part of a call, and rises in
+//! equal steps from there. So the rate stays within a few per cent of the service's own rate, and returns to it soon
+//! after an outage.
 //!
 //! Calls then grow again, and the gap between them grows with them, up to half a second: ten entries once a second need
 //! fewer calls than one entry ten times a second.
@@ -26,22 +28,22 @@ const FIRST: f64 = 0.1;
 const LONGEST: f64 = 5.0;
 /// The longest step of a wait. After each step, a waiting delivery checks its deadline.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
-/// The shortest gap between calls: timers are no finer.
+/// The shortest gap between calls, because timers are no finer.
 const SHORTEST: f64 = 0.001;
 /// Each successful call raises the rate by this fraction of the known rate.
 const STEP: f64 = 1.0 / 16.0;
 /// While the gap between calls is shorter than `COMFORTABLE`, each successful call lets the next grow by this factor.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// If the service asks for a pause, the sender pauses for at most its own next wait plus this time, so that the service
-/// cannot stop a sender for a day.
+/// If the service asks for a pause, the sender pauses for at most its own next wait plus this time. Otherwise a service
+/// could stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Limits and spaces all calls of a sender, also those of its clones.
+/// Limits and spaces all calls of a sender and of its clones.
 #[derive(Debug)]
 pub(crate) struct Gate {
     calls: Arc<Semaphore>,
-    /// Lock held while the next call waits for its turn.
+    /// Held by the delivery whose call is next, while that call waits.
     turn: async_lock::Mutex<()>,
     pace: Mutex<Pace>,
 }
@@ -65,7 +67,8 @@ impl Gate {
 
     /// Waits until a call may begin, and returns the permission.
     pub(crate) async fn enter<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) -> Pass {
-        // In this order: turns are granted to whoever waits longest, but permits to whoever asks first.
+        // The turn comes first, because the turn goes to the delivery that has waited longest, but a permit to the
+        // first that asks.
         let _turn = self.turn.lock().await;
         let permit = self.calls.acquire_arc().await;
         let mut gone = Duration::ZERO;
@@ -91,7 +94,7 @@ impl Gate {
 pub(crate) struct Pace {
     /// The service's limit on the number of entries in a call.
     most: usize,
-    /// Number of entries in the next call. A fraction, because it grows by a factor.
+    /// Number of entries in the next call. It may have a fraction, because it grows by a factor.
     size: f64,
     /// Seconds from the beginning of one call to the next; 0 if no throttling is known.
     gap: f64,
@@ -103,9 +106,9 @@ pub(crate) struct Pace {
     nothing: u32,
     /// True if the next call comes after only half the gap.
     is_hasty: bool,
-    /// Number of times that the rate fell. Answers to calls of an earlier round change nothing.
+    /// Number of times that the rate fell. Answers to calls that began in an earlier round are ignored.
     round: u64,
-    /// Rest of the pause that the service asked for.
+    /// The part of the requested pause that is left.
     pause: Duration,
     /// The longest pause that the service asked for since the last step of a wait began.
     asked: Duration,
@@ -161,15 +164,16 @@ impl Pace {
         Duration::from_secs_f64(self.gap)
     }
 
-    /// Takes a pause that the service asked for, and returns the part that the sender will keep. `own` is the time that
-    /// the undelivered entries wait anyway.
+    /// Records a pause that the service asked for. Returns the sender's pause, which may be shorter. `own` is the time
+    /// that the undelivered entries wait anyway.
     pub(crate) fn pause(&mut self, asked: Duration, own: Duration) -> Duration {
         let pause = asked.min(own.max(self.gap()).saturating_add(PATIENCE));
         self.asked = self.asked.max(pause);
         pause
     }
 
-    /// Adjusts the pace to a call of `entries` entries that began in `round`: `taken` of them were not throttled.
+    /// Adjusts the pace after a call of `entries` entries that began in `round`. The service throttled all but `taken`
+    /// of them.
     pub(crate) fn answered(&mut self, round: u64, entries: usize, taken: usize) {
         if round < self.round {
             // The call began before the rate fell, so its answer says nothing about the new rate.
@@ -194,7 +198,8 @@ impl Pace {
             (self.known, self.good, self.nothing) = (Some(slower), None, 0);
             self.space(slower);
         } else if let Some(good) = self.good.take() {
-            // A little too fast: the next call comes sooner, for the entries that this one could not deliver.
+            // The rate was a little too high. The next call comes sooner, to carry the entries that this call could not
+            // deliver.
             let slower = good * (1.0 + STEP);
             (self.known, self.is_hasty) = (Some(slower), true);
             self.space(slower);
@@ -208,7 +213,7 @@ impl Pace {
         let an_entry = self.gap / self.size() as f64;
         (self.good, self.nothing) = (Some(an_entry), 0);
         let faster = match self.known {
-            // As fast as known, or nearly: rounding must not matter.
+            // The rate has reached the known rate, or nearly: rounding must not matter.
             Some(known) if an_entry <= known * 1.001 => 1.0 / (1.0 / an_entry + STEP / known),
             Some(known) => (an_entry / 2.0).max(known),
             None => an_entry / 2.0,

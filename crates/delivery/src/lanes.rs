@@ -15,8 +15,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Makes a lane with a name in several parts, such as a table and a key. Different lists of parts are different
-    /// lanes.
+    /// Makes a lane whose name has several parts, such as a table and a key. Lanes are the same if all their parts are.
     pub fn new<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
         let mut name = Vec::new();
         for part in parts {
@@ -27,30 +26,31 @@ impl Lane {
     }
 
     /// Allows several entries of this lane in one call, for a service that keeps their order. Still, only one call at a
-    /// time carries any. If the service accepts a later entry but not an earlier one, the earlier one is given up
-    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), and so are the entries behind it.
+    /// time carries entries of the lane. If the service accepts a later entry but not an earlier one, the earlier entry
+    /// is given up ([`Cause::Overtaken`](crate::Cause::Overtaken)), and so are the entries behind it.
     #[must_use]
     pub fn together(self) -> Self {
         Self { together: true, ..self }
     }
 
-    /// Declares that only the last entry of the lane matters in the end. When one is given up, the next one is sent in
-    /// its place, instead of being given up too.
+    /// Declares that only the last entry of the lane matters in the end. When an entry is given up, the next entry is
+    /// sent, instead of being given up too.
     #[must_use]
     pub fn last_wins(self) -> Self {
         Self { last_wins: true, ..self }
     }
 
-    /// Like [`last_wins`](Self::last_wins), and of the entries that wait for their turn, only the last is sent. The
-    /// earlier ones count as delivered with it, and get its receipt. If the last one is given up, the one before it is
-    /// sent.
+    /// Like [`last_wins`](Self::last_wins), but sends only the last of the entries that wait for their turn. When the
+    /// last is delivered, the earlier entries count as delivered too, and get its receipt. If the last is given up, the
+    /// entry before it is sent.
     #[must_use]
     pub fn only_last(self) -> Self {
         Self { only_last: true, ..self.last_wins() }
     }
 }
 
-/// Open entries of each lane, in order. By default, an entry that is given up does not affect entries added later.
+/// Open entries of each lane, in order. With `default()`, an entry that is given up does not affect entries added
+/// later; with [`remembering`](Self::remembering), its lane is closed to them.
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,
@@ -63,7 +63,7 @@ impl Lanes {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
     }
 
-    /// Adds an entry to its lane, and returns the one before it; `None` if it is the first.
+    /// Adds an entry to its lane. Returns the entry before it, or `None` if it is the first.
     pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> Option<usize> {
         let open = self.open.entry(lane.clone()).or_default();
         open.push_back(index);
@@ -95,8 +95,7 @@ impl Lanes {
         open.get(place + 1).copied()
     }
 
-    /// Closes the lane at an entry that was given up. Returns the entries behind it, which must be given up too, like
-    /// any added later.
+    /// Closes the lane at an entry that was given up. Returns the entries behind it, which must be given up too.
     pub(crate) fn break_at(&mut self, lane: &Lane, index: usize) -> VecDeque<usize> {
         self.close(lane);
         let Some(open) = self.open.get_mut(lane) else { return VecDeque::new() };

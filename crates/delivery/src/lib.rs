@@ -21,19 +21,19 @@
 //!
 //! # Guarantees
 //!
-//! - **Nothing is lost.** Delivered and undelivered entries together are the input, even if the operation panics. If you may
-//!   drop the future, use [`Sender::start`], which keeps the entries outside of it.
-//! - **At least once.** An entry is sent again only if the service said that it failed, or did not answer. In the second
-//!   case it may arrive twice.
+//! - **Nothing is lost.** Every entry of the input is returned as delivered or undelivered, even if the operation
+//!   panics. If you may drop the future, use [`Sender::start`], which keeps the entries outside of it.
+//! - **At least once.** An entry is sent again only if the service said that it failed, or did not answer. If the
+//!   service did not answer, the entry may arrive twice.
 //! - **Only errors that may pass are retried**: throttles, transient errors and unknown ones
 //!   ([`ErrorKind::is_retriable`]). [`Retries`] limits how often.
 //! - **Halves cost few calls.** Finding one bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad, it
 //!   takes 2 · *n* − 1. The halves are sent at once, and use up no retry.
-//! - **A mistake that refuses every entry ends the delivery.** Six calls are refused whole with one code, two of them
-//!   halves, and the service has taken nothing: then every entry is handed back ([`Cause::Halted`]). With at most 50
-//!   entries left, halving goes on to the last.
-//! - **Partial throttling uses up no retry.** If the service throttles some entries of a call and takes others, the
-//!   throttled ones go again in a call about as large as what it took.
+//! - **A mistake that refuses every entry ends the delivery.** If six calls are refused as a whole with one code, two
+//!   of them halves, and the service has accepted nothing, every entry is handed back ([`Cause::Halted`]). With at most
+//!   50 entries left, each entry is tried instead.
+//! - **Partial throttling uses up no retry.** If the service throttles some entries of a call and accepts others, the
+//!   throttled entries are sent again in calls of about the accepted size.
 //! - **Batches are full.** Without lanes and failures, a delivery makes at most
 //!   3 · max(⌈entries / count⌉, ⌈bytes / limit⌉) + 1 calls, each within every limit. An entry that is too large for any call
 //!   is returned before anything is sent.

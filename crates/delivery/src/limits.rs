@@ -14,7 +14,8 @@ pub struct Limits {
 const KIB: usize = 1_024;
 const MIB: usize = 1_024 * KIB;
 
-/// Limits of `SendMessageBatch`. Bodies and attributes count; a message and a batch have the same limit.
+/// Limits of `SendMessageBatch`. Bodies and attributes count. The limit in bytes is the same for a message and for a
+/// batch.
 /// Source: SQS developer guide, "Message quotas": 1 MiB since August 2025.
 pub const SQS_SEND: Limits = Limits { entries: 10, bytes: MIB, entry_bytes: MIB };
 

@@ -142,7 +142,7 @@ impl ServiceError {
     }
 }
 
-/// Formats as `Code: message`, or, if one of the two is empty, says so or leaves it out.
+/// Formats as `Code: message`. Without a code, formats as the message; without a message, as `Code: no message`.
 impl fmt::Display for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code.as_str(), self.message.as_str()) {

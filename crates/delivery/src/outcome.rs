@@ -16,8 +16,8 @@ pub struct Delivered<R = ()> {
     pub retries: u64,
 }
 
-/// Error of a delivery in which some entries were not delivered. It holds each of them with its cause, in the order of
-/// the input.
+/// Error of a delivery in which some entries were not delivered. It holds each undelivered entry with the cause, in the
+/// order of the input.
 ///
 /// Its `Display` and `Debug` texts contain no entry, so it can be logged.
 #[derive(PartialEq, Eq)]
@@ -56,9 +56,10 @@ pub struct Left<E> {
     pub entry: E,
     /// The reason why it was not delivered.
     pub cause: Cause,
-    /// Number of calls that carried the entry. After more than one call, it may have arrived all the same. The same
-    /// holds after one call that was not definitely refused: a retriable error, a panic, [`Cause::Halted`] or
-    /// [`Cause::Behind`].
+    /// Number of calls that carried the entry. After more than one call, the entry may have arrived all the same. After
+    /// one call, it may have arrived if its error is retriable or a panic, or if the cause is
+    /// [`Unanswered`](Cause::Unanswered), [`Interrupted`](Cause::Interrupted), [`Halted`](Cause::Halted) or
+    /// [`Behind`](Cause::Behind).
     pub calls: u64,
 }
 
@@ -74,15 +75,15 @@ pub enum Cause {
         /// The service's limit in bytes.
         limit: usize,
     },
-    /// The service refused the entry, or refused its whole call for a reason that is not the entries' fault, such as a
-    /// missing permission.
+    /// The service refused the entry, or refused the whole call for a reason that has nothing to do with the entry,
+    /// such as a missing permission.
     #[error("refused: {0}")]
     Refused(ServiceError),
     /// The entry failed and has no retries left. Contains its last error.
     #[error("no retries left: {0}")]
     Exhausted(ServiceError),
-    /// The deadline came before the entry was sent, or before it was sent again. Contains its last error, or `None` if
-    /// it was never sent.
+    /// The deadline came before the entry was sent, or before it was sent again. Contains the entry's last error, or
+    /// `None` if the entry was never sent.
     #[error("not sent before the deadline{}", since(.0))]
     Stopped(Option<ServiceError>),
     /// The delivery was interrupted. Contains the entry's last error, if any. A call that was under way may have
@@ -107,7 +108,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The entry's last error, or the error that ended the delivery; `None` if there is neither.
+    /// Returns the entry's last error, or the error that ended the delivery. `None` if there was no error.
     pub fn error(&self) -> Option<&ServiceError> {
         match self {
             Self::Refused(error) | Self::Exhausted(error) | Self::Overtaken(error) | Self::Halted(error) => {
@@ -196,11 +197,11 @@ impl<E> std::error::Error for Left<E> {}
 /// Progress of a delivery, reported after each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Number of entries in all; for a stream, number of entries taken from it so far.
+    /// Total number of entries; for a stream, the number of entries taken from the stream so far.
     pub entries: usize,
     /// Number of entries delivered so far.
     pub delivered: usize,
-    /// Number of entries given up so far; the others are still under way.
+    /// Number of entries given up so far. Entries that are neither delivered nor given up are still under way.
     pub left: usize,
     /// Number of API calls made so far.
     pub calls: u64,

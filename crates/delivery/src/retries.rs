@@ -8,12 +8,13 @@ use std::time::Duration;
 use comeback_backoff::{Backoff, BackoffError, Jitter};
 
 /// Waits before an entry's retries. The nth wait comes before the nth retry; after the last one, there are no more
-/// retries. Two cases use up no retry: an entry in half of a call that was refused as a whole, and a throttled entry if
-/// the service accepted others of the same call. A throttled entry that has been in n calls is sent again after the nth
-/// wait, or after the last one.
+/// retries. An entry uses up no retry if it is sent again in half of a call that was refused as a whole, or if the
+/// service throttled it but accepted others of the same call. A throttled entry that has been in n calls is sent again
+/// after the nth wait, or after the last one if there are fewer.
 #[derive(Clone)]
 pub struct Retries {
-    /// Returns the wait before this retry. Past the last one, it returns `None`, or the last wait if the flag is set.
+    /// Returns the wait before this retry. For a retry past the last wait, returns `None`, or the last wait if the flag
+    /// is set.
     wait: Arc<dyn Fn(usize, bool) -> Option<Duration> + Send + Sync>,
 }
 
@@ -57,8 +58,8 @@ impl Retries {
         Self::of([])
     }
 
-    /// Uses these waits for every entry. Takes an array, the `ceilings()` of a ladder of comeback-backoff, or any
-    /// other iterator. If it is endless, an entry that keeps failing is retried until the deadline.
+    /// Uses these waits for every entry: an array, the `ceilings()` of a ladder of comeback-backoff, or any other
+    /// iterator. If the iterator is endless, an entry that keeps failing is retried until the deadline.
     pub fn of<D>(waits: D) -> Self
     where
         D: IntoIterator<Item = Duration>,
@@ -78,7 +79,7 @@ impl Retries {
         Self { wait: Arc::new(wait) }
     }
 
-    /// The wait before retry `n` (1 for the first); `None` past the last.
+    /// The wait before retry `n` (1 for the first), or `None` if there are fewer retries.
     pub(crate) fn wait(&self, n: u64) -> Option<Duration> {
         (self.wait)(usize::try_from(n).ok()?, false)
     }

@@ -19,7 +19,7 @@ use crate::sender::Sender;
 /// Source of the entries, and conditions that end a delivery early.
 pub(crate) struct Intake<I, H, M, D> {
     pub(crate) source: I,
-    /// Maximum number of open entries; beyond it, no entry is taken from the source.
+    /// Maximum number of open entries. At this number, no entry is taken from the source.
     pub(crate) window: usize,
     /// Returns true while the caller still wants outcomes. Called whenever the loop is polled.
     pub(crate) is_wanted: H,
@@ -47,7 +47,7 @@ pub(crate) async fn run<O, S, F>(
 {
     let Intake { source, window, is_wanted, may_start, deadline } = intake;
     let Sender { operation, sleep, retries, gate, linger, .. } = sender;
-    // A call waits for its turn anyway, and that wait counts towards its entries' wait.
+    // Each call waits for its turn anyway. That time counts towards the wait of its entries.
     let sleeping = |wait: Delayed| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
     let mut deadline = pin!(deadline);
     let mut under_way = UnderWay {
@@ -122,7 +122,7 @@ struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     /// The wait for a turn at the sender's gate.
     entering: Pin<&'f mut Fuse<E>>,
     enter: N,
-    /// The wait for more entries before a batch is sent that is not full.
+    /// The wait for more entries, before a batch that is not full is sent.
     lingering: Pin<&'f mut Fuse<L>>,
     linger: Option<G>,
 }
@@ -174,12 +174,12 @@ where
         if is_over { Poll::Ready(Next::End) } else { Poll::Pending }
     }
 
-    /// Gives up this delivery's place at the gate, so that others of the same sender can have it.
+    /// Gives up this delivery's place at the gate, so that other deliveries of the same sender can have it.
     fn give_up_turn(&mut self) {
         self.entering.set(Fuse::terminated());
     }
 
-    /// Returns true once a batch that is not full has waited long enough. The first query starts the wait.
+    /// Returns true once a batch that is not full has waited for `linger`. The first call starts the wait.
     fn has_lingered(&mut self, context: &mut Context<'_>) -> bool {
         let Some(linger) = &self.linger else { return true };
         if self.lingering.is_terminated() {
@@ -189,8 +189,8 @@ where
     }
 }
 
-/// Polls the call once, right after the deadline was checked, so that it begins now. Returns its output, or the future
-/// if it is still pending.
+/// Polls the call once, so that it begins right after the deadline was checked. Returns its output, or the future if it
+/// is still pending.
 async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     let mut call = Box::pin(call);
     match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
@@ -244,8 +244,8 @@ fn take_in<O: Operation, S>(
 
 /// Effect of one call on the pace of the whole sender.
 struct Throttle {
-    /// Number of throttled entries; `None` if the call failed as a whole for another reason, which says nothing about
-    /// the pace.
+    /// Number of throttled entries. `None` if the call failed as a whole for a reason other than throttling, because
+    /// such a call says nothing about the pace.
     entries: Option<usize>,
     /// The longest pause that the service asked for, with its error; `None` if it asked for none.
     asked: Option<(Duration, ServiceError)>,

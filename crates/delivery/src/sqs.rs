@@ -1,9 +1,9 @@
 //! SQS: `SendMessageBatch`, `ChangeMessageVisibilityBatch`, `DeleteMessageBatch`.
 //!
 //! On a FIFO queue (its name ends in `.fifo`) the messages of one group are sent one at a time, in the order of the
-//! input. When one is given up, those behind it are given up too. A message without a group is refused unsent. A
-//! message with a deduplication id arrives once, even if it is sent again because its answer was lost. On a standard
-//! queue there is no order, and a message that is sent again may arrive twice.
+//! input. When a message is given up, the messages behind it in its group are given up too. A message without a group
+//! is refused unsent. A message with a deduplication id arrives once, even if it is sent again because its answer was
+//! lost. On a standard queue there is no order, and a message that is sent again may arrive twice.
 
 use std::time::Duration;
 
@@ -31,10 +31,10 @@ impl Sender {
     /// Like [`new`](Self::new), but on a FIFO queue one call carries up to ten messages of a group. SQS keeps their
     /// order.
     ///
-    /// If SQS accepts only some of them, an earlier one that failed is handed back
-    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), and so are all messages behind the accepted ones: sent again,
-    /// the failed message would arrive after them. A sender from [`new`](Self::new) would send it again while the
-    /// others wait.
+    /// If SQS refuses a message but accepts a later one of its group, the refused message is handed back
+    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), because it would now arrive out of order. All messages of the
+    /// group behind the accepted ones are handed back too. A sender from [`new`](Self::new) sends a failed message
+    /// again while the rest of the group waits.
     pub fn with_groups_together(client: Client, queue_url: impl Into<String>) -> Self {
         Self::to(QueueClient { client, url: queue_url.into() }, true)
     }
@@ -60,7 +60,7 @@ pub struct SendMessages {
 pub struct SqsReceipt {
     /// The id that SQS gave the message.
     pub message_id: String,
-    /// On a FIFO queue, a number that rises with each message of the group; otherwise `None`.
+    /// A number that rises with each message of a group. `None` unless the queue is a FIFO queue.
     pub sequence_number: Option<String>,
 }
 
@@ -76,8 +76,8 @@ pub struct Message {
     pub group_id: Option<String>,
     /// Deduplication id, for a FIFO queue. Not needed if the queue deduplicates by content.
     pub deduplication_id: Option<String>,
-    /// Time until the message can be received; until then it is not in flight. At most 15 minutes, and not allowed on a
-    /// FIFO queue: SQS refuses both. `None` uses the queue's own delay.
+    /// Time until the message can be received; until then it is not in flight. SQS refuses more than 15 minutes, and
+    /// any delay on a FIFO queue. `None` uses the queue's own delay.
     pub delay: Option<Duration>,
     /// `AWSTraceHeader`, the only system attribute that a sender can set: it joins the message to an X-Ray trace. It
     /// does not count towards the message's size.
@@ -203,8 +203,8 @@ pub struct ChangeVisibility(QueueClient);
 pub struct Visibility {
     /// Receipt handle from the latest receive of the message.
     pub receipt_handle: String,
-    /// At most 12 hours from the receive: SQS refuses more. The timeout is rounded up to a whole second, so that no
-    /// message is visible too early.
+    /// The timeout. SQS refuses one that ends more than 12 hours after the receive. The timeout is rounded up to a
+    /// whole second, so that no message is visible too early.
     pub timeout: Duration,
 }
 

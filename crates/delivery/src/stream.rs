@@ -79,7 +79,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Calls make no progress while the caller does not poll for outcomes, but still count towards the sender's limit.
     /// Do not await another delivery of the same sender between two outcomes; spawn it instead.
     ///
-    /// Dropping the returned outcomes drops the open entries. To keep the rest of the stream, pass `&mut` of it.
+    /// Dropping the returned outcomes drops the open entries. To keep the rest of the stream, pass the stream as
+    /// `&mut`.
     pub fn send_stream<I: Stream<Item = O::Entry>>(
         &self,
         entries: I,
@@ -115,8 +116,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Batches the individual entries of many tasks. Spawn the returned future, which makes the calls. It ends once the
     /// batcher and all its clones are dropped and every entry is delivered or handed back.
     ///
-    /// A batch is sent when it is full, or after [`linger`](Self::linger). As many entries are open as for a
-    /// [stream](Self::send_stream), and up to 64 more can wait; beyond that, [`Batcher::send`] waits. If the future is
+    /// A batch is sent when it is full, or after [`linger`](Self::linger). The number of open entries is limited as for
+    /// a [stream](Self::send_stream). Up to 64 more can wait; beyond that, [`Batcher::send`] waits. If the future is
     /// dropped, each entry is handed back. If an entry of a [`Lane`](crate::Lane) is given up, the open entries behind
     /// it are given up too, but none that comes later.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
@@ -168,7 +169,7 @@ impl<O: Operation> Drop for Desk<O> {
     }
 }
 
-/// The next entry's index, and the reply channel of each open entry by its index.
+/// The index of the next entry, and the reply channel of each open entry by the entry's index.
 type Replies<O> = Arc<Mutex<(usize, BTreeMap<usize, Reply<O>>)>>;
 
 fn expect<O: Operation>(replies: &Replies<O>, reply: Reply<O>) {

@@ -25,8 +25,8 @@ pub(crate) trait Api: Sized {
 
     const LIMITS: Limits;
 
-    /// Retriable error code of one entry. The next two constants: a code that is not retried, if the API has one; and
-    /// true if a response without a list of results counts as no answer.
+    /// `PASSING`: an error code of one entry that is retried. The two constants after it: a code that is not retried,
+    /// if the API has one; and true if a response without a list of results counts as no answer.
     const PASSING: &'static str;
     const FINAL: Option<&'static str> = None;
     /// Error code with which the service refuses a whole call because of one entry.
@@ -77,7 +77,8 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
 }
 
 /// Checks what must hold whatever the service did. Every entry is either delivered or handed back with its own text. An
-/// entry is executed twice only if its caller may believe that it was not executed. No call was over a limit.
+/// entry is executed twice only if the first call's response did not show that it was executed. No call was over a
+/// limit.
 ///
 /// Returns the causes of the entries that were not delivered, by the entries' texts.
 pub(crate) fn accounted<A: Api>(

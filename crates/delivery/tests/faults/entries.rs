@@ -24,7 +24,7 @@ async fn full_calls_by_count<A: Api>() {
     }
 }
 
-/// Makes a text for which the entry has this size, as the service counts it.
+/// Makes a text with which the entry has this size, as the service counts it.
 fn text<A: Api>(index: usize, bytes: usize) -> String {
     let text = index.to_string();
     let rest = bytes - A::BESIDE - text.len();
@@ -69,7 +69,7 @@ async fn bytes_at_the_limits() {
     entry_at_its_byte_limit::<BatchWriteItem>().await;
 }
 
-/// Items can be far larger in the JSON of a call than when they are stored.
+/// An item can be far larger in the JSON of a call than in the table.
 #[tokio::test]
 async fn items_that_grow_in_json_fit() {
     let service = Service::obliging().await;

@@ -47,7 +47,7 @@ pub(crate) struct Log {
     pub(crate) calls: Vec<Vec<String>>,
     /// The executed entries, in the order of execution.
     pub(crate) done: Vec<String>,
-    /// Entries that a caller may believe not executed: they were refused in a response, or got none.
+    /// Entries that a caller may believe not executed, because a response refused them or there was no response.
     pub(crate) doubtful: Vec<String>,
     /// Descriptions of the calls that the real service would have refused.
     pub(crate) violations: Vec<String>,

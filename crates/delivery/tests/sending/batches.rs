@@ -252,7 +252,7 @@ fn replaced_entry_shares_outcome_under_way() {
 }
 
 proptest! {
-    /// Whatever fails: those entries of a lane that arrive do so once each, in their order.
+    /// Whatever fails, each entry of a lane arrives at most once, and those that arrive keep their order.
     #[test]
     fn lanes_that_go_together_keep_their_order(
         lanes in prop::collection::vec(prop::option::of(0..3u8), 0..40),

@@ -8,11 +8,13 @@ use comeback_delivery::limits::{KINESIS, Limits};
 use comeback_delivery::{Answer, ErrorKind, Operation, ServiceError};
 use tokio::time::Instant;
 
-/// A service with one token bucket for entries and one for bytes. It throttles entries beyond either.
+/// A service with one token bucket for entries and one for bytes. It throttles entries for which either bucket has no
+/// tokens left.
 pub(crate) struct Metered {
     limits: Limits,
     entry_bytes: usize,
-    /// True for an answer per entry even if no entry is accepted, like Kinesis. DynamoDB and SQS fail the whole call.
+    /// If no entry of a call is accepted: true to answer for each entry, as Kinesis does; false to fail the whole call,
+    /// as DynamoDB and SQS do.
     answers_each: bool,
     buckets: Mutex<[Bucket; 2]>,
     calls: AtomicUsize,

@@ -143,7 +143,8 @@ impl Case {
         Ok(())
     }
 
-    /// Checks that entries of a lane are sent one at a time, in order, and none behind an undelivered entry.
+    /// Checks that entries of a lane are sent one at a time and in order, and that no entry behind an undelivered one
+    /// is sent.
     fn check_lanes(&self, calls: &[Call]) -> Result<(), TestCaseError> {
         for lane in 0..4 {
             let mut last: Option<(usize, &Call)> = None;

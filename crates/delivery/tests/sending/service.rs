@@ -28,7 +28,7 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
 pub(crate) enum Fate {
     Ok,
     Error(ErrorKind),
-    /// No answer for this entry or those behind it in the call.
+    /// No answer for this entry or for those behind it in the call.
     Cut,
     /// If this is the first entry of a call, the whole call fails with this error.
     Whole(ErrorKind),
@@ -246,7 +246,7 @@ pub(crate) fn poll_until<F: Future>(so: impl Fn() -> bool, future: F) {
     }
 }
 
-/// Polls a future to its end.
+/// Polls a future to completion.
 pub(crate) fn complete<F: Future>(future: F) -> F::Output {
     poll_up_to(100_000, future).expect("it never ends")
 }
