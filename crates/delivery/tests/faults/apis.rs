@@ -25,12 +25,13 @@ pub(crate) trait Api: Sized {
 
     const LIMITS: Limits;
 
-    /// `PASSING`: an error code of one entry that is retried. The two constants after it: a code that is not retried,
-    /// if the API has one; and true if a response without a list of results counts as no answer.
+    /// Error code of one entry that is retried.
     const PASSING: &'static str;
+    /// Error code of one entry that is not retried, if the API has one.
     const FINAL: Option<&'static str> = None;
     /// Error code with which the service refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;
+    /// True if a response without a list of results counts as no answer.
     const ABSENT_IS_NO_ANSWER: bool = true;
 
     /// The AWS SDK's client of this service.
