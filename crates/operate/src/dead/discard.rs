@@ -19,8 +19,8 @@ use crate::shown::shown;
 use crate::text;
 use crate::text::{Text, quoted};
 
-/// The change that discards dead-letters: writes them to a new file, and deletes each from the queue once it is on
-/// disk.
+/// The change that discards dead-letters: writes them to a new file, and deletes each from the queue once its line is
+/// on disk.
 #[derive(Clone, Debug)]
 pub struct Discard {
     /// The operator who makes the change, with the deployment.
@@ -153,7 +153,7 @@ impl Discarded {
 impl Answer for Discarded {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        // A failure's text begins with the summary.
+        // On failure, the text of the failure already begins with the summary.
         let summary = self.end().is_ok().then(|| self.outcome.summary("discarded").into());
         let said = Text::joined(summary.into_iter().chain(self.back()), "; ");
         if !said.is_empty() {
@@ -224,7 +224,7 @@ mod tests {
 
     #[tokio::test]
     async fn file_lacks_dead_letters_known_to_stay() {
-        // From the second dead-letter on, each deletion is denied, or fails after it may have been made.
+        // From the second dead-letter on, each deletion is either denied, or takes effect although its answer is lost.
         for (is_denied, in_file) in [(true, 1), (false, 51)] {
             let dead = Dead::with((0..90).map(|_| event("Timeout")));
             let folder = tempfile::tempdir().unwrap();
@@ -236,7 +236,8 @@ mod tests {
                     .then_some(Fault::AnswerLost)
             });
             let aws = dead.aws.clone();
-            // The scan reports progress three times, and the first dead-letter goes alone.
+            // The first three progress reports come from the scan, and the first batch has only one dead-letter. So the
+            // fourth report comes after one deletion.
             let operator = dead.following(move |told| {
                 if is_denied && told == 4 {
                     aws.deny("sqs:DeleteMessage");

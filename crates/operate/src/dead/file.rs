@@ -45,9 +45,9 @@ pub(super) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredAttribute {
-    /// The attribute's type: `String`, `Number` or `Binary`, perhaps with a label such as in `Number.int`.
+    /// The attribute's type: `String`, `Number` or `Binary`. A label may follow it, as in `Number.int`.
     pub r#type: String,
-    /// The attribute's value as text; in Base64 for a `Binary`.
+    /// The attribute's value as text. A `Binary` value is in Base64.
     pub value: String,
 }
 
@@ -63,7 +63,7 @@ impl Line {
         }
     }
 
-    /// The message that an import sends for the line.
+    /// Converts the line to the message that an import sends.
     pub(super) fn message(self) -> Result<NewMessage, String> {
         let attribute = |(name, attribute): (String, StoredAttribute)| match attribute.read() {
             Ok(attribute) => Ok((name, attribute)),
@@ -74,7 +74,7 @@ impl Line {
     }
 }
 
-/// Converts a dead-letter's message attributes for JSON.
+/// Converts a dead-letter's message attributes for storing as JSON.
 pub(super) fn stored(attributes: &BTreeMap<String, Attribute>) -> BTreeMap<String, StoredAttribute> {
     let stored = |(name, attribute): (&String, &Attribute)| {
         let value = match &attribute.value {
@@ -99,28 +99,28 @@ impl StoredAttribute {
     }
 }
 
-/// A new file to write dead-letters to. If the file is still empty in the end, it is removed, so that the command can
-/// be repeated.
+/// A new file to write dead-letters to. If the file is still empty when this is dropped, the file is removed, so that
+/// the command can be repeated.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
     file: File,
-    /// The positions in the file where the lines of the last write begin.
+    /// The offset in the file at which each line of the last write begins.
     beginnings: RefCell<Vec<u64>>,
 }
 
 impl NewFile {
-    /// Creates the file, which must not exist.
+    /// Creates the file. Fails if it exists.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
-        // Payloads are private.
+        // Payloads are private, so only the owner may read the file.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let failure = |error| Failure::could_not(format!("--export {}: {error}", path.display()));
         let file = options.write(true).create_new(true).open(path).map_err(failure)?;
         let new = Self { path: path.to_owned(), file, beginnings: RefCell::default() };
         sync_folder_of(path).map_err(failure)?;
-        // Keeps an import from reading the file meanwhile, where files can be locked.
+        // On systems with file locks, keeps an import from reading the file before it is complete.
         let _ = new.file.try_lock();
         Ok(new)
     }
@@ -130,7 +130,7 @@ impl NewFile {
     }
 
     /// Writes lines, and waits until they are on disk. If that fails, cuts the file back to its previous length: the
-    /// dead-letters stay in the queue, and an import must not send them too.
+    /// dead-letters of these lines stay in the queue, and an import would duplicate them.
     fn write(&self, lines: &[Line]) -> Result<(), NotDone> {
         let failure = |error: io::Error, may_be_elsewhere| {
             let why = format!("{}: {error}", self.path.display());
@@ -148,8 +148,8 @@ impl NewFile {
         written.map_err(|error| failure(error, self.cut(before).is_err()))
     }
 
-    /// Cuts the file to a length, and waits until that is on disk. Otherwise, the lines could reappear after a crash,
-    /// and an import would send them.
+    /// Cuts the file to a length, and waits until the new length is on disk. Without the wait, the lines could reappear
+    /// after a crash, and an import would send them.
     fn cut(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length).and_then(|()| self.file.sync_all())
     }
@@ -174,7 +174,8 @@ impl Action for NewFile {
         vec![self.write(&lines); lines.len()]
     }
 
-    /// Cuts off the lines of the last dead-letters: they are still in the queue, and an import must not send them too.
+    /// Cuts off the lines of the last `dead_letters` written: they are still in the queue, and an import would
+    /// duplicate them.
     fn take_back(&self, dead_letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
         beginning.is_some_and(|length| self.cut(length).is_ok())
@@ -184,7 +185,7 @@ impl Action for NewFile {
 /// Syncs the folder that contains the file. Without that, a new file may not survive a crash.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
-        // Folders cannot be synced here.
+        // Only Unix can sync a folder.
         return Ok(());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -264,8 +265,8 @@ pub(super) struct Lines {
     path: PathBuf,
     file: BufReader<File>,
     number: u64,
-    /// True if the last line turned out to be cut off: `discard` was killed while writing it, and did not delete its
-    /// dead-letter.
+    /// True if the last line was cut off because `discard` was killed while writing it. Its dead-letter is still in the
+    /// queue.
     pub(super) is_cut_off: bool,
 }
 
@@ -280,7 +281,7 @@ impl Lines {
     }
 
     /// Reads the next dead-letter: the id of the original message, and the message to send. Returns `None` at the end
-    /// of the file. The last line may lack its line break, as some editors leave it, or be cut off.
+    /// of the file. The last line may lack its line break, because some editors remove it, or may be cut off.
     pub(super) fn next(&mut self) -> Result<Option<(String, NewMessage)>, Failure> {
         let mut text = Vec::new();
         self.file.read_until(b'\n', &mut text).map_err(|error| unreadable(&self.path, error))?;
@@ -323,7 +324,7 @@ pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failur
 /// Removes a byte-order mark, which Windows editors write, from the beginning of a file. Fails if the file is UTF-16.
 pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
     match bytes {
-        // A byte-order mark. Or a NUL beside an ASCII character: all JSON begins with an ASCII character.
+        // A byte-order mark, or a NUL beside an ASCII character. All JSON begins with an ASCII character.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
             Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
         }
@@ -395,7 +396,7 @@ pub(super) mod tests {
     #[test]
     fn failed_cut_may_leave_a_copy() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        // The file can be neither written nor cut.
+        // The file is open for reading only, so it can be neither written nor cut.
         let file = File::open(&path).unwrap();
         let new = NewFile { path: path.to_path_buf(), file, beginnings: RefCell::default() };
         assert!(new.write(&[serde_json::from_str(LINE).unwrap()]).unwrap_err().may_be_elsewhere);
@@ -404,7 +405,7 @@ pub(super) mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn unsynced_cut_counts_as_failed() {
-        // The name of this thread can be written and cut, but not synced.
+        // The name of this thread: a file of `/proc` that can be written and cut, but not synced.
         let path = PathBuf::from("/proc/thread-self/comm");
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(0).unwrap();

@@ -16,15 +16,14 @@ use crate::function::FunctionName;
 /// after too many receives.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
-/// Conditions that a dead-letter must meet, all at once. Messages that Comeback did not write match only the empty
-/// filter.
+/// Conditions that a dead-letter must all meet. A message that Comeback did not write matches only the empty filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// The dead-letter's [reason](read_reason).
     pub reason: Option<&'static str>,
     /// The dead-letter's function. A name without a qualifier also matches all versions and aliases.
     pub target: Option<FunctionName>,
-    /// A glob pattern for the error's type, class name or simple name.
+    /// A glob pattern for the error's type. It may match the whole type, its class name or its simple name.
     pub error: Option<String>,
     /// The age that the dead-letter must exceed.
     pub older: Option<Duration>,
@@ -34,7 +33,7 @@ pub struct Filter {
     pub retries: Option<RangeInclusive<u64>>,
     /// The event's key.
     pub key: Option<String>,
-    /// Values that the event's payload must contain.
+    /// Tests of the event's payload, which must all hold.
     pub payload: Vec<PayloadTest>,
 }
 
@@ -85,13 +84,13 @@ impl Filter {
     }
 }
 
-/// Returns true if `test` is not set, or if it holds for `fact`. It never holds for a fact that is unknown.
+/// Returns true if `test` is `None` or holds for `fact`. A test never holds for an unknown fact.
 fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) -> bool {
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of a dead-letter's reason: the handler's reason; `max_receive_count` if SQS moved the message by itself; or
-/// `unknown`, which no filter can name, for a message that Comeback did not write.
+/// The name of a dead-letter's reason. If SQS moved the message by itself, `max_receive_count`; if Comeback did not
+/// write it, `unknown`, which no filter can name.
 pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),
@@ -105,7 +104,7 @@ pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
 ///
 /// # Errors
 ///
-/// Fails if the text is neither; the error lists the names.
+/// Fails if the text is not one of these names; the error lists them all.
 pub fn read_reason(text: &str) -> Result<&'static str, String> {
     let all: Vec<_> = ReasonCode::ALL.iter().map(|code| code.name()).chain([MAX_RECEIVE_COUNT]).collect();
     let found = all.iter().find(|name| **name == text).copied();
@@ -125,7 +124,7 @@ pub fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
     Ok(match &test[..test.len() - number.len()] {
         ">" => limit.saturating_add(1)..=u64::MAX,
         ">=" => limit..=u64::MAX,
-        // No number is below 0: an empty range.
+        // No count is below 0, so `<0` is an empty range.
         "<" => limit.checked_sub(1).map_or(RangeInclusive::new(1, 0), |most| 0..=most),
         "<=" => 0..=limit,
         "=" | "" => limit..=limit,
@@ -143,8 +142,8 @@ fn retries_text(retries: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// A condition on the value at a place in the payload, such as `/customer/id=42`. This one matches both `42` and
-/// `"42"`.
+/// A test that the payload has a value at a place, such as `/customer/id=42`. This test accepts both the number `42`
+/// and the text `"42"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PayloadTest {
     pointer: String,
@@ -156,7 +155,7 @@ impl PayloadTest {
     ///
     /// # Errors
     ///
-    /// Fails if the text is not a JSON pointer and a value.
+    /// Fails if the text does not have this form.
     pub fn read(text: &str) -> Result<Self, String> {
         let parts =
             text.split_once('=').filter(|(pointer, _)| pointer.is_empty() || pointer.starts_with('/'));
@@ -176,7 +175,7 @@ impl PayloadTest {
     }
 }
 
-/// Finds the member of an object or list that one token of a JSON pointer names; `None` if it does not exist.
+/// Finds the member of an object or list that one token of a JSON pointer names. `None` if no such member exists.
 fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
     let name = token.replace("~1", "/").replace("~0", "~");
     match parsed::<Members<'_>>(json) {
@@ -185,7 +184,7 @@ fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
     }
 }
 
-/// The members of a JSON object. A name that contains a lone surrogate is readable too, and does not hide the others.
+/// The members of a JSON object. The names may contain lone surrogates, which a `String` cannot hold.
 type Members<'j> = BTreeMap<LossyText<'j>, &'j RawValue>;
 
 /// Returns true if two JSON values are equal. Numbers are compared as text, because an id may have more digits than a

@@ -14,25 +14,25 @@ use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
-/// The maximum number of groups, because a function may report any text as an error's type. Further dead-letters are
-/// counted in one group.
+/// The maximum number of groups. Functions may report any text as an error's type, so the number of types has no limit.
+/// Dead-letters beyond this maximum are counted in one more group.
 pub(super) const MOST_GROUPS: usize = 1_000;
-/// The number of characters kept of an error's type and message.
+/// Texts of errors, such as the type and the message, are cut to this number of characters.
 pub(super) const LONGEST_ERROR: usize = 256;
-/// The number of characters shown of an error's message in a table.
+/// A table shows this number of characters of an error's message.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
-/// The criteria for grouping dead-letters. They are the same for all dead-letters of a group.
+/// The criteria by which dead-letters are grouped. All dead-letters of a group have the same values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alike {
-    /// The name of the reason, `max_receive_count` or `unknown`.
+    /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
     /// The last error's type, cut after 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The reason why the handler could not parse the messages, cut after 256 characters; `None` if it could, or if
-    /// they name an error.
+    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if it could parse
+    /// them, or if they name an error.
     pub detail: Option<String>,
 }
 
@@ -54,16 +54,18 @@ impl Alike {
 /// A group of dead-letters with the same reason, function and error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// The name of the reason, `max_receive_count` or `unknown`.
+    /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`. `other` for the group
+    /// that counts all dead-letters beyond the maximum number of groups.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
     /// The last error's type, cut after 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The error's message in the first dead-letter of the group, perhaps cut; `None` if it has none.
+    /// The error's message in the first dead-letter of the group, cut if it is long. `None` if that dead-letter has
+    /// none.
     pub error_message: Option<String>,
-    /// The reason why the handler could not parse the messages, cut after 256 characters; `None` if it could, or if
-    /// they name an error.
+    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if it could parse
+    /// them, or if they name an error.
     pub detail: Option<String>,
     /// The number of dead-letters in the group.
     pub count: u64,
@@ -76,7 +78,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group that does not yet count any dead-letters, with the message and the times of its first one.
+    /// An empty group, with the error's message and the times of its first dead-letter.
     pub(super) fn of(
         alike: &Alike,
         message: Option<String>,
@@ -105,12 +107,12 @@ impl Group {
     }
 }
 
-/// The time when SQS deletes a dead-letter that was sent at `sent`.
+/// The time when SQS deletes a dead-letter that was sent to the dead-letter queue at `sent`.
 pub fn expires(sent: Timestamp) -> Timestamp {
     sent.saturating_add(RETENTION)
 }
 
-/// Sorts groups by the number of their dead-letters, the largest first.
+/// Sorts groups by the number of dead-letters in each, the largest first.
 pub(super) fn largest_first<T>(groups: &mut [(T, Group)]) {
     let traits =
         |group: &Group| (group.reason, group.target.clone(), group.error_type.clone(), group.detail.clone());
@@ -124,11 +126,11 @@ pub struct Described {
     pub key: Option<String>,
     /// SQS's id of the message.
     pub message_id: String,
-    /// The form of the message: `event` if the handler wrote the event in its own format; `verbatim` if it kept the
-    /// body as received; `record` if SQS moved the message by itself, so the body is an invocation record; `unknown`
-    /// for any other message.
+    /// The format of the message. `event`: the handler wrote the event in its own format. `verbatim`: the handler kept
+    /// the body as received. `record`: SQS moved the message by itself, so the body is an invocation record. `unknown`:
+    /// any other message.
     pub kind: &'static str,
-    /// The name of the reason, `max_receive_count` or `unknown`.
+    /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
@@ -142,7 +144,8 @@ pub struct Described {
     pub dead_lettered_at: Timestamp,
     /// The time when the message was sent to the dead-letter queue.
     pub sent: Timestamp,
-    /// The details of the reason, such as the limit that was exceeded and the actual value; `None` if there are none.
+    /// Details of the reason, such as the limit that was exceeded and the actual value. `None` if the dead-letter has
+    /// none.
     pub detail: Option<String>,
 }
 
@@ -199,14 +202,14 @@ pub fn groups_table<'g>(
     table
 }
 
-/// A dead-letter as one row of a table.
+/// The values for one row of a table of dead-letters.
 pub(super) struct Line<'l> {
     pub(super) key: Option<&'l str>,
     pub(super) message_id: &'l str,
     pub(super) target: Option<&'l str>,
     pub(super) reason: &'static str,
     pub(super) error_type: Option<&'l str>,
-    /// The last error's message or, if the message could not be parsed, the reason for that; `None` if neither is
+    /// The last error's message. If the handler could not parse the message, the reason why. `None` if neither is
     /// known.
     pub(super) message: Option<&'l str>,
     pub(super) retries: Option<u64>,
@@ -214,7 +217,7 @@ pub(super) struct Line<'l> {
 }
 
 impl Described {
-    /// The dead-letter as one row of a table.
+    /// The values for the dead-letter's row in a table.
     pub(super) fn line(&self) -> Line<'_> {
         Line {
             key: self.key.as_deref(),
@@ -254,7 +257,6 @@ fn function(arn: Option<&str>, deployment: &Deployment) -> Text {
     arn.map(|arn| deployment.function(arn, shown_name(arn))).unwrap_or_default()
 }
 
-/// The beginning of an error's message, for one row of a table.
 fn shown_message(message: Option<&str>) -> Text {
     let line = message.map(|text| cut(text.lines().next().unwrap_or_default(), SHOWN_OF_A_MESSAGE));
     line.unwrap_or_default().into()
@@ -264,7 +266,6 @@ fn ago(at: Timestamp, now: Timestamp) -> Text {
     Piece::Moment { shown: age(at, now), at }.into()
 }
 
-/// The time that has passed since a moment, in a short form.
 fn age(moment: Timestamp, now: Timestamp) -> String {
     durations::short(now.since(moment).as_secs_f64().floor())
 }
@@ -277,13 +278,13 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The detail of a dead-letter that could not be parsed and names no error; `None` for any other. The details of others
-/// contain ages and counts, so they would hardly ever be equal.
+/// The detail of a dead-letter that the handler could not parse and that names no error. `None` for any other
+/// dead-letter: its detail contains ages and counts, so hardly any two would be in the same group.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));
     let has_error = dead_letter.error_type.is_some() || dead_letter.error_message.is_some();
     let detail = dead_letter.detail.as_deref().filter(|_| is_malformed && !has_error)?;
-    // Without the position of a JSON error, which differs from dead-letter to dead-letter.
+    // Leaves out the position of a JSON error, which differs from dead-letter to dead-letter.
     Some(detail.split_once(" at line ").map_or(detail, |(what, _)| what))
 }

@@ -1,5 +1,5 @@
-//! The import of dead-letters from a file that a discard wrote. A second file records those already imported, so that a
-//! repeated import continues where it ended.
+//! The import of dead-letters from a file that a discard wrote. A second file records the dead-letters already
+//! imported, so that a repeated import continues where the last one ended.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -29,8 +29,7 @@ use crate::shown::shown;
 pub struct Import {
     /// The operator who makes the change, with the deployment.
     pub operator: Operator,
-    /// The file to import. A second file, with `.done` appended to the name, records the dead-letters that were
-    /// imported.
+    /// The file to import. A second file, whose name has `.done` appended, records the dead-letters already imported.
     pub file: PathBuf,
     /// The maximum number of dead-letters to import per second.
     pub pace: Pace,
@@ -63,25 +62,25 @@ pub struct Imported {
     /// True if the operator interrupted the import.
     #[serde(skip)]
     is_interrupted: bool,
-    /// The failure that ended the import midway, such as a full disk; `None` if none did.
+    /// The failure that ended the import midway, such as a full disk. `None` if nothing failed.
     #[serde(skip)]
     failure: Option<Failure>,
 }
 
-/// Checks all lines of a file, so that an invalid one is found before anything is sent.
+/// Checks all lines of a file before anything is sent.
 ///
 /// # Errors
 ///
-/// Fails if the file cannot be read, is still being written, or has a line that no discard wrote.
+/// Fails if the file cannot be read, is still being written, or has a line that a discard did not write.
 pub fn check(file: &Path) -> Result<(), Failure> {
     count(file, &HashSet::new()).map(drop)
 }
 
-/// The numbers of dead-letters in a file.
+/// Counts of the dead-letters in a file.
 #[derive(Default)]
 struct Count {
     new: u64,
-    /// The number of dead-letters that were imported before.
+    /// The number of dead-letters that earlier imports sent.
     before: u64,
     is_cut_off: bool,
 }
@@ -133,7 +132,8 @@ impl Import {
         })
     }
 
-    /// Performs the plan. If another import of the file has run since, does nothing and returns the new plan.
+    /// Performs the plan. If another import of the file has run since the plan was made, does nothing and returns a new
+    /// plan.
     async fn send(&self, plan: &ImportPlan) -> Result<Result<Imported, ImportPlan>, Failure> {
         let deployment = self.operator.deployment().await?;
         let mut journal = Journal::open(&plan.journal)?;
@@ -155,8 +155,8 @@ impl Import {
         Ok(Ok(done))
     }
 
-    /// Sends the dead-letters that are not recorded as imported. Even if that fails, `done` counts those that were
-    /// sent.
+    /// Sends the dead-letters that are not recorded as imported. `done` counts the dead-letters sent, even if this
+    /// fails midway.
     async fn send_all(
         &self,
         deployment: &Deployment,
@@ -180,7 +180,7 @@ impl Import {
         }
     }
 
-    /// Sends one batch of dead-letters, and records those that were accepted. Returns false if the import must end.
+    /// Sends one batch of dead-letters, and records those that SQS accepted. Returns false if the import must end.
     async fn send_some(
         &self,
         deployment: &Deployment,
@@ -282,7 +282,7 @@ impl Answer for ImportPlan {
 impl Answer for Imported {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        // A failure's text begins with the summary.
+        // On failure, the text of the failure already begins with the summary.
         if self.end().is_ok() {
             layout.line(self.outcome.summary("imported"));
         }
@@ -303,20 +303,20 @@ impl Answer for Imported {
     }
 }
 
-/// The prefix of the first line of the `.done` file, which names the queue.
+/// The first line of the `.done` file consists of this prefix and the queue's ARN.
 const QUEUE: &str = "queue ";
 
-/// The content of the `.done` file: the dead-letters that were imported.
+/// The content of the `.done` file: the queue and the dead-letters already imported into it.
 #[derive(Debug, Default)]
 struct Record {
-    /// The ARN of the queue that the dead-letters were sent to; `None` if nothing was imported yet.
+    /// The ARN of the queue that the dead-letters were sent to. `None` if none was sent yet.
     queue: Option<String>,
     /// The original message ids of the imported dead-letters.
     ids: HashSet<String>,
 }
 
 impl Record {
-    /// Reads the record at a path; it is empty if the file does not exist.
+    /// Reads the record at a path. Returns an empty record if the file does not exist.
     fn of(path: &Path) -> Result<Self, Failure> {
         match std::fs::read(path) {
             Ok(text) => Self::read(path, &text),
@@ -334,14 +334,14 @@ impl Record {
 }
 
 /// The `.done` file, open for recording the queue and the message ids of imported dead-letters. Each id comes after a
-/// line break, so that an id that was cut off cannot spoil the next one.
+/// line break, so that an id cut off by a crash does not merge with the next one.
 struct Journal {
     path: PathBuf,
     file: File,
 }
 
 impl Journal {
-    /// Opens the file, and locks it against other imports until it is dropped.
+    /// Opens the file, and locks it against other imports until the journal is dropped.
     fn open(path: &Path) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -356,7 +356,7 @@ impl Journal {
 
     fn read(&mut self) -> Result<Record, Failure> {
         let mut text = Vec::new();
-        // A device may have no end.
+        // Reads no more than the file's length, because a device may have no end.
         let read = self.file.metadata().and_then(|it| {
             self.file.seek(SeekFrom::Start(0))?;
             (&self.file).take(it.len()).read_to_end(&mut text)
@@ -420,7 +420,8 @@ mod tests {
         }
     }
 
-    /// The number of dead-letters in a file with this text, and true if its last line is cut off.
+    /// Plans an import of a file with this text. Returns the number of dead-letters, and true if the last line is cut
+    /// off.
     async fn planned(text: impl AsRef<[u8]>) -> Result<(u64, bool), String> {
         Setting::with(text).plan().await.map(|plan| (plan.dead_letters, plan.cut_off))
     }
@@ -445,7 +446,7 @@ mod tests {
 
     #[tokio::test]
     async fn sends_before_a_failure_are_counted() {
-        // The second line is too far away to be read with the first.
+        // The spaces put the second line into another read of the file than the first.
         let second = " ".repeat(50_000) + &LINE.replace("m-1", "m-2");
         let setting = Setting::with(format!("{LINE}\n{second}\n"));
         let plan = setting.plan().await.unwrap();
@@ -499,7 +500,7 @@ mod tests {
         for bytes in [&utf16[..], &utf16[2..]] {
             assert_eq!(planned(bytes).await.unwrap_err(), format!("/dead-letters.jsonl: {named}"));
         }
-        // The same holds for the record of imported dead-letters.
+        // The `.done` file is read in the same way.
         let setting = Setting::with(LINE);
         std::fs::write(setting.import().journal(), "\u{feff}m-1\r\n").unwrap();
         assert_eq!(setting.plan().await.unwrap().before, 1);

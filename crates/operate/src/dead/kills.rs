@@ -1,5 +1,5 @@
-//! Tests that kill commands at random calls, again and again, in an account whose calls sometimes fail: no dead-letter
-//! may be lost, and none may be duplicated without a cause.
+//! Tests that kill commands at random calls, again and again, in an account whose calls sometimes fail. No dead-letter
+//! may be lost. Each duplicate must have a cause, such as an unanswered call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,13 +23,13 @@ use crate::dead::samples::{Dead, DeadLetter, event, malformed, record, unknown};
 use crate::dead::snapshot::{Selection, scan};
 use crate::deployment::queue::HIDDEN_FOR;
 
-/// The number of random histories to test, each with its own dead-letters, filter, pace, faults and up to a dozen
-/// kills.
+/// The number of random histories to test. Each history has its own dead-letters, filter, pace, faults and up to a
+/// dozen kills.
 const HISTORIES: u64 = 300;
-/// The number of random histories for commands that write files. They are slower, because each step waits for the disk.
+/// The number of random histories for commands that write files. It is smaller, because each step waits for the disk.
 const HISTORIES_WITH_FILES: u64 = 40;
 
-/// A simulated account, with what is needed to kill a command in it again and again.
+/// A simulated account in which one command is killed again and again.
 struct History {
     dead: Dead,
     dead_letters: Vec<DeadLetter>,
@@ -38,7 +38,7 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// The number of entries whose send or deletion failed or was not answered: each may explain one duplicate.
+    /// The number of entries whose send or deletion failed or was not answered. Each may explain one duplicate.
     explained: Rc<Cell<usize>>,
 }
 
@@ -87,8 +87,8 @@ impl History {
         Chosen::matching(self.filter.clone())
     }
 
-    /// Plans and performs a change repeatedly, first killed at random calls and in the end undisturbed, until nothing
-    /// is left to do. Returns the number of kills.
+    /// Plans and performs a change repeatedly until nothing is left to do. The first runs are killed at random calls,
+    /// the last ones are not. Returns the number of kills.
     async fn run_to_the_end<C: Change>(&mut self, mut change: impl FnMut(&Self, Option<u64>) -> C) -> usize {
         let (mut luck, mut kills) = (self.luck.clone(), 0);
         for _ in 0..luck.random_range(0..12) {
@@ -126,7 +126,7 @@ impl History {
     }
 }
 
-/// Plans and performs a change. Returns `None` if the change failed without doing anything.
+/// Plans and performs a change. Returns `None` if the change failed before it did anything.
 async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
     match change.perform(&change.plan().await.ok()?).await {
         Performed::Done(_, result) => Some(result),
@@ -150,8 +150,8 @@ fn counted(texts: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The key of a message in the retry queue, parsed as the handler does it. Asserts that the message starts its event
-/// anew.
+/// The key of a message in the retry queue, parsed as the handler does it. Asserts that the message's event starts
+/// anew, without earlier retries.
 fn key_of(stored: &Stored) -> String {
     let record = Record {
         message_id: stored.id.clone(),

@@ -1,4 +1,4 @@
-//! Listing dead-letters: the groups, and the first ones individually.
+//! Lists dead-letters: counts by group, and the first dead-letters individually.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::layout::Layout;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 
-/// The dead-letters that match a filter: counted by reason, function and error, and the first ones listed individually.
+/// The dead-letters that match a filter: counts by reason, function and error, and the first dead-letters individually.
 #[derive(Clone, Debug)]
 pub struct Listing {
     snapshot: Rc<Snapshot>,

@@ -7,7 +7,7 @@ use crate::dead::scan::ROUND;
 use crate::deployment::queue::HIDDEN_FOR;
 use crate::numbers::{rate_flag, read_rate};
 
-/// A number of dead-letters per second; above zero.
+/// A number of dead-letters per second, above zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace(pub f64);
 
@@ -21,19 +21,19 @@ impl Pace {
     ///
     /// # Errors
     ///
-    /// Fails as [`read_rate`] does.
+    /// Fails if [`read_rate`] fails.
     pub fn read(text: &str) -> Result<Self, String> {
         read_rate(text).map(Self)
     }
 
-    /// The number of dead-letters to process in one batch: as many as in one second, or one if none has been `tried` yet.
-    /// If a permission is missing, at most one dead-letter is then copied without being deleted.
+    /// The number of dead-letters to process in one batch: as many as in one second, but only one if none has been
+    /// `tried` yet. If a permission for deleting is missing, at most that one is copied without being deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
-    /// The number of dead-letters to receive together, small enough to process the last of them well before it becomes
-    /// visible again.
+    /// The maximum number of dead-letters to receive together. It is small enough that the last of them is processed
+    /// well before it becomes visible again.
     pub(super) fn at_hand(self) -> usize {
         ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
     }
@@ -77,7 +77,7 @@ mod tests {
         #[test]
         fn dead_letters_at_hand_are_done_before_visible(exponent in -7.0..6.0) {
             let pace = Pace(10f64.powf(exponent));
-            // The last dead-letter waits for the turns of all before it.
+            // The last dead-letter is processed after all the others.
             let before = pace.at_hand() as u64 - 1;
             prop_assert!(pace.time_for(before) <= HIDDEN_FOR / 3);
         }

@@ -1,4 +1,4 @@
-//! Plans for dead-letters: those that a change acts on, and the outcome for each.
+//! Plans for dead-letters: which dead-letters a change acts on, and the outcome for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -84,7 +84,7 @@ pub struct Picked {
     groups: Vec<Group>,
     /// The message ids of the dead-letters to act on; 110,000 take about 10 MB.
     pub(super) ids: Rc<HashSet<Box<str>>>,
-    /// The numbers of skipped dead-letters, which would be dead-lettered again immediately, by reason.
+    /// The number of skipped dead-letters for each reason. They would be dead-lettered again immediately.
     pub(super) skipped: BTreeMap<&'static str, u64>,
     /// The first twenty functions of skipped dead-letters that `TARGET_FUNCTIONS` does not allow.
     pub(super) not_allowed: BTreeSet<String>,
@@ -92,13 +92,13 @@ pub struct Picked {
     pub(super) limit: Option<u64>,
     pub(super) pace: Pace,
     note: Option<String>,
-    /// The key of the only dead-letter to act on, possibly truncated; `None` if there are several.
+    /// The key of the dead-letter to act on, possibly truncated. `None` unless the plan has exactly one dead-letter.
     key: Option<String>,
 }
 
 impl Picked {
-    /// Picks dead-letters from a snapshot. `skip` returns the reason if a dead-letter would be dead-lettered again
-    /// immediately.
+    /// Picks dead-letters from a snapshot. `skip` returns the reason why a dead-letter would be dead-lettered again
+    /// immediately, or `None` to pick it.
     pub(super) fn of(
         chosen: &Chosen,
         snapshot: Rc<Snapshot>,
@@ -121,7 +121,7 @@ impl Picked {
             false
         });
         let mut groups: Vec<Group> = snapshot.groups_of(&rows).into_iter().map(|(_, group)| group).collect();
-        // A group has the message of its first dead-letter, which may be another one.
+        // The group's message comes from the first dead-letter of the group, which may not be the selected one.
         if let (Selection::DeadLetters(_), [row], [group]) = (selection, &*rows, &mut *groups) {
             group.error_message = row.message.as_ref().map(ToString::to_string);
         }
@@ -166,8 +166,8 @@ impl Picked {
         })
     }
 
-    /// The identity of a plan. Plans made at different times have the same identity if they contain the same
-    /// dead-letters and have the same pace and limit.
+    /// The identity of a plan. It is the same for two plans with the same dead-letters, pace and limit, whenever they
+    /// were made.
     pub(super) fn identity(&self) -> String {
         let mut ids: Vec<&str> = self.ids.iter().map(AsRef::as_ref).collect();
         ids.sort_unstable();
@@ -234,18 +234,18 @@ impl Serialize for Picked {
 /// The outcome for the dead-letters of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// The number of dead-letters that are stored elsewhere and were deleted.
+    /// The number of dead-letters that were stored elsewhere and then deleted.
     pub done: u64,
-    /// The numbers of dead-letters that were left unchanged, by the problem.
+    /// The number of dead-letters left unchanged, for each problem.
     pub left: BTreeMap<String, u64>,
-    /// Dead-letters that were not deleted, although they are, or may be, stored elsewhere; `None` if there are none.
+    /// Dead-letters that were not deleted, and are or may be stored elsewhere too. `None` if there are none.
     pub not_deleted: Option<NotDeleted>,
-    /// The reason why some of the plan's dead-letters may not have been received; `None` if the scan was complete.
+    /// The reason why some of the plan's dead-letters may not have been received. `None` if the scan was complete.
     pub incomplete: Option<String>,
 }
 
-/// Dead-letters that were not deleted, although they are, or may be, stored elsewhere. A repeated command acts on them
-/// again.
+/// Dead-letters that were not deleted, and are or may be stored elsewhere too. If the command is repeated, it acts on
+/// them again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotDeleted {
     /// The number of these dead-letters.
@@ -255,7 +255,7 @@ pub struct NotDeleted {
 }
 
 impl Outcome {
-    /// Counts a dead-letter that was not deleted, although it is, or may be, stored elsewhere.
+    /// Counts a dead-letter that was not deleted, and is or may be stored elsewhere too.
     pub(super) fn not_delete(&mut self, why: &str) {
         self.not_deleted.get_or_insert_with(|| NotDeleted { count: 0, why: why.to_owned() }).count += 1;
     }
@@ -265,7 +265,7 @@ impl Outcome {
         *self.left.entry(why.to_owned()).or_default() += 1;
     }
 
-    /// A sentence such as `redrove 812 dead-letters; …`, with the problems.
+    /// A sentence such as `redrove 812 dead-letters; …`, which also names the problems.
     pub(super) fn summary(&self, did: &str) -> String {
         let mut parts = vec![format!("{did} {}", counted_dead_letters(self.done))];
         if let Some(NotDeleted { count, why }) = &self.not_deleted {
@@ -287,11 +287,11 @@ impl Outcome {
         })
     }
 
-    /// The result of a command: a failure if it left dead-letters, apart from those that the plan skipped.
+    /// The result of a command. Fails if the command left dead-letters, unless the plan skipped them.
     pub(super) fn result(&self, picked: &Picked, read: &Read, summary: &str) -> Result<(), Failure> {
         read.result(summary)?;
         if picked.limit.is_none_or(|limit| self.done < limit) {
-            // Dead-letters that were locked during planning may still be.
+            // Dead-letters that another reader had hidden during planning may still be hidden.
             picked.snapshot.read.result(summary)?;
         }
         if self.left.is_empty() && self.not_deleted.is_none() { Ok(()) } else { Err(left_over(summary)) }

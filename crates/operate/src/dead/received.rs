@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// A message received from the dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The message in the form that the handler works with.
+    /// The message in the form that the handler's rules work with.
     pub record: Record,
     /// The message attributes, by name.
     pub attributes: BTreeMap<String, Attribute>,
@@ -37,8 +37,8 @@ impl Received {
             message_id: id.clone(),
         };
         if let Some(moved) = text(&attributes, MOVED_ATTRIBUTE) {
-            // SQS's own redrive also takes copies of messages. A copy whose attribute is garbled counts as a new
-            // message, as it does for the handler.
+            // SQS may have moved a copy of a message to the dead-letter queue by itself. Like the handler, this treats
+            // a copy with a garbled attribute as a new message.
             let _ = record.restore(moved);
         }
         Ok(Self { record, attributes })

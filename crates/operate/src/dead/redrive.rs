@@ -30,11 +30,11 @@ pub struct Redrive {
     pub operator: Operator,
     /// The dead-letters to redrive.
     pub chosen: Chosen,
-    /// The ARN of a function to invoke instead of the original one; `TARGET_FUNCTIONS` must allow it. `None` keeps the
-    /// original.
+    /// The ARN of a function to invoke instead of the original one. `TARGET_FUNCTIONS` must allow this function. `None`
+    /// keeps the original.
     pub retarget: Option<String>,
-    /// The payload to send instead of the dead-letter's own, if the plan has only one dead-letter. `None` keeps the
-    /// payload.
+    /// The payload to send instead of the dead-letter's own. Only valid if the plan has exactly one dead-letter. `None`
+    /// keeps the dead-letter's payload.
     pub payload: Option<NewPayload>,
     /// The maximum number of dead-letters to redrive per second.
     pub pace: Pace,
@@ -48,7 +48,7 @@ impl Redrive {
         Self { operator, chosen, retarget: None, payload: None, pace: Pace::REDRIVE, limit: None }
     }
 
-    /// Fails if the filter names a function that is not on the allow-list, because all of its events would be
+    /// Fails if the filter names a function that is not on the allow-list: every event of that function would be
     /// dead-lettered again.
     fn check_target(&self, deployment: &Deployment) -> Result<(), Failure> {
         let Chosen::Matching(filter) = &self.chosen else { return Ok(()) };
@@ -59,8 +59,8 @@ impl Redrive {
 
     /// The reason to skip a dead-letter; `None` if it can be redriven.
     fn skips(&self, row: &Row) -> Option<ReasonCode> {
-        // Each dead-letter was judged by the function that it names, not by the new one. An earlier scan judged the
-        // payload that it found.
+        // The scan judged each dead-letter with the function that it names, not with `retarget`. An earlier scan also
+        // judged it with its own payload, not with the new one.
         row.refused.filter(|code| match code {
             ReasonCode::TargetNotAllowed => self.retarget.is_none(),
             ReasonCode::PayloadTooLarge => {
@@ -97,7 +97,7 @@ impl RedrivePlan {
         self.plan.count()
     }
 
-    /// The failure to report if the plan has functions that are not on the allow-list.
+    /// The failure to report if the plan's dead-letters have functions that are not on the allow-list.
     fn refusal(&self) -> Failure {
         not_allowed(self.plan.not_allowed.iter().map(String::as_str), self.plan.deployment())
     }
@@ -197,7 +197,7 @@ impl Answer for RedrivePlan {
     }
 }
 
-/// The failure to report if functions of a redrive are not on the allow-list.
+/// The failure to report if some functions of a redrive are not on the allow-list.
 fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deployment) -> Failure {
     let arns: Vec<&str> = arns.into_iter().collect();
     let listed: Vec<_> = arns.iter().map(|arn| shown(arn)).collect();
@@ -214,7 +214,7 @@ fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deploym
 impl Answer for Redriven {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        // A failure's text begins with the summary.
+        // On failure, the text of the failure already begins with the summary.
         if self.end().is_ok() {
             layout.line(self.outcome.summary("redrove"));
         }
@@ -248,7 +248,7 @@ impl Action for Sending<'_> {
         answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
     }
 
-    /// Does nothing: a dead-letter that was sent may already be retried.
+    /// Undoes nothing: the handler may already have received the message.
     fn take_back(&self, _: usize) -> bool {
         false
     }
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// A redrive of all dead-letters of an account to their original functions.
+    /// A redrive of all dead-letters in an account to their original functions.
     fn all(dead: &Dead) -> Redrive {
         Redrive::new(dead.operator(), Chosen::all())
     }
@@ -396,7 +396,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     #[tokio::test]
     async fn interrupt_ends_after_the_dead_letters_at_hand() {
         let dead = with(150);
-        // The scan reports progress three times, and the first dead-letter goes alone.
+        // The first three progress reports come from the scan, and the first batch has only one dead-letter.
         let redrive = Redrive::new(dead.stopping_after(4), Chosen::all());
         let (done, result) = run(&redrive).await;
         assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));

@@ -1,4 +1,4 @@
-//! The message that a redrive sends for a dead-letter, checked by the handler's own rules.
+//! Builds the message that a redrive sends for a dead-letter, and checks it by the handler's own rules.
 
 use comeback_engine::{Action, Pauses, Policies, ReasonCode, Record, SQS_MESSAGE_BYTES, Timestamp, decide};
 use serde_json::value::RawValue;
@@ -17,11 +17,13 @@ use crate::text::quoted;
 pub struct NewPayload(Box<RawValue>);
 
 impl NewPayload {
-    /// Parses a payload. Its numbers, texts and members stay as they are written; white space between them is left out.
+    /// Parses a payload. Leaves out white space between values, and keeps all numbers, texts and members exactly as
+    /// written.
     ///
     /// # Errors
     ///
-    /// Fails if the text is not JSON, with the line and column of the problem, or if no message could hold it.
+    /// Fails if the text is not JSON, or if it is too large for a message. The error for invalid JSON names the line
+    /// and column.
     pub fn read(text: &str) -> Result<Self, String> {
         let json: &RawValue = serde_json::from_str(text).map_err(|problem| format!("not JSON: {problem}"))?;
         let json = compact(json.get());
@@ -39,7 +41,7 @@ impl NewPayload {
     }
 }
 
-/// JSON without the white space between its values.
+/// Removes the white space between the values of a JSON text.
 fn compact(json: &str) -> String {
     let (mut in_string, mut escaped) = (false, false);
     let is_kept = |character: &char| {
@@ -51,7 +53,7 @@ fn compact(json: &str) -> String {
     json.chars().filter(is_kept).collect()
 }
 
-/// The policies and pauses of a deployment's handler, which it would apply to redriven dead-letters.
+/// The policies of a deployment's handler, which decide what it would do with a redriven dead-letter.
 #[derive(Clone, Debug)]
 pub struct RedriveRules {
     policies: Policies,
@@ -65,7 +67,7 @@ impl RedriveRules {
     /// # Errors
     ///
     /// Fails if the handler refuses its settings, because then nobody can tell which functions it would re-invoke. Also
-    /// fails if it would not re-invoke `retarget`.
+    /// fails if the handler would not re-invoke `retarget`.
     pub fn new(deployment: &Deployment, retarget: Option<&str>) -> Result<Self, Failure> {
         let policies = deployment.policies().map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -88,7 +90,7 @@ impl RedriveRules {
         }
     }
 
-    /// The same rules, for redriving with this payload instead of the dead-letter's own.
+    /// Returns the same rules for a redrive with this payload instead of the dead-letter's own.
     #[must_use]
     pub fn with_payload(self, payload: Option<NewPayload>) -> Self {
         Self { payload, ..self }
@@ -104,8 +106,8 @@ impl RedriveRules {
         self.retarget.as_deref()
     }
 
-    /// The message to send so that the dead-letter's event starts anew. It has none of the dead-letter's attributes:
-    /// the attribute `Comeback` would mark it as a moved message.
+    /// The message to send so that the dead-letter's event starts anew. The dead-letter's message attributes are left
+    /// out, because the attribute `Comeback` would mark the message as a moved one.
     ///
     /// # Errors
     ///
@@ -119,8 +121,9 @@ impl RedriveRules {
         Ok(NewMessage { body, trace_header, ..NewMessage::default() })
     }
 
-    /// Runs the handler's rules to find out whether they would dead-letter the event, on its first receive or when its
-    /// first retry is due. The event starts anew, so the result does not depend on the time when its message is sent.
+    /// Runs the handler's rules on a new message. Returns the body unless the rules would dead-letter the event, either
+    /// on its first receive or when its first retry is due. The event starts anew, so the result does not depend on
+    /// `sent`.
     fn rehearsed(&self, body: String, sent: Timestamp) -> Result<String, ReasonCode> {
         let mut record = Record {
             message_id: "rehearsed".into(),
@@ -136,7 +139,7 @@ impl RedriveRules {
         let mut now = sent;
         for receive in 1..=2 {
             record.receive_count = receive;
-            // A pause only holds events, and dead-letters none.
+            // Pauses are left out: they only hold events, and never dead-letter one.
             now = match decide(&record, &self.policies, &Pauses::default(), now) {
                 Action::Defer { due, .. } | Action::Hold { due, .. } | Action::Reinvoke { due, .. } => due,
                 Action::DeadLetter { reason, .. } => return Err(reason.code),
