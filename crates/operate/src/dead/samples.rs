@@ -15,7 +15,7 @@ use crate::text::Text;
 
 /// The ARN of the only function on the allow-list, with any qualifier.
 pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The time by the simulated account's clock.
+/// The simulated account's time.
 pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
 
 /// A sample dead-letter, before it is put into the queue.
@@ -23,7 +23,7 @@ pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
 pub struct DeadLetter {
     /// The event's key.
     pub key: String,
-    /// The last error's type.
+    /// The type of the last error.
     pub error_type: &'static str,
     /// The message's body.
     pub body: String,
@@ -140,7 +140,7 @@ impl Dead {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
 
-    /// An operator who interrupts the command at its `times`-th progress report.
+    /// An operator who interrupts the command when the command reports its progress for the `times`-th time.
     pub fn stopping_after(&self, times: u64) -> Operator {
         let (raise, interrupt) = Interrupt::new();
         let follow = self.following(move |told| {

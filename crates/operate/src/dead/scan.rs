@@ -1,4 +1,5 @@
-//! Scans of the dead-letter queue: receive every dead-letter once, and make those visible again that were not deleted.
+//! Scans of the dead-letter queue: receive every dead-letter once, and at the end make those that were not deleted
+//! visible again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,20 +20,19 @@ use crate::operator::{Operator, Progress};
 
 /// The number of dead-letters to receive in one round of concurrent calls, ten in each call.
 pub(super) const ROUND: usize = 80;
-/// SQS's maximum of messages per receive.
+/// SQS's maximum number of messages per receive.
 const MOST_OF_A_RECEIVE: usize = 10;
-/// The wait of a receive. A long poll asks all of SQS's servers, a short poll only some of them; one second is the
-/// shortest long poll.
+/// The wait time of a receive. A long poll asks all of SQS's servers, but a short poll only some of them. One second is
+/// the shortest long poll.
 const WAIT: Duration = Duration::from_secs(1);
 /// The maximum number of dead-letters to hide at the same time. SQS allows about 120,000 messages in flight, including
 /// those of other readers.
 const MOST_HIDDEN: usize = 110_000;
-/// The number of consecutive rounds without a new dead-letter after which all are read. Two rounds are sixteen long
-/// polls.
+/// A scan ends after this number of consecutive rounds without a new dead-letter. Two rounds are sixteen long polls.
 const QUIET_ROUNDS: u32 = 2;
 /// The number of dead-letters to make visible again in one batch.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// The largest number of dead-letters that are made visible again without telling the operator that this takes a while.
+/// Making more dead-letters than this visible again takes a while, so the operator is told.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
@@ -46,7 +46,7 @@ pub enum End {
     Interrupted,
     /// The maximum number of dead-letters is hidden, so no more can be received.
     TooManyHidden,
-    /// A call failed.
+    /// A call to AWS failed.
     Failed(Failure),
 }
 
@@ -55,33 +55,35 @@ pub enum End {
 pub struct Read {
     /// The number of different dead-letters that were read.
     pub dead_letters: u64,
-    /// The number of dead-letters that were ignored because they were sent too late, usually after the scan began.
+    /// The number of dead-letters that were ignored because they were sent after the scan's time limit, usually after
+    /// the scan began.
     pub newer: u64,
     /// The reason why the scan ended.
     pub end: End,
-    /// The number of dead-letters that could not be made visible again, and why; `None` if all could. They become
-    /// visible after a while.
+    /// The number of dead-letters that could not be made visible again, and the reason. They become visible by
+    /// themselves after at most 15 minutes. `None` if none stayed hidden.
     pub still_hidden: Option<(u64, String)>,
     /// Dead-letters that another reader keeps hidden; `None` if there are none.
     pub locked: Option<Locked>,
 }
 
-/// Dead-letters that another reader keeps hidden, possibly one that was killed. Nobody else can read them until they
-/// are visible.
+/// Dead-letters that another reader keeps hidden. The reader may have been killed. Nobody else can read these
+/// dead-letters until they are visible again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Locked {
     /// The approximate number of these dead-letters.
     pub dead_letters: u64,
-    /// The time when the last of them is visible again, if the other reader ended just now. SQS does not say when they
-    /// were hidden, so a later check gives a later time.
+    /// The latest time when all of these dead-letters are visible again, if the other reader has ended by now. SQS does
+    /// not say when they were hidden, so a later check gives a later time.
     pub until: Timestamp,
 }
 
 impl Locked {
-    /// The dead-letters that other readers keep hidden, in a queue that had `depth` at `now`, before `read`
-    /// dead-letters were read from it; `None` if there are none.
+    /// The dead-letters that other readers keep hidden. At `now`, before `read` dead-letters were read from the queue,
+    /// its message counts were `depth`. `None` if no dead-letters are hidden.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
-        // The counts may be a minute old: dead-letters that were hidden then may by now be visible, and read.
+        // The counts may be a minute old: dead-letters counted as hidden may have become visible since, and then have
+        // been read.
         let dead_letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
         (dead_letters > 0).then(|| Self { dead_letters, until: now.saturating_add(HIDDEN_FOR) })
     }
@@ -98,7 +100,7 @@ impl Locked {
         counted(self.dead_letters, "more is", "more are")
     }
 
-    /// The time of day when the last of them is visible again, rounded up to a minute.
+    /// The time of day when all of these dead-letters are visible again, rounded up to a minute.
     fn clock(&self) -> String {
         let until = Timestamp::from_secs(self.until.rounded_up_to_secs().as_secs().next_multiple_of(60));
         format!("{} UTC", until.to_string().get(11..16).unwrap_or_default())
@@ -116,7 +118,7 @@ impl fmt::Display for Locked {
     }
 }
 
-/// The longest time that a received dead-letter stays hidden, in minutes.
+/// The time that a received dead-letter stays hidden unless it is made visible earlier, in minutes.
 const fn minutes() -> u64 {
     HIDDEN_FOR.as_secs() / 60
 }
@@ -127,7 +129,7 @@ pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
 }
 
 impl Read {
-    /// The reason why the scan may have missed dead-letters; `None` if it missed none.
+    /// The reason why the scan may have missed dead-letters. `None` if it read all of them.
     pub fn incomplete(&self) -> Option<String> {
         match &self.end {
             End::All => self.locked.map(|locked| locked.to_string()),
@@ -141,12 +143,12 @@ impl Read {
         }
     }
 
-    /// The result of a command that has scanned the queue. An error begins with the scan's problem, followed by `done`:
-    /// what the command has done.
+    /// The result of a command that has scanned the queue. `done` is a text that says what the command has done. An
+    /// error begins with the scan's problem, followed by `done`.
     ///
     /// # Errors
     ///
-    /// Fails if the scan was interrupted or failed, if some dead-letters could not be read, or if some stay hidden.
+    /// Fails if the scan was interrupted or failed, if some dead-letters could not be read, or if some stayed hidden.
     pub fn result(&self, done: &str) -> Result<(), Failure> {
         let hidden = self.still_hidden.as_ref().map(|(dead_letters, why)| {
             format!(
@@ -168,14 +170,14 @@ impl Read {
     }
 }
 
-/// A text on a failed call for one dead-letter, with the call's IAM action.
+/// Describes the failure of a call for one dead-letter, and names the call's IAM action.
 pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     let is_denied = failure.kind == EntryFailureKind::Denied;
     let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };
     format!("{action}: {failure}{remedy}")
 }
 
-/// Returns a callback that tells the operator about the pauses of a batch call.
+/// Returns a callback that tells the operator when a batch call pauses before it tries again.
 pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));
@@ -183,8 +185,8 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Passes every dead-letter that was sent until `until` to `show`, until `show` returns true, and then makes all of
-/// them visible again. Tells the operator in advance that they are hidden meanwhile.
+/// Passes each dead-letter that was sent until `until` to `show`. Stops as soon as `show` returns true. Then makes all
+/// of the dead-letters visible again. Tells the operator beforehand that the dead-letters are hidden while this runs.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,
@@ -217,19 +219,19 @@ pub(super) async fn show_each(
     };
     tell(scan.read.dead_letters, scan.read.dead_letters);
     let read = scan.give_back(end).await?;
-    // The depth does not include dead-letters that came meanwhile.
+    // The counts are from before the scan, so dead-letters sent during it are not in them.
     Ok(Read { locked: Locked::of(depth, read.dead_letters, now), ..read })
 }
 
-/// A scan under way: receives dead-letters in rounds, each only once.
+/// A scan in progress. Receives dead-letters in rounds, and returns each dead-letter only once.
 pub(super) struct Scan<'a> {
     operator: &'a Operator,
     url: &'a str,
     until: Timestamp,
-    /// The receipt handles of the dead-letters received so far, by message id; `None` for a deleted one. 110,000 take
-    /// about 50 MB.
+    /// The receipt handles of the dead-letters received so far, by message id. `None` for a deleted dead-letter.
+    /// 110,000 handles take about 50 MB.
     handles: BTreeMap<String, Option<String>>,
-    /// The number of dead-letters received and not deleted, which are hidden.
+    /// The number of dead-letters that this scan has received and not deleted, and that are therefore hidden.
     hidden: usize,
     read: Read,
     quiet_rounds: u32,
@@ -251,8 +253,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives the next dead-letters, at most `most` and at most one round. Those that the caller does not report as
-    /// [deleted](Self::deleted) become visible again at the end of the scan.
+    /// Receives the next dead-letters: at most `most`, and at most [`ROUND`]. At the end of the scan, all of them
+    /// become visible again except those that the caller has reported as [deleted](Self::deleted).
     pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, End> {
         loop {
             if self.operator.interrupt.is_raised() {
@@ -278,8 +280,8 @@ impl<'a> Scan<'a> {
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Ends the scan: makes all received dead-letters visible again that were not deleted. Fails only if a call failed
-    /// before any dead-letter was read.
+    /// Ends the scan: makes all received dead-letters that were not deleted visible again. Fails only if a call had
+    /// failed before any dead-letter was read.
     pub(super) async fn give_back(self, end: End) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
@@ -292,8 +294,8 @@ impl<'a> Scan<'a> {
             not_tried -= some.len();
             let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
             let answers = operator.account.aws.hide(url, visible, &tell_pause(operator)).await;
-            // SQS refuses the handle of a dead-letter that is visible, gone, or received by another reader. It needs no
-            // giving back.
+            // SQS refuses a handle if the dead-letter is visible already, was deleted, or was received by another
+            // reader. None of these needs to be made visible.
             let failures = answers.into_iter().filter_map(Result::err);
             let failures: Vec<_> = failures.filter(|it| it.kind != EntryFailureKind::Refused).collect();
             let Some(failure) = failures.first() else { continue };
@@ -339,7 +341,7 @@ impl<'a> Scan<'a> {
             }
         }
         failed?;
-        // Receiving a dead-letter again does not show that no others are left.
+        // If a dead-letter was received again, the round does not count as quiet: others may be left.
         self.quiet_rounds += u32::from(fresh.is_empty() && !met_again);
         Ok(fresh)
     }
@@ -372,7 +374,7 @@ mod tests {
     fn dead_letters_hidden_by_others_end_with_3() {
         let depth = |visible, in_flight| Depth { visible, in_flight, delayed: 0 };
         assert_eq!(Locked::of(depth(4, 0), 4, NOW), None);
-        // They were given back since the counts were taken, and then read.
+        // The hidden ones became visible after the counts were taken, and were then read.
         assert_eq!(Locked::of(depth(4, 51), 55, NOW), None);
         let locked = Locked::of(depth(4, 51), 4, NOW).unwrap();
         assert_eq!(

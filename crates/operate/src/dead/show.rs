@@ -19,8 +19,8 @@ use crate::shown::shown_json;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The message attributes that Comeback writes. They are not shown, because the dead-letter's description contains
-/// their values.
+/// The message attributes that Comeback writes. They are not shown separately, because the dead-letter's description
+/// contains their values.
 const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "ErrorType", MOVED_ATTRIBUTE];
 
 /// A dead-letter in full, with its payload.
@@ -33,7 +33,7 @@ pub struct DeadLetter {
     pub first_failure: Option<Timestamp>,
     /// The event's payload, as it was sent to the function; `None` if the message contains none.
     pub payload: Option<Box<RawValue>>,
-    /// The message's body, if it contains no payload; `None` otherwise.
+    /// The message's body, if the message contains no payload. `None` otherwise.
     pub body: Option<String>,
     /// The message attributes that Comeback did not write.
     pub attributes: BTreeMap<String, StoredAttribute>,
@@ -41,7 +41,7 @@ pub struct DeadLetter {
     read: Read,
 }
 
-/// Finds the dead-letter with this key, or the message with this id.
+/// Finds the dead-letter with this event key or message id.
 ///
 /// # Errors
 ///
@@ -126,12 +126,12 @@ impl Answer for DeadLetter {
     }
 }
 
-/// The depth up to which values are indented; deeper ones stay on one line. A payload may consist of nothing but
-/// brackets, and each would be indented further.
+/// Values nested deeper than this stay on one line. Otherwise, a payload that consists only of brackets would grow with
+/// the square of its length.
 const DEEPEST_INDENTED: usize = 16;
 
-/// Indents JSON by two spaces. It does not parse the values, because that would change large numbers and the order of
-/// keys.
+/// Indents JSON by two spaces. Copies the values without parsing them, because parsing would change large numbers and
+/// the order of keys.
 pub fn pretty(json: &str) -> String {
     let mut text = String::new();
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -147,7 +147,7 @@ pub fn pretty(json: &str) -> String {
         }
         let closes = matches!(character, '}' | ']');
         depth = depth.saturating_sub(closes.into());
-        // An empty list or object has no line break between its brackets.
+        // No line break goes between the brackets of an empty list or object.
         let breaks = text.ends_with(',') || text.ends_with(['{', '[']) != closes;
         if breaks && depth <= DEEPEST_INDENTED {
             text.push('\n');
@@ -173,7 +173,7 @@ mod tests {
     use crate::dead::samples::{Dead, event, malformed, received, unknown};
     use crate::dead::scan::End;
 
-    /// An answer as JSON, beside another member of the same object.
+    /// Serializes an answer to JSON, in an object with one more member.
     fn beside(answer: &impl Serialize) -> String {
         #[derive(Serialize)]
         struct Object<'a, A> {

@@ -18,14 +18,14 @@ use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// The number of bytes that a row keeps of a dead-letter's key.
+/// The maximum number of bytes that a row keeps of a dead-letter's key.
 const MOST_OF_A_KEY: usize = 120;
-/// The number of bytes that a row keeps of an error's message.
+/// The maximum number of bytes that a row keeps of an error's message.
 const MOST_OF_A_MESSAGE: usize = 140;
 /// The maximum number of functions to name in an error.
 const MOST_NAMED: usize = 20;
 
-/// The dead-letters that a scan found, from which a program shows them and plans changes.
+/// The dead-letters that a scan found. Programs show them and plan changes from them.
 #[derive(Debug)]
 pub struct Snapshot {
     /// The time when the scan began.
@@ -34,9 +34,9 @@ pub struct Snapshot {
     pub filter: Filter,
     /// The deployment, as it was when the scan began.
     pub deployment: Deployment,
-    /// The result of the scan, including dead-letters that do not match the filter.
+    /// The result of the scan. It also counts dead-letters that do not match the filter.
     pub read: Read,
-    /// Descriptions of the first dead-letters, as many as were requested.
+    /// Descriptions of the first dead-letters, as many as the caller requested.
     pub(super) described: Vec<Described>,
     /// The time when the last dead-letter in the queue was sent, by SQS's clock.
     pub(super) newest: Timestamp,
@@ -48,15 +48,15 @@ pub struct Snapshot {
     gone: RefCell<HashSet<Box<str>>>,
 }
 
-/// A dead-letter of a snapshot, in at most 500 bytes.
+/// A dead-letter of a snapshot. A row takes at most 500 bytes.
 #[derive(Debug)]
 pub struct Row {
     /// SQS's id of the message.
     pub message_id: Box<str>,
-    /// The event's key, perhaps cut; `None` for a message that could not be parsed.
+    /// The event's key, cut if it is long. `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,
-    /// The last error's message or, if the message could not be parsed, the reason for that, perhaps cut; `None` if
-    /// neither is known.
+    /// The last error's message or, if the dead-letter could not be parsed, the reason why; cut if it is long. `None`
+    /// if neither is known.
     pub message: Option<Box<str>>,
     /// The time when the event was dead-lettered.
     pub dead_lettered_at: Timestamp,
@@ -64,14 +64,14 @@ pub struct Row {
     pub sent: Timestamp,
     /// The number of retries that were made; `None` if it is unknown.
     pub retries: Option<u32>,
-    /// The reason why the event would be dead-lettered again immediately if it were redriven; `None` if it can be
+    /// The reason why the event would be dead-lettered again immediately after a redrive. `None` if the event can be
     /// redriven.
     pub refused: Option<ReasonCode>,
     /// The index of the row's group in [`Snapshot::kinds`].
     kind: u32,
 }
 
-/// A group of rows: the criteria that its dead-letters share, and the message of the first.
+/// A group of rows: the criteria that its dead-letters share, and the error's message of the first dead-letter.
 #[derive(Debug)]
 struct Kind {
     alike: Alike,
@@ -96,12 +96,12 @@ impl Selection {
     }
 }
 
-/// The functions of all dead-letters that the scan read, whether they match the filter or not.
+/// Facts about the functions of all dead-letters that the scan read, including those that do not match the filter.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The first twenty of the functions, for an error to name.
+    /// The names of the first twenty functions, for error messages.
     functions: BTreeSet<String>,
-    /// True if a dead-letter belongs to the function that the filter names.
+    /// True if some dead-letter belongs to the function that the filter names.
     has_target: bool,
 }
 
@@ -113,7 +113,8 @@ struct Seen {
 /// an unknown function.
 pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failure> {
     let deployment = operator.deployment().await?;
-    // Nobody can tell what a handler that does not start would do, so a redrive is refused then.
+    // If the handler refuses its settings, nobody can tell what it would do with a dead-letter, so a redrive is
+    // refused.
     let rules = RedriveRules::new(&deployment, None).ok();
     let snapshot = Snapshot::take(operator, &deployment, filter, rules.as_ref(), 0).await?;
     snapshot.is_whole_enough()?;
@@ -164,8 +165,8 @@ impl Snapshot {
         })
     }
 
-    /// Fails if the scan was interrupted or failed. A snapshot is usable even if there were too many dead-letters to
-    /// read.
+    /// Fails if the scan was interrupted or failed. If there were too many dead-letters to read them all, the snapshot
+    /// is still usable.
     pub(super) fn is_whole_enough(&self) -> Result<(), Failure> {
         match &self.read.end {
             End::Interrupted => self.read.result("nothing was changed"),
@@ -174,13 +175,13 @@ impl Snapshot {
         }
     }
 
-    /// Checks the function that the filter names: its name may be misspelled. Returns a note if no dead-letter belongs
-    /// to it but the handler retries it, because its alias or version may be misspelled.
+    /// Checks that the function named by the filter exists, because the name may be misspelled. If the handler retries
+    /// the function but no dead-letter belongs to it, its alias or version may be misspelled: then this returns a note.
     ///
     /// # Errors
     ///
-    /// Fails if no dead-letter belongs to the function and the handler does not retry it. Never fails if some
-    /// dead-letters could not be read, because they may belong to it.
+    /// Fails if no dead-letter belongs to the function and the handler does not retry it. If some dead-letters could
+    /// not be read, this never fails, because they may belong to the function.
     pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
@@ -206,18 +207,18 @@ impl Snapshot {
         self.rows.iter().filter(|row| selection.has(row)).filter(is_left).collect()
     }
 
-    /// The last dead-letter of an event, by the event's key; `None` if there is none.
+    /// The last dead-letter of the event with this key. `None` if the snapshot has none.
     pub fn dead_letter_of(&self, key: &str) -> Option<&Row> {
         let key = Some(beginning(key, MOST_OF_A_KEY));
         self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)
     }
 
-    /// The groups that still have dead-letters, with their numbers, the largest first.
+    /// The groups that still have dead-letters, each with its number, the largest group first.
     pub fn groups(&self) -> Vec<(usize, Group)> {
         self.groups_of(&self.rows(&Selection::All))
     }
 
-    /// The groups of these rows, with the groups' numbers, the largest first.
+    /// The groups of these rows, each with its number, the largest group first.
     pub(super) fn groups_of(&self, rows: &[&Row]) -> Vec<(usize, Group)> {
         let mut groups: Vec<Option<Group>> = self.kinds.iter().map(|_| None).collect();
         for row in rows {
@@ -259,7 +260,7 @@ impl Snapshot {
         self.kinds.get(number).map(|kind| &kind.alike)
     }
 
-    /// Removes a dead-letter that was redriven or discarded.
+    /// Removes a dead-letter that was redriven or discarded, so that no selection includes it any more.
     pub(super) fn forget(&self, message_id: &str) {
         self.gone.borrow_mut().insert(message_id.into());
     }
@@ -348,7 +349,7 @@ mod tests {
             texts.into_iter().flatten().map(|text| text.len()).sum::<usize>()
         };
         let largest = snapshot.rows.iter().map(texts).max().unwrap();
-        // Each of the texts is an allocation, with at most 16 bytes of overhead.
+        // Each text is an allocation of its own, with at most 16 bytes of overhead.
         assert!(size_of::<Row>() + largest.max(100 + MOST_OF_A_KEY + MOST_OF_A_MESSAGE) + 3 * 16 <= 500);
         assert!(largest > 36 + 119 + 138 && !format!("{snapshot:?}").contains("1E400"));
     }

@@ -1,4 +1,4 @@
-//! Performing a change on dead-letters: each is deleted once it is stored elsewhere.
+//! Performs a change on dead-letters: stores each one elsewhere, and then deletes it.
 
 use std::convert::Infallible;
 
@@ -16,15 +16,16 @@ pub(super) trait Action {
     /// The input of the action for one dead-letter, such as the message to send.
     type Prepared;
 
-    /// Checks that the action is possible for a dead-letter, and prepares the input. Fails with the reason why it is
-    /// impossible.
+    /// Checks whether the action is possible for a dead-letter, and prepares its input. Fails with the reason why the
+    /// action is impossible.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
-    /// Performs the action, and returns a result for each dead-letter. After an `Ok`, the dead-letter is stored
-    /// elsewhere, and the caller deletes it.
+    /// Performs the action, and returns one result per dead-letter. `Ok` means that the dead-letter is stored
+    /// elsewhere, so the caller deletes it.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the action for the last `dead_letters` of them, which stay in the queue. Returns true if that worked.
+    /// Undoes the action for the last `dead_letters` that were stored, because they stay in the queue. Returns true if
+    /// that worked.
     fn take_back(&self, dead_letters: usize) -> bool;
 }
 
@@ -32,14 +33,14 @@ pub(super) trait Action {
 #[derive(Clone, Debug)]
 pub(super) struct NotDone {
     pub(super) why: String,
-    /// True if the action would fail for every other dead-letter too.
+    /// True if the action would fail for all other dead-letters too.
     pub(super) for_all: bool,
     /// True if the dead-letter may be stored elsewhere despite the failure.
     pub(super) may_be_elsewhere: bool,
 }
 
 impl NotDone {
-    /// The failure of sending a message to the named queue.
+    /// Converts the failure of a send. `queue` is the name of the queue, for the text.
     pub(super) fn of_send(failure: &EntryFailure, queue: &str) -> Self {
         let why = failed("sqs:SendMessage", failure);
         let for_all = matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing);
@@ -53,18 +54,18 @@ impl NotDone {
     }
 }
 
-/// Returns true if SQS did not answer the call, which may nevertheless have taken effect.
+/// Returns true if SQS did not answer the call. The call may have taken effect nevertheless.
 fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
-/// Performs an action on the dead-letters that a plan has picked, and deletes those that are then stored elsewhere.
+/// Performs an action on the dead-letters that a plan has picked, and deletes those that it has stored elsewhere.
 pub(super) async fn act<A: Action>(
     operator: &Operator,
     picked: &Picked,
     action: &A,
 ) -> Result<(Outcome, Read), Failure> {
-    // The plan contains nothing that was sent later.
+    // Every dead-letter of the plan was sent by this time.
     let scan = Scan::new(operator, picked.deployment(), picked.snapshot.newest);
     let mut run = Run { operator, picked, action, scan, tried: 0, met: 0, outcome: Outcome::default() };
     let Err(end) = run.until_its_end().await;
@@ -132,9 +133,9 @@ impl<A: Action> Run<'_, A> {
         Ok(chosen)
     }
 
-    /// Performs the action on dead-letters, and deletes those that are then stored elsewhere. If a deletion fails, the
-    /// work ends, because it would only make further copies. Undoes the action, if possible, for dead-letters that
-    /// surely stay in the queue.
+    /// Performs the action on dead-letters, and deletes those that were stored elsewhere. If a deletion fails, undoes
+    /// the action, where possible, for the dead-letters that surely stay in the queue, and ends the work: going on
+    /// would only create more copies.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),
@@ -164,8 +165,8 @@ impl<A: Action> Run<'_, A> {
         let Operator { account, .. } = self.operator;
         let url = &self.picked.deployment().dead_letter_queue.url;
         let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
-        // Any other dead-letter may have been deleted: an answer may have been lost, even if credentials had expired at
-        // the next try.
+        // After any other failure, the dead-letter may have been deleted: the answer to a first try may have been lost,
+        // even if a later try failed because the credentials had expired.
         let surely_stays = |failure: &EntryFailure| {
             failure.kind == EntryFailureKind::NotTried || failure.code.contains("AccessDenied")
         };

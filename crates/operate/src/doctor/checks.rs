@@ -1,4 +1,4 @@
-//! The list of all checks of the doctor, with their numbers.
+//! The table of all the doctor's checks, with their numbers.
 
 use serde::Serialize;
 
@@ -10,8 +10,8 @@ use crate::doctor::{consumers, functions, handler, policies, queues, rights};
 
 type Text = &'static str;
 
-/// A check that the doctor runs. The number of a check never changes and is never reused. `docs/doctor.md` has a row
-/// for each check.
+/// A check that the doctor runs. A check's number never changes, and is never given to another check. `docs/doctor.md`
+/// has a row for each check.
 #[derive(Debug, Serialize)]
 pub struct Check {
     /// The check's number, such as `CB012`.
@@ -24,19 +24,19 @@ pub struct Check {
     pub(super) judge: Judge,
 }
 
-/// The function that judges a check, by the kind of subject that it needs.
+/// The function that judges a check. The variants differ in the subject to judge.
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
     Function(fn(&Facts, &Function) -> Judged),
-    /// Runs once for each alias and version that sends failures to the retry queue.
+    /// Runs once for each way to invoke a function that is checked: unqualified, or by an alias or a version.
     Entrance(fn(&Facts, &Entrance) -> Judged),
     Consumer(fn(&Consumer) -> Judged),
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The number of the check that the handler may invoke a function. Unlike the others, this check also runs on a
-/// function that is not attached yet, or is being detached, as long as the allow-list has the function.
+/// The number of the check that the handler may invoke a function. If the allow-list has the function, this check also
+/// runs before the function is attached and while it is being detached; the other checks do not.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 
@@ -143,7 +143,7 @@ const fn of_consumer(id: Text, title: Text, judge: fn(&Consumer) -> Judged) -> C
     Check { id, group: "consumers", title, judge: Judge::Consumer(judge) }
 }
 
-/// Parses the number of a check.
+/// Parses a check's number.
 ///
 /// # Errors
 ///
@@ -155,7 +155,7 @@ pub fn number(text: &str) -> Result<&'static str, String> {
         .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists all, from CB001 to CB306"))
 }
 
-/// The checks in `only` (all if it is empty), except those in `skip`.
+/// The checks in `only`, or all checks if `only` is empty, without those in `skip`.
 pub(super) fn selected(only: &[&str], skip: &[&str]) -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().filter(|check| (only.is_empty() || only.contains(&check.id)) && !skip.contains(&check.id))
 }

@@ -1,5 +1,5 @@
 //! Checks of functions that read SQS directly with the package `comeback-sqs`. They cover settings that the package
-//! cannot see from inside the function.
+//! cannot see, because it runs inside the function.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -20,7 +20,8 @@ use crate::text::{Text, shell};
 const TIMEOUTS: u32 = 6;
 /// SQS's upper limit of `maxReceiveCount`.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
-/// The approximate time in which a FIFO queue delivers a message a thousand times, with the default `max_backoff`.
+/// The approximate time in which a FIFO queue delivers a message a thousand times if `max_backoff` has its default
+/// value.
 const FIFO_RECEIVES: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {
@@ -143,8 +144,8 @@ fn is_gone() -> Judgement {
     skipped("the queue does not exist (CB302)")
 }
 
-/// The name of the policy that a suggested command adds to a role. It ends with the mapping's id, because several
-/// functions may share a role, and the function's and the queue's name together may be too long.
+/// The name of the policy that a suggested command adds to a role. Several functions may share a role, so the name ends
+/// with the mapping's id: the names of the function and the queue together may be too long.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

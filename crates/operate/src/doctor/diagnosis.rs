@@ -1,4 +1,4 @@
-//! The diagnosis of a deployment: all findings of the doctor, printed by area.
+//! The diagnosis of a deployment: all of the doctor's findings, printed by area.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::text::{Piece, Text, Tone};
 /// The result of [`doctor`](crate::doctor::doctor): all findings about a deployment.
 #[derive(Debug, Serialize)]
 pub struct Diagnosis {
-    /// True if no finding is broken. In strict mode, warnings count as broken.
+    /// True if no finding is broken. In strict mode, a warning makes this false too.
     pub healthy: bool,
     /// The findings, in the order of the checks' numbers.
     pub checks: Vec<Finding>,
@@ -54,7 +54,7 @@ impl Diagnosis {
             }
     }
 
-    /// One line with the number of findings for each outcome, and the names of the broken ones.
+    /// One line with the number of findings for each outcome, and the names of the broken findings.
     pub fn summary(&self) -> String {
         let count = |outcome| count(&self.checks, outcome);
         let warnings = counted(count(Outcome::Warning), "warning", "warnings");
@@ -66,7 +66,7 @@ impl Diagnosis {
     }
 }
 
-/// The heading for a group of checks: `retry handler` for the key `handler`.
+/// The heading for a group of checks. For the key `handler`, it is `retry handler`.
 pub fn area(group: &str) -> &str {
     match group {
         "mapping" => "event source mapping",

@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{TARGET_FUNCTIONS, list_has};
 
-/// The facts that the checks judge. Each `Result` is the fact or the failure to read it.
+/// The facts that the checks judge. Each `Result` is either the fact, or the reason why it could not be read.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) deployment: Deployment,
@@ -50,14 +50,14 @@ pub(crate) struct Facts {
     pub(crate) matched: Result<(), Failure>,
 }
 
-/// Describes a pauses parameter whose text the handler cannot read.
+/// A pauses parameter whose text the handler cannot read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnreadablePauses {
     pub(crate) parameter: String,
     pub(crate) problem: String,
     /// True if a newer version of Comeback wrote the text.
     pub(crate) is_newer: bool,
-    /// The number of the newest version that is readable. `None` if SSM keeps none.
+    /// The number of the newest readable version. `None` if SSM keeps no readable version.
     pub(crate) last_readable: Option<i64>,
 }
 
@@ -88,7 +88,7 @@ async fn parameters(account: &Account, deployment: &Deployment) -> Result<BTreeM
     Ok(account.aws.stack(stack).await?.map(|stack| stack.parameters).unwrap_or_default())
 }
 
-/// The allow-list as the stack's parameter has it. Empty if the parameter cannot be read or does not exist.
+/// The allow-list in the stack's parameter. Empty if the parameter cannot be read or does not exist.
 fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
     let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
     list.map(String::as_str).unwrap_or_default()
@@ -100,7 +100,7 @@ impl Facts {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
 
-    /// Removes consumers from the attached functions to check, unless they are also attached or on the allow-list.
+    /// Removes the consumers from the functions to check. Keeps a consumer that is also attached or on the allow-list.
     pub(crate) fn leave_out(&mut self, consumers: &[Consumer]) {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {
@@ -123,10 +123,10 @@ impl Facts {
             QueueSettings::read(account, &deployment.dead_letter_queue),
             parameters(account, &deployment),
         );
-        // Somebody may have removed a function from the handler's own list by hand.
+        // Includes the stack's list, because somebody may have removed a function from the handler's list by hand.
         let listed = stacks_list(&parameters);
         let destination = Destination { account, deployment: &deployment, retry_queue: &retry_queue };
-        // The rights to the queues' keys can be read only after the queues.
+        // The permissions on the queues' keys can be read only once the queues have been read.
         let (handler, mappings, errors, log_group, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
             account.aws.mappings_of_function(&deployment.handler),

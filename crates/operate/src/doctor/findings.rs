@@ -1,4 +1,4 @@
-//! Runs the checks, and collects a finding for each.
+//! Runs the checks, and collects their findings.
 
 use serde::Serialize;
 
@@ -12,13 +12,13 @@ use crate::function::FunctionName;
 use crate::text;
 use crate::text::Text;
 
-/// The result of one check of one subject.
+/// The result of running one check on one subject: the deployment, a function, or an alias or version.
 #[derive(Debug, Serialize)]
 pub struct Finding {
     /// The check that ran.
     #[serde(flatten)]
     pub check: &'static Check,
-    /// The name of the checked function, alias or version. `None` for a check of the deployment.
+    /// The name of the function, alias or version. `None` if the check is about the whole deployment.
     pub about: Option<String>,
     /// The outcome of the check, with the facts behind it.
     #[serde(flatten)]
@@ -26,12 +26,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The finding's name: the check's number, followed by the function if there is one, as in `CB102 orders`.
+    /// The finding's name: the check's number. If the check is about a function, its name follows, as in `CB102
+    /// orders`.
     pub fn name(&self) -> String {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
     }
 
-    /// The facts found. For an outcome that is not a problem, they follow the state that the check requires.
+    /// The facts found. If the outcome is not a problem, the text begins with the state that the check requires.
     pub fn found(&self) -> Text {
         let found = &self.judgement.found;
         match self.judgement.outcome > Outcome::Ok {
@@ -41,8 +42,8 @@ impl Finding {
     }
 }
 
-/// Runs these checks on the deployment and on the functions that are `named` (all if none is). If a fact could not be
-/// read, each check that needs it returns a warning.
+/// Runs these checks on the deployment and on the functions in `named`, or on all functions if `named` is empty. If a
+/// fact could not be read, each check that needs the fact returns a warning.
 pub(super) fn findings(
     facts: &Facts,
     named: &[FunctionName],
@@ -84,7 +85,7 @@ pub(super) fn findings(
     findings
 }
 
-/// Runs those of the checks that apply to functions reading SQS directly.
+/// Runs those of these checks that apply to functions reading SQS directly.
 pub(super) fn of_consumers(
     consumers: &[Consumer],
     checks: impl IntoIterator<Item = &'static Check>,
@@ -108,7 +109,7 @@ pub(super) fn count(findings: &[Finding], outcome: Outcome) -> u64 {
     findings.iter().filter(|finding| finding.judgement.outcome == outcome).count() as u64
 }
 
-/// Returns true if no finding is broken. If `strict`, warnings count too.
+/// Returns true if no finding is broken. If `strict` is true, a warning makes this false too.
 pub(super) fn is_healthy(findings: &[Finding], strict: bool) -> bool {
     let worst = findings.iter().map(|finding| finding.judgement.outcome).max();
     worst <= Some(if strict { Outcome::Ok } else { Outcome::Warning })

@@ -1,5 +1,5 @@
-//! The commands that the doctor suggests: commands of `comeback`, or one line for the AWS CLI. The operator replaces
-//! the words in capitals.
+//! The commands that the doctor suggests. Each is a command of `comeback` or one line for the AWS CLI. The operator
+//! replaces the words in capitals.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -31,8 +31,8 @@ pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> 
     aws(&facts.deployment, command)
 }
 
-/// The command for a mapping with provisioned pollers: sets `MAXIMUM_CONCURRENCY` to their concurrency. If that
-/// exceeds the setting's range, lowers the number of pollers instead.
+/// The command for a mapping with provisioned pollers: sets `MAXIMUM_CONCURRENCY` to the pollers' concurrency. If that
+/// concurrency exceeds the setting's range, the command lowers the number of pollers instead.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     if invocations <= most {
@@ -47,8 +47,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key. A key whose deletion was cancelled must
-/// also be enabled, which the doctor suggests in its next run.
+/// The command that makes a queue's key usable again, or replaces the key. After its deletion is cancelled, a key must
+/// also be enabled. The doctor suggests that in its next run.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -59,7 +59,8 @@ pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> 
     }
 }
 
-/// The command that sets the retry queue's redrive policy: to the dead-letter queue after 1,000 receives.
+/// The command that sets the retry queue's redrive policy, by which SQS moves a message to the dead-letter queue after
+/// 1,000 receives.
 pub(crate) fn redrive(deployment: &Deployment) -> Text {
     let dead = &deployment.dead_letter_queue.arn;
     let policy = json!({"deadLetterTargetArn": dead, "maxReceiveCount": "1000"}).to_string();
@@ -72,9 +73,9 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
     aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
 }
 
-/// The command that changes settings of the handler. A value that came from a stack parameter is changed in the
-/// stack, because the next deployment would undo a change by hand. The remaining values come in the doctor's next
-/// run, because AWS refuses an update during another.
+/// The command that changes settings of the handler. If a value came from a stack parameter, the command changes the
+/// parameter, because the next deployment would undo a change by hand. AWS refuses a second update during the first, so
+/// the doctor suggests the remaining values in its next run.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };
@@ -103,23 +104,24 @@ fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     stack_parameters(deployment, stack, parameters, &of_stack)
 }
 
-/// The command that changes one setting of the handler, in the stack if its value came from there.
+/// The command that changes one setting of the handler. If the value came from a stack parameter, the command changes
+/// the parameter.
 pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> Text {
     settings(facts, &[(name, value)])
 }
 
-/// The command that replaces settings that the handler refuses. If somebody changed the handler by hand, it restores
-/// the stack's values.
+/// The command that replaces settings that the handler refuses. If somebody changed a setting by hand, the command
+/// restores the stack's value.
 pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     let Facts { deployment, parameters, .. } = facts;
     let values = names.iter().map(|&name| {
         let of_stack = parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter_of(name)));
-        // The template adds its example to TARGET_FUNCTIONS, and omits these two if BACKOFFS is set.
+        // The template adds its example to TARGET_FUNCTIONS. It omits BASE_BACKOFF and MAX_BACKOFF if BACKOFFS is set.
         let is_left_out =
             ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
         let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
         let by_hand = of_stack.filter(|value| !differs && deployment.variables.get(name) != Some(*value));
-        // The other entries must survive the fix of a refused one.
+        // The text of POLICIES is shown in full, so that the operator keeps its other entries when correcting one.
         let edited = if name == POLICIES.variable { deployment.policies_text() } else { "VALUE" };
         (name, by_hand.map_or(edited, String::as_str))
     });
@@ -129,7 +131,7 @@ pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     text![correct, settings(facts, &values)]
 }
 
-/// The command that changes parameters of a stack and keeps the others.
+/// The command that changes some parameters of a stack, and keeps the others.
 pub(crate) fn stack_parameters(
     deployment: &Deployment,
     stack: &str,
@@ -154,9 +156,9 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// The command that changes environment variables of the handler and keeps the others. If the handler has a variable
-/// that is not a setting, this is an instruction in words: a command would print that variable's value, perhaps a
-/// secret, or else remove the variable.
+/// The command that changes some of the handler's environment variables, and keeps the others. If the handler has a
+/// variable that is not a setting, this is an instruction in words. A command would have to print that variable's
+/// value, which may be a secret, or else would remove the variable.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {
@@ -179,8 +181,8 @@ pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
     aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
-/// The command that writes the last readable version of the pauses again, or an empty document if no version is
-/// readable.
+/// The command that restores the last readable version of the pauses. If no version is readable, it writes an empty
+/// document.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
     if unreadable.is_newer {
         return NEWER_COMMAND.into();
@@ -193,7 +195,7 @@ pub(crate) fn attach(facts: &Facts, arn: &str) -> Text {
     attach_with(facts, arn, None)
 }
 
-/// The command that moves a function here from another deployment.
+/// The command that moves a function from another deployment to this one.
 pub(crate) fn take_over(facts: &Facts, arn: &str) -> Text {
     attach_with(facts, arn, Some("--move"))
 }
@@ -207,7 +209,7 @@ fn attach_with(facts: &Facts, arn: &str, flag: Option<&str>) -> Text {
     facts.deployment.command(CommandName::Attach, words).into()
 }
 
-/// The function as the AWS CLI takes it: its name, or its ARN if it is in another account or region.
+/// The function's name for the AWS CLI, or its ARN if the function is in another account or region.
 pub(crate) fn name(facts: &Facts, target: &Target) -> String {
     command_name(&target.arn, &facts.deployment.handler_arn)
 }
@@ -300,7 +302,7 @@ mod tests {
         let correct = "correct the entry of POLICIES in this command: aws lambda ";
         assert!(by_hand.starts_with(correct) && by_hand.lines().count() == 1, "{by_hand}");
 
-        // The settings of the stack come first.
+        // Settings that can be changed in the stack come first.
         let parameters = [("MaxAge", "30"), ("Jitter", "some"), ("Envelope", "wrap")];
         facts.parameters = Ok(parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
         let of_stack = refused_settings(&facts, &names[..3]);

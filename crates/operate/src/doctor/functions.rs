@@ -18,7 +18,7 @@ use crate::text;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
-    // A function that somebody removed from the handler's list is only on the stack's list (CB108).
+    // If somebody removed a function from the handler's list, only the stack's list has it (CB108).
     let is_removed = |arn: FunctionArn| facts.stack_names(&arn) && !facts.deployment.retries(&arn);
     let attached = facts.functions.iter().filter(|function| !function.arn.parse().is_ok_and(is_removed));
     let names: Vec<&str> = attached.map(|function| &*function.name).collect();
@@ -33,8 +33,8 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
     })
 }
 
-/// Judges whether an error of some function can match each entry of `NON_RETRYABLE_ERRORS`. Fails if a function could
-/// not be read, because its runtime might match.
+/// Judges whether each entry of `NON_RETRYABLE_ERRORS` can match an error of some function. Fails if a function could
+/// not be read, because its errors might match.
 pub(crate) fn error_types(facts: &Facts) -> Judged {
     facts.matched.clone()?;
     let targets = facts.functions.iter().map(|function| seen(&function.target));
@@ -85,7 +85,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// The judgement of an alias or version that does not exist, although it is attached or was named.
+/// Judges an alias or version that is attached or was named, but that does not exist.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
@@ -97,8 +97,8 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     broken(format!("alias or version {name} does not exist"), NOT_FOUND, fix)
 }
 
-/// Returns true if the allow-list of the handler or of the stack's parameter has the function. `attach` does not edit
-/// the list if the stack's parameter already has the function.
+/// Returns true if the handler's allow-list or the list in the stack's parameter has the function. If the stack's
+/// parameter has it, `attach` does not edit the list.
 pub(crate) fn is_allowed(facts: &Facts, function: &Function, entrance: &Entrance) -> bool {
     is_of_stack(facts, function) || facts.deployment.allows(&entrance.invoked_arn)
 }
@@ -107,8 +107,8 @@ fn is_of_stack(facts: &Facts, function: &Function) -> bool {
     function.arn.parse().is_ok_and(|arn| facts.stack_names(&arn))
 }
 
-/// The judgement of a function that is being detached, or moved to another deployment. `None` if it is not, or if it
-/// still sends failures to this deployment's retry queue.
+/// Judges a function that is being detached or moved to another deployment. `None` for any other function, and for one
+/// that still sends failures to this deployment's retry queue.
 pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
@@ -224,7 +224,8 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
     })
 }
 
-/// The problem that makes Lambda drop the function's failure records now. `None` if the checks find none.
+/// The current problem that makes Lambda drop the function's failure records. `None` if the checks find no such
+/// problem.
 fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Judgement> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
     let ours = function.entrances.iter().filter(|entrance| entrance.elsewhere.is_none());
@@ -264,7 +265,7 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(broken(found, "none of its failures is retried", fix::attach(facts, &entrance.invoked_arn)))
 }
 
-/// Warns about a setting that `attach` would change. `None` if it would not.
+/// Warns if `attach` would change this setting. `None` if `attach` would keep it.
 fn planned(facts: &Facts, entrance: &Entrance, setting: &str, means: &str) -> Option<Judgement> {
     let Entrance { name, settings, invoked_arn, .. } = entrance;
     let differences = between(name, settings, &goal(&facts.deployment, settings));
@@ -277,8 +278,8 @@ pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(planned(facts, entrance, "retries", means).unwrap_or_else(|| ok("none")))
 }
 
-/// Ten minutes, in seconds: an event age that a template may set. It is longer than most throttles last, and short
-/// compared with the backoff that follows.
+/// Ten minutes, in seconds. An event age up to this, as a template may set it, is short enough. It is longer than most
+/// throttles last, and short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
 pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -292,20 +293,20 @@ pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(planned(facts, entrance, "event age", &means).unwrap_or_else(|| ok("short")))
 }
 
-/// The prefixes of error types that Lambda itself reports for any runtime, such as `Sandbox.Timedout` or
+/// The prefixes of the error types that Lambda itself reports, whatever the runtime, such as `Sandbox.Timedout` or
 /// `Runtime.ExitError`.
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
-/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match an error type of this runtime, or the type's simple
-/// name. Always true for an unknown runtime.
+/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match an error type of this runtime, or such a type's simple
+/// name. Returns true for every unknown runtime.
 pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     let is_written: fn(char) -> bool =
         match runtime.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
-            // The class's own name, without its module.
+            // The name of the class, without its module.
             "python" => is_name,
-            // The class with its package: `com.acme.Orders$RetryAfter`.
+            // The name of the class with its package: `com.acme.Orders$RetryAfter`.
             "java" => |c| is_name(c) || matches!(c, '.' | '$'),
-            // `Function<Acme::RetryAfter>`, or `Acme::RetryAfter` within it.
+            // `Function<Acme::RetryAfter>`, or only the `Acme::RetryAfter` in it.
             "ruby" => |c| is_name(c) || matches!(c, '<' | '>' | ':'),
             _ => return true,
         };
@@ -317,7 +318,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
-/// Returns true for a character that a class name may have, in any script.
+/// Returns true for a character that may occur in a class name, in any script.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

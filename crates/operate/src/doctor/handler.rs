@@ -18,7 +18,7 @@ use crate::text::{Text, quoted};
 pub(crate) fn settings(facts: &Facts) -> Judged {
     let Err(refused) = facts.deployment.policies() else { return Ok(ok("all accepted")) };
     let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
-    // Each text begins with the name of its variable.
+    // Each text begins with a variable's name.
     let names = each_once(refused.iter().filter_map(|text| text.split(' ').next()));
     Ok(broken(
         refused.join("; "),
@@ -82,8 +82,8 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
-/// Warns if the handler's log group is not of class STANDARD, because CloudWatch searches no others. A missing class
-/// means STANDARD.
+/// Warns if the handler's log group is not of class STANDARD, because CloudWatch can search only that class. A group
+/// without a class is of class STANDARD.
 pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     let name = &facts.deployment.log_group;
     let Some(group) = seen(&facts.log_group)? else {
@@ -103,8 +103,8 @@ pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
 /// The smallest `MaximumPollers` that Lambda accepts.
 const FEWEST_POLLERS: u64 = 2;
 
-/// Warns if the handler at its highest concurrency would leave the functions fewer unreserved executions than it
-/// takes.
+/// Warns if the handler, at its highest concurrency, would leave fewer unreserved executions for the functions than it
+/// takes itself.
 pub(crate) fn executions(facts: &Facts) -> Judged {
     let Executions { all, unreserved } = *seen(&facts.executions)?;
     let mapping = facts.deployment.mapping.as_ref();
@@ -195,7 +195,7 @@ fn lines(texts: impl IntoIterator<Item = Text>) -> Text {
     Text::joined(texts, "\n")
 }
 
-/// The command that shows the cause of an alarm of this kind.
+/// The command that shows the cause of an alarm.
 fn find_cause(facts: &Facts, watched: &Watched) -> Text {
     let command = |name, words: &[&str]| facts.deployment.command(name, words.iter().copied()).into();
     let doctor = |checks| command(CommandName::Doctor, &["--only", checks]);
@@ -241,9 +241,9 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     })
 }
 
-/// The commands that make silent alarms notify somebody. An alarm with disabled actions gets them enabled. One
-/// without actions gets an SNS topic: from a stack parameter, or from attaching its function again if `attach` made
-/// the alarm.
+/// The commands that make silent alarms notify somebody. If an alarm's actions are disabled, a command enables them. If
+/// an alarm has no actions, a command adds an SNS topic: by a stack parameter or, if `attach` made the alarm, by
+/// attaching its function again.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let deployment = &facts.deployment;
     let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =
@@ -320,7 +320,7 @@ pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
     ))
 }
 
-/// Describes a pause: `orders since 2026-11-28T10:00:00Z by alice: deploy 4711`.
+/// Describes a pause, as in `orders since 2026-11-28T10:00:00Z by alice: deploy 4711`.
 fn in_words(pause: &Pause) -> String {
     let target = match &pause.target {
         PauseTarget::All => "every function".to_owned(),
@@ -331,7 +331,7 @@ fn in_words(pause: &Pause) -> String {
     format!("{target} since {}{by}{why}", pause.from)
 }
 
-/// The argument of `comeback resume` that ends the pause of this target.
+/// The argument of `comeback resume` that ends the pause of `target`.
 fn resumed(target: &PauseTarget) -> String {
     match target {
         PauseTarget::All => "--all".to_owned(),

@@ -1,4 +1,4 @@
-//! The judgement that a check makes from the facts.
+//! The judgement that a check derives from the facts.
 
 use serde::Serialize;
 
@@ -17,16 +17,16 @@ pub enum Outcome {
     Skipped,
     /// No problem was found.
     Ok,
-    /// The deployment works, but not as it should, or the facts could not be read.
+    /// The deployment works but should be improved, or the facts could not be read.
     Warning,
     /// Events are lost, dead-lettered too early, or not retried.
     Broken,
 }
 
-/// The result of a check: its outcome, with the facts and what to do.
+/// The result of a check: its outcome, the facts found, and what to do about them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
-    /// The seriousness of the result.
+    /// The severity of the result.
     pub outcome: Outcome,
     /// The facts found, in words.
     pub found: Text,
@@ -101,7 +101,7 @@ pub(crate) fn seen<T>(fact: &Result<T, Failure>) -> Result<&T, Failure> {
     fact.as_ref().map_err(Clone::clone)
 }
 
-/// Turns a failure to read the facts into a warning, so that an unread fact never counts as `ok`.
+/// Turns a failure to read the facts into a warning, so that a fact that could not be read never counts as `ok`.
 pub(crate) fn or_unseen(judged: Judged) -> Judgement {
     judged.unwrap_or_else(|unseen| {
         let fix = "if that was denied, grant the permissions that docs/operate.md lists for doctor";

@@ -1,4 +1,4 @@
-//! A table of the permissions that roles need.
+//! The permissions that roles need, as a table.
 
 use crate::doctor::judgement::Outcome;
 
@@ -20,7 +20,7 @@ pub(crate) struct Need {
 /// A resource that a role needs permission for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
-    /// The retry queue. For a consumer, the queue that it reads.
+    /// The retry queue or, for a consumer, the queue that the consumer reads.
     Queue,
     /// The dead-letter queue.
     DeadLetterQueue,
@@ -35,7 +35,7 @@ pub(crate) enum Resource {
 }
 
 const SEND: &[&str] = &["sqs:SendMessage"];
-/// The KMS actions for receiving from an encrypted queue and sending to one.
+/// The KMS actions that a role needs to receive from an encrypted queue and to send to one.
 const USE_KEY: &[&str] = &["kms:Decrypt", "kms:GenerateDataKey"];
 const TAKE: &[&str] =
     &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"];
@@ -51,7 +51,7 @@ const fn need(
     Need { check, actions, on, without, means }
 }
 
-/// The permissions that the handler's role needs, whichever functions are attached.
+/// The permissions that the handler's role needs for any functions.
 #[rustfmt::skip]
 pub(crate) const OF_HANDLER: [Need; 6] = [
     need("CB030", TAKE, Resource::Queue, Outcome::Broken,
@@ -68,11 +68,11 @@ pub(crate) const OF_HANDLER: [Need; 6] = [
         "the handler can neither receive nor send messages that the key encrypts"),
 ];
 
-/// The permission to send to the retry queue, for a target's role.
+/// The permission to send to the retry queue, which a target's role needs.
 pub(crate) const SEND_FAILURES: Need = need("CB105", SEND, Resource::Queue, Outcome::Broken, DROPPED);
-/// The permission to use the retry queue's key, for a target's role.
+/// The permission to use the retry queue's key, which a target's role needs.
 pub(crate) const USE_QUEUES_KEY: Need = need("CB106", USE_KEY, Resource::Keys, Outcome::Broken, DROPPED);
-/// The permission to invoke a target, for the handler's role.
+/// The permission to invoke a target, which the handler's role needs.
 pub(crate) const INVOKE: Need = need(
     "CB109",
     &["lambda:InvokeFunction"],
@@ -80,7 +80,7 @@ pub(crate) const INVOKE: Need = need(
     Outcome::Broken,
     "its events wait until the handler may invoke it",
 );
-/// The permission to hide messages, for a consumer's role.
+/// The permission to hide messages, which a consumer's role needs.
 pub(crate) const HIDE: Need = need(
     "CB305",
     &["sqs:ChangeMessageVisibility"],
@@ -88,7 +88,7 @@ pub(crate) const HIDE: Need = need(
     Outcome::Broken,
     "failed messages have no backoff: each returns after the queue's own visibility timeout",
 );
-/// The permission to send to the dead-letter queue, for a consumer's role.
+/// The permission to send to the dead-letter queue, which a consumer's role needs.
 pub(crate) const SEND_DEAD_LETTERS: Need = need(
     "CB306",
     SEND,

@@ -1,4 +1,4 @@
-//! The doctor's probe: sends an event that fails once, and follows it until it is retried.
+//! The doctor's probe: sends an event that fails once, and follows it until its retry succeeds.
 
 use std::time::Duration;
 
@@ -20,17 +20,17 @@ use crate::failure::Failure;
 /// The logical id of the example function in `template.yaml`.
 const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
-/// Time added for cold starts, pollers, and log lines that arrive late.
+/// Time allowed for cold starts, pollers, and log lines that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// The probe is skipped if the event may take longer than this, because nobody would watch the terminal.
+/// If the event may take longer than this, the probe is skipped, because nobody would watch the terminal for so long.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// The log is searched from this long before the event was sent, because clocks differ.
+/// The search of the log begins this long before the event was sent, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
-/// Sends the example function an event that fails once, and follows it in the logs until it has succeeded, was
-/// dead-lettered, or is overdue. Each step is reported to the operator once. Nothing needs to be cleaned up, because
-/// the event ends like any other.
+/// Sends the example function an event that fails once, and follows it in the logs until the event has succeeded, was
+/// dead-lettered, or is overdue. Reports each step to the operator once. The event leaves nothing behind that needs to
+/// be cleaned up.
 pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judged {
     let account = &operator.account;
     let function = example(account, deployment).await?;
@@ -60,7 +60,7 @@ pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judge
     Ok(sent.not_ended(deployment, last.as_ref()))
 }
 
-/// The longest time that the event should take, or the reason why it is not sent.
+/// The longest time that the event should take. If the event should not be sent, the reason why.
 fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String> {
     let policies = deployment.policies().map_err(|_| "the handler's settings are refused (CB020)")?;
     let arn = deployment.arn_of(&function.parse()?);
@@ -74,7 +74,7 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     Ok(longest)
 }
 
-/// The judgement of the probe. `None` while the event has not ended.
+/// The judgement of the probe. `None` while the event has neither succeeded nor been dead-lettered.
 async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Failure> {
     match &story.end {
         End::Invoked { request_id: Some(retry), .. } => {
@@ -96,7 +96,7 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Fail
     }
 }
 
-/// The event that the probe sent, and how long it was followed.
+/// The event that the probe sent, and how long the probe has followed it.
 struct Sent<'a> {
     function: &'a str,
     key: &'a str,

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Text, shell};
 
-/// Judges one of the permissions that the handler's role needs. `check` is the number of its check.
+/// Judges the permission of the handler's role that the check with number `check` is about.
 pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
     let mut rights = facts.rights[need.check].clone();
@@ -49,7 +49,7 @@ pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     judged(flags, need, &rights, or_else, |refused| allow(flags, need.check, refused))
 }
 
-/// The judgement of a queue whose key is disabled, deleted or otherwise unusable. `None` if both keys work.
+/// Judges a queue whose key is disabled, deleted or otherwise unusable. `None` if the keys of both queues are usable.
 fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, means) in [
@@ -85,7 +85,7 @@ pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
     attachable(facts, entrance, &USE_QUEUES_KEY, &entrance.use_key, Some(KEY_POLICY))
 }
 
-/// Judges a permission that `attach` grants.
+/// Judges a permission that `attach` can grant.
 fn attachable(
     facts: &Facts,
     entrance: &Entrance,
@@ -98,7 +98,8 @@ fn attachable(
 }
 
 pub(crate) fn handler_invokes(facts: &Facts, entrance: &Entrance) -> Judged {
-    // The handler has one role for all functions, so a policy of the same name would replace another function's.
+    // The handler has one role for all functions. If the policies of two functions had the same name, one would replace
+    // the other.
     let policy = format!("{}-{}", INVOKE.check, entrance.name.replace(':', "."));
     let flags = &facts.deployment.place_flags;
     judged(flags, &INVOKE, &entrance.invoke, None, |refused| allow(flags, &policy, refused))
@@ -116,7 +117,7 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(broken(found, means, fix::attach(facts, &entrance.invoked_arn)))
 }
 
-/// The facts and the consequence for a function that the allow-list lacks.
+/// The facts found and their consequence, for a function that is not on the allow-list.
 pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) {
     if policy.keeps_everything() {
         return ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried");
@@ -127,15 +128,15 @@ pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) 
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// Names the queue's own policy if it has an Allow statement. It may then allow an action that the role's policies do
-/// not.
+/// Names the queue's own policy, if it has an Allow statement: it may allow an action that the role's policies do not
+/// allow. Otherwise `None`.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// Judges the permissions that a need requires. `or_else` names a policy that the simulator does not read, but that
-/// may allow the action: then a missing permission is only a warning. `fix` returns the command that grants the
-/// missing permissions.
+/// Judges the permissions that `need` requires. `or_else` names another policy that the simulator does not read. That
+/// policy may allow the action, so a missing permission is then only a warning. `fix` returns the command that grants
+/// the missing permissions.
 pub(crate) fn judged(
     place_flags: &str,
     need: &Need,
@@ -163,7 +164,7 @@ pub(crate) fn judged(
     })
 }
 
-/// The command that adds a policy with these permissions to the role that lacks them.
+/// The command that adds a policy with the missing permissions to the role.
 pub(crate) fn allow(place_flags: &str, policy: &str, refused: &[&Right]) -> Text {
     let role = &refused[0].role;
     let mut resources: Vec<&str> = refused.iter().map(|right| &*right.resource).collect();
@@ -245,7 +246,7 @@ mod tests {
             let rights = facts.rights.get_mut(need.check).unwrap();
             refused(rights);
             let action = rights.as_ref().unwrap()[0].action;
-            // The key's own policy may allow the action.
+            // A key's own policy may allow the action, so a missing permission is only a warning.
             let without = if need.on == Resource::Keys { Outcome::Warning } else { need.without };
             assert_found(of_handler(&facts, need.check), without, action);
             facts.rights.insert(need.check, Err(Failure::could_not("simulate denied")));

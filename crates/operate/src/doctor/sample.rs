@@ -1,4 +1,4 @@
-//! The facts of a healthy deployment. Each test of a check breaks one of them.
+//! The facts of a healthy deployment. Each test of a check changes one of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub(crate) fn consumer() -> Consumer {
     }
 }
 
-/// Asserts the outcome of a check, and that its finding contains these words.
+/// Asserts the outcome of a check, and that the facts found contain `words`.
 #[track_caller]
 pub(crate) fn assert_found(judged: Judged, outcome: Outcome, words: &str) {
     let judgement = judged.unwrap();
@@ -76,7 +76,7 @@ pub(crate) fn assert_found(judged: Judged, outcome: Outcome, words: &str) {
     assert!(judgement.found.to_string().contains(words), "{judgement:?}");
 }
 
-/// An open pause of `orders` that began at this second.
+/// An open pause of `orders` that began at second `from`.
 pub(crate) fn pause(from: u64) -> Pauses {
     let pause = format!(
         r#"{{"v":1,"pauses":[{{"target":"{ORDERS}","from":{from},"until":null,"spread":0,"by":"ops","why":"it broke","concurrency":null}}]}}"#

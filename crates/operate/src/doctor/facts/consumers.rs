@@ -15,17 +15,18 @@ use crate::doctor::needs::{HIDE, SEND_DEAD_LETTERS};
 use crate::failure::Failure;
 use crate::function::FunctionName;
 
-/// The environment variable with the longest retry time, by the convention of `docs/consumer.md`. A function whose
-/// code takes the value from elsewhere cannot be checked.
+/// The environment variable that sets the longest retry time, by the convention of `docs/consumer.md`. If a function's
+/// code takes the value from elsewhere, the doctor cannot check it.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
-/// The shortest `max_age` that the package accepts.
+/// The shortest `max_age` that `comeback-sqs` accepts.
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
 
-/// A function that reads SQS directly, with one of its queues. A function with several queues appears once for each.
+/// A function that reads SQS directly, with one of its queues. A function with several queues has one entry for each
+/// queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
-    /// The function's name as an operator types it, followed by the queue's if the function reads several.
+    /// The function's name as an operator types it. If the function reads several queues, the queue's name follows.
     pub(crate) name: String,
     /// The function's ARN, without a qualifier.
     pub(crate) arn: String,
@@ -33,16 +34,16 @@ pub(crate) struct Consumer {
     pub(crate) mapping: Mapping,
     pub(crate) queue: Result<Named, Failure>,
     pub(crate) max_age: MaxAge,
-    /// The dead-letter queue that the function's environment variables name. `None` if they name none.
+    /// The dead-letter queue that the function's environment variables name. `None` if no variable names one.
     pub(crate) dead_letter_queue: Option<Result<Named, Failure>>,
-    /// The permission of the function's role to hide messages of the queue.
+    /// The permission of the function's role to hide messages in the queue.
     pub(crate) hide: Rights,
     pub(crate) send: Rights,
     /// The AWS CLI flags that select the function's account and region in a suggested command.
     pub(crate) place_flags: String,
 }
 
-/// A queue that a mapping or a variable names, or the reason why it cannot be read.
+/// A queue that a mapping or an environment variable names, or the reason why the queue cannot be read.
 pub(crate) type Named = Result<ReadQueue, String>;
 
 #[derive(Clone, Debug)]
@@ -51,7 +52,7 @@ pub(crate) struct ReadQueue {
     pub(crate) settings: QueueSettings,
 }
 
-/// The longest time that a consumer retries a message, as its environment sets it.
+/// The longest time that a consumer retries a message, according to its environment variable `MAX_AGE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaxAge {
     /// The variable sets this duration.
@@ -63,7 +64,7 @@ pub(crate) enum MaxAge {
 }
 
 impl Consumer {
-    /// Reads the named functions, with an entry for each queue that one of them reads.
+    /// Reads the named functions. Returns an entry for each queue that a function reads.
     pub(crate) async fn all(account: &Account, named: &[FunctionName]) -> Result<Vec<Self>, Failure> {
         let mut consumers = Vec::new();
         for function in named {
@@ -134,8 +135,8 @@ impl ReadQueue {
 impl MaxAge {
     fn of(variable: Option<&String>) -> Self {
         let Some(text) = variable else { return Self::Default };
-        // Unlike a `RetryAfter`, a `max_age` is neither a date nor in ISO 8601, has no comment, and consists of whole
-        // seconds.
+        // A `max_age` allows less than a `RetryAfter`: it has no date, no ISO 8601 duration and no comment, and
+        // consists of whole seconds.
         let begins = text.starts_with(|it: char| it.is_ascii_digit()) && !text.contains([';', ':']);
         let ends = text.trim_ascii_end().ends_with(|it: char| it.is_ascii_alphabetic());
         let is_plain = begins && (ends || text.bytes().all(|it| it.is_ascii_digit()));
@@ -144,7 +145,8 @@ impl MaxAge {
         taken.map_or_else(|| Self::Refused(text.clone()), Self::Set)
     }
 
-    /// The longest time that the consumer retries a message: the variable's value, or else the default.
+    /// The longest time that the consumer retries a message: the variable's value, or the default if it is not set or
+    /// refused.
     pub(crate) fn duration(&self) -> Duration {
         match self {
             Self::Set(duration) => *duration,

@@ -22,16 +22,16 @@ pub(crate) struct Function {
     pub(crate) name: String,
     /// The function's ARN, without a qualifier.
     pub(crate) arn: String,
-    /// The function as Lambda describes it. `None` if it does not exist.
+    /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// The function itself, its aliases and its versions, as far as each is attached or was named.
+    /// The ways to invoke the function that are attached or were named. If there are none, the unqualified function.
     pub(crate) entrances: Vec<Entrance>,
-    /// Aliases and versions that are attached or were named, but do not exist.
+    /// Aliases and versions that are attached or were named, but that do not exist.
     pub(crate) gone: Vec<String>,
     pub(crate) dropped: Result<Dropped, Failure>,
 }
 
-/// One way to invoke a function: unqualified, or by an alias or a version. Each has its own failure destination and
+/// One way to invoke a function: unqualified, or by an alias or a version. Each way has its own failure destination and
 /// role.
 #[derive(Clone, Debug)]
 pub(crate) struct Entrance {
@@ -39,8 +39,8 @@ pub(crate) struct Entrance {
     pub(crate) name: String,
     pub(crate) invoked_arn: String,
     pub(crate) settings: InvokeSettings,
-    /// The other deployment whose retry queue is the failure destination. `None` if no other deployment is, or if it
-    /// could not be read.
+    /// Another deployment, if its retry queue is the failure destination. `None` if the destination is anything else,
+    /// or if the other deployment could not be read.
     pub(crate) elsewhere: Option<DeploymentName>,
     /// The permission of the function's role to send to the retry queue.
     pub(crate) send: Rights,
@@ -57,8 +57,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) retry_queue: &'a Result<QueueSettings, Failure>,
 }
 
-/// Reads the functions to check. The second value is an error if the functions that match the allow-list's patterns
-/// could not be listed.
+/// Reads the functions to check. The second value is an error if it was not possible to list the functions that match
+/// the allow-list's patterns.
 pub(crate) async fn read(
     destination: Destination<'_>,
     named: &[FunctionName],
@@ -128,8 +128,8 @@ impl Entrance {
     }
 }
 
-/// The ARN of the role of an alias or version. `None` if the qualifier does not exist. A published version keeps the
-/// role that it was published with.
+/// The ARN of the role of an alias or version. A published version keeps the role that it was published with. `None` if
+/// the qualifier does not exist.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
     let Some(found) = account.aws.function(arn, Some(qualifier)).await? else { return Ok(None) };
     match found.configuration.role_arn {
@@ -143,9 +143,9 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
 /// The functions to check: unqualified ARNs, each with the qualifiers that were named.
 type Wanted = BTreeMap<String, BTreeSet<Option<String>>>;
 
-/// The functions that the operator named, and those that an entry of the allow-list names in full. The entries come
-/// from the handler's variable and from `listed`, the stack's parameter. A name without an ARN is looked up in the
-/// handler's account and region.
+/// The functions that the operator named, and those that an entry of the allow-list names without a pattern. The
+/// entries come from the handler's environment variable and from the stack's parameter, `listed`. A name that is not an
+/// ARN stands for a function in the handler's account and region.
 fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Wanted {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
     // CB020 reports an entry that is not an ARN.
@@ -158,9 +158,8 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Want
     wanted
 }
 
-/// The qualifiers to check: those whose failure destination is the retry queue, and those that were named. If the
-/// function was named without a qualifier, the unqualified function is checked only if no qualifier has that
-/// destination.
+/// The qualifiers to check: those whose failure destination is the retry queue, and those that the operator or the
+/// allow-list named. If there are none, the unqualified function is checked.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

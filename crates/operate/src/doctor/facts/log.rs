@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::log::Search;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
-/// The last hour is searched separately, so that the newest errors are found first: CloudWatch searches from the
-/// oldest line on, and a busy handler writes millions a day. Each search stops after `PATIENCE`.
+/// The last hour is searched separately from the rest, to find the newest errors first: CloudWatch begins at the oldest
+/// line, and a busy handler writes millions of lines a day. Each search stops after `PATIENCE`.
 const NEWEST: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -41,8 +41,7 @@ impl LoggedErrors {
         Ok(newest.and(older))
     }
 
-    /// Searches part of the log. Finds no error if the log group does not exist, because then the handler has not run
-    /// yet.
+    /// Searches part of the log. If the log group does not exist, the handler has not run yet, so there are no errors.
     async fn search(account: &Account, search: Search<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = search.each(account, &|_| (), |event| errors.add(&event));
@@ -54,7 +53,7 @@ impl LoggedErrors {
         Ok(Self { all_were_read, ..errors })
     }
 
-    /// Counts an event of the log if its level is ERROR, and remembers the newest.
+    /// Counts a log event if its level is ERROR, and remembers the newest one.
     fn add(&mut self, event: &LogEvent) {
         let said = match LogLine::read(&event.message) {
             Ok(line) => of_message(&line),
@@ -76,13 +75,13 @@ impl LoggedErrors {
     }
 }
 
-/// The problem and the remedy that an ERROR line about a message names. `None` for any other line.
+/// The problem and the remedy in an ERROR line about a message. `None` for any other line.
 fn of_message(line: &LogLine<'_>) -> Option<(String, Option<String>)> {
     let failure = line.failure().filter(|_| line.level == LogLevel::Error)?;
     Some((failure.cause.clone(), failure.remedy.as_deref().map(Into::into)))
 }
 
-/// The problem and the remedy that an ERROR line about the handler itself names. `None` for any other line.
+/// The problem and the remedy in an ERROR line about the handler itself. `None` for any other line.
 fn of_handler(text: &str) -> Option<(String, Option<String>)> {
     let line: Value = serde_json::from_str(text).ok()?;
     let field = |name: &str| line[name].as_str().map(ToOwned::to_owned);

@@ -17,11 +17,11 @@ pub(crate) struct QueueSettings {
     /// `MaximumMessageSize`, in bytes.
     pub(crate) largest_message: usize,
     pub(crate) redrive: Option<Redrive>,
-    /// The customer-managed key that encrypts the queue. `None` if AWS manages the key: then a role needs no
+    /// The customer-managed key that encrypts the queue. `None` if AWS manages the key, because a role then needs no
     /// permission to use it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// True if the queue's own policy has an Allow statement. It may let a role send that has no permission of its
-    /// own.
+    /// True if the queue's own policy has an Allow statement. The policy may then let a role send without a permission
+    /// of the role's own.
     pub(crate) allows_by_itself: bool,
 }
 
@@ -61,7 +61,7 @@ impl QueueSettings {
 impl Redrive {
     fn of(policy: &Value) -> Option<Self> {
         let count = &policy["maxReceiveCount"];
-        // SQS accepts the count as a number or as a string, and returns it as it was.
+        // SQS accepts the count as a number or as a string, and returns it in the form in which it was set.
         let max_receive_count = count.as_u64().or_else(|| count.as_str()?.parse().ok())?;
         Some(Self { target_arn: policy["deadLetterTargetArn"].as_str()?.to_owned(), max_receive_count })
     }

@@ -13,7 +13,7 @@ use crate::doctor::judgement::seen;
 use crate::doctor::needs::{Need, OF_HANDLER, Resource};
 use crate::failure::Failure;
 
-/// An action of a role on a resource, with IAM's verdict on it.
+/// An action of a role on a resource, with the verdict of IAM's simulator.
 #[derive(Clone, Debug)]
 pub(crate) struct Right {
     pub(crate) role: String,
@@ -24,14 +24,15 @@ pub(crate) struct Right {
 
 pub(crate) type Rights = Result<Vec<Right>, Failure>;
 
-/// The permissions of the handler's role, keyed by check number. A list is empty if the permission is not needed: the
-/// handler reads no pauses, or AWS manages the queues' keys.
+/// The permissions of the handler's role, by check number. The list is empty for a permission that the handler does not
+/// need, because it reads no pauses or because AWS manages the queues' keys.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
-/// The suffix of an invented log stream, for asking IAM's simulator about a stream. Lambda never creates it.
+/// The suffix of an invented log stream, for asking IAM's simulator about the streams of a log group. Lambda never
+/// creates a stream of this name.
 pub(crate) const SAMPLE_STREAM: &str = ":log-stream:comeback-doctor";
 
-/// Asks for every permission that the handler's role needs.
+/// Asks IAM for every permission that the handler's role needs.
 pub(crate) async fn of_handler(
     account: &Account,
     deployment: &Deployment,
@@ -58,7 +59,7 @@ pub(crate) async fn of_handler(
     join_all(read).await.into_iter().collect()
 }
 
-/// Asks for permissions on the customer-managed keys of the queues. Ignores keys that AWS manages or that do not
+/// Asks IAM for permissions on the queues' customer-managed keys. Ignores keys that AWS manages, and keys that do not
 /// exist.
 pub(crate) async fn ask_of_keys(
     account: &Account,
@@ -73,7 +74,7 @@ pub(crate) async fn ask_of_keys(
     ask(account, role_arn, need, keys.iter().map(|key| &*key.arn)).await
 }
 
-/// Asks for each action of `need` on each of the resources.
+/// Asks IAM for each action of `need` on each of the resources.
 pub(crate) async fn ask(
     account: &Account,
     role_arn: &str,
