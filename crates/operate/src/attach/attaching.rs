@@ -18,12 +18,12 @@ use crate::handler_setting::{
 use crate::text;
 use crate::text::{quoted, shell};
 
-/// The `MaximumEventAgeInSeconds` of an attached function. It is Lambda's minimum: how long Lambda keeps an event that
-/// it cannot deliver.
+/// The `MaximumEventAgeInSeconds` of an attached function: the longest time that Lambda keeps an event that it cannot
+/// deliver. It is the minimum that Lambda allows.
 const EVENT_AGE: i32 = 60;
 
-/// The settings for asynchronous invocations that an attached function gets. Only the on-success destination stays as
-/// it was `before`.
+/// The settings for asynchronous invocations that an attached function gets. The on-success destination is kept from
+/// `before`.
 pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSettings {
     InvokeSettings {
         retries: Some(0),
@@ -34,8 +34,8 @@ pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSe
 }
 
 impl Attachment {
-    /// Plans the steps that attach the function. The order is safe: the handler can retry the function before the first
-    /// failure reaches it. Takes the function from another deployment only if `may_move` is true.
+    /// Plans the steps that attach the function. Their order is safe: by the time a first failure reaches the handler,
+    /// the handler can retry the function. Takes the function over from another deployment only if `may_move` is true.
     pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = FunctionPlan::of(self);
@@ -103,7 +103,8 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// Adds a note that names the function's own dead-letter queue, which Lambda uses in addition to the destination.
+    /// If the function has its own dead-letter queue, adds a note about it, because Lambda sends failed events to both
+    /// that queue and the on-failure destination.
     fn say_what_dead_letters(&self, plan: &mut FunctionPlan) {
         if let Some(queue) = self.target.dead_letter.as_ref().filter(|_| !plan.steps.is_empty()) {
             let name = &self.target.name;
@@ -119,7 +120,7 @@ impl Attachment {
         }
     }
 
-    /// Adds a note that names the entry of `POLICIES` for the function, unless nothing changes.
+    /// Adds a note that names the entry of `POLICIES` for the function. Adds none if the plan has no steps.
     fn say_what_counts(&self, plan: &mut FunctionPlan) {
         let Some(policies) = self.deployment.policies().ok().filter(|_| !plan.steps.is_empty()) else {
             return;
@@ -134,7 +135,8 @@ impl Attachment {
         }
     }
 
-    /// Adds a note on the space left for the handler's environment variables, if the plan uses some of it.
+    /// If the plan adds the function to the allow-list, adds a note on the space left for the handler's environment
+    /// variables.
     fn say_room_left(&self, plan: &mut FunctionPlan) {
         let is_listed = |step: &Step| matches!(step, Step::List(..));
         if plan.steps.iter().any(is_listed) {
@@ -146,7 +148,7 @@ impl Attachment {
         }
     }
 
-    /// The size of the handler's environment variables, in bytes, once the function is on the allow-list.
+    /// The size, in bytes, of the handler's environment variables once the function is on the allow-list.
     fn environment_bytes(&self) -> usize {
         let mut variables = self.deployment.variables.clone();
         let list = list_with(self.deployment.allow_list(), &self.target.arn);
@@ -199,7 +201,8 @@ impl Attachment {
         }
     }
 
-    /// Plans to keep the qualifier's current settings in tags, unless this or another deployment of Comeback set them.
+    /// Plans to keep the qualifier's current settings in tags. Skips settings that this or another deployment of
+    /// Comeback has set.
     fn keep_settings(&self, plan: &mut FunctionPlan) {
         let target = &self.target;
         let mut tags = Vec::new();
@@ -225,7 +228,7 @@ impl Attachment {
         }
     }
 
-    /// The number of tags that the function has room for once the plan's changes are made.
+    /// The number of further tags that the function has room for after the steps already planned.
     fn room_for_tags(&self, plan: &FunctionPlan) -> usize {
         let kept = plan.steps.iter().filter_map(|step| match step {
             Step::Keep(tags) => Some(tags.iter().map(|(key, _)| key)),
@@ -254,7 +257,8 @@ impl Attachment {
                     steps.push(Step::List(SettingPlace::Stack(stack.clone()), true));
                     self.check_size(list.len())?;
                 } else if self.may_invoke == Verdict::Allowed {
-                    // Somebody changed the handler by hand, and deploying the stack again would change nothing.
+                    // Somebody has removed the function from the handler's list by hand. Deploying the stack again
+                    // would not restore it.
                     self.list_in_handler(steps)?;
                 } else {
                     let words = [&*self.name(), "--only", "CB109"];
@@ -290,7 +294,7 @@ impl Attachment {
         Ok(())
     }
 
-    /// Fails if the handler's role has no room for the inline policy of one more function.
+    /// Fails if the inline policies of the handler's role have no room for one more function.
     fn check_role(&self) -> Result<(), Failure> {
         let characters = self.invoke_characters;
         if characters <= ROLE_CHARACTERS {

@@ -19,38 +19,42 @@ use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, list_with, paramete
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
-    /// True if Lambda has no such function. Its settings, tags and role were deleted with it.
+    /// True if Lambda has no such function. Lambda deleted the settings and tags together with the function.
     pub(crate) is_gone: bool,
     pub(crate) deployment: Deployment,
-    /// The other deployments that retry the function, by the qualifier whose failed events they receive.
+    /// The other deployments that retry the function. The key is the qualifier whose failed events the deployment
+    /// receives.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
-    /// The customer's KMS key that encrypts the retry queue, if there is one. `detach` does not need it.
+    /// The customer's KMS key that encrypts the retry queue, if one does. Only `attach` needs it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// The verdict on whether the function's role may send to the retry queue and use its key.
+    /// The verdict of IAM's simulator on whether the function's role may send to the retry queue and use the queue's
+    /// key.
     pub(crate) may_send: Verdict,
-    /// The permissions needed for sending that a policy explicitly denies, such as `kms:Decrypt on KEY`.
+    /// The permissions that sending needs but that a policy explicitly denies, such as `kms:Decrypt on KEY`.
     pub(crate) denied: Vec<String>,
     /// True if `attach` has given the function's role the permission to send to the retry queue.
     pub(crate) send_policy: bool,
-    /// The verdict on whether the handler's role may invoke the function.
+    /// The verdict of IAM's simulator on whether the handler's role may invoke the function.
     pub(crate) may_invoke: Verdict,
-    /// True if `attach` has given the handler's role the permission to invoke the function, because no template does.
+    /// True if `attach` has given the handler's role the permission to invoke the function. `attach` does so only if no
+    /// stack owns the handler.
     pub(crate) invoke_policy: bool,
-    /// The size of the handler role's inline policies once `attach` adds the permission to invoke the function, in
-    /// characters; 0 if it need not add it.
+    /// The total size, in characters, of the inline policies of the handler's role once `attach` has added the
+    /// permission to invoke the function. 0 if `attach` need not add the permission.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations, if one does.
     pub(crate) owner: Option<String>,
-    /// The alarms on the function's failed events that Lambda drops.
+    /// The alarms on failed events of the function that Lambda drops.
     pub(crate) losses: Losses,
     /// The place that sets the allow-list, `TARGET_FUNCTIONS`.
     pub(crate) list_owner: ListOwner,
 }
 
-/// The place that sets the allow-list, `TARGET_FUNCTIONS`: it decides how, and whether, `attach` can edit the list.
+/// The place that sets the allow-list, `TARGET_FUNCTIONS`. Whether and how `attach` can edit the list depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
-    /// A stack's parameter `TargetFunctions`, which also lets the handler invoke the functions that it names.
+    /// The parameter `TargetFunctions` of a stack. The stack also lets the handler invoke the functions that the
+    /// parameter names.
     Parameter { stack: String, value: String },
     /// The template of a stack that has no such parameter. Only a deployment of the template can edit the list.
     Template { stack: String },
@@ -92,7 +96,7 @@ impl Attachment {
         let sending = attachment.sending();
         let has_key = attachment.key.iter().flatten().any(|key| key.state.is_some());
         for (actions, resource) in &sending.statements {
-            // IAM's simulator refuses a key that does not exist, which may be named by an alias.
+            // IAM's simulator refuses the key's id if the key does not exist, so it is not asked about such a key.
             for action in actions.iter().filter(|action| has_key || !action.starts_with("kms:")) {
                 let verdict = account.aws.may(&attachment.target.role_arn, action, &resource[0]).await?;
                 attachment.may_send = attachment.may_send.max(verdict);
@@ -111,7 +115,7 @@ impl Attachment {
         Ok(attachment)
     }
 
-    /// The same attachment once the functions with the ARNs `listed` are on the allow-list too.
+    /// The attachment as it will be once the functions with the ARNs `listed` are on the allow-list too.
     pub(crate) fn beside(mut self, listed: &[String]) -> Self {
         for arn in listed {
             let list = list_with(self.deployment.allow_list(), arn);
@@ -143,7 +147,7 @@ impl Attachment {
         })
     }
 
-    /// Reads what remains of a deleted function in a deployment.
+    /// Reads what a deployment still has of a deleted function.
     async fn of_gone(
         account: &Account,
         deployment: Deployment,
@@ -157,7 +161,7 @@ impl Attachment {
         Ok(attachment)
     }
 
-    /// The qualifiers of the function whose failed events go to the retry queue; `None` stands for the unqualified
+    /// The qualifiers of the function whose failed events go to the retry queue. `None` stands for the unqualified
     /// function.
     pub(crate) fn attached(&self) -> impl Iterator<Item = Option<&str>> {
         let goes_there =
@@ -166,7 +170,7 @@ impl Attachment {
         all.map(|(qualifier, _)| qualifier.as_deref())
     }
 
-    /// The qualifiers whose failed events go to the retry queue, except the one that the operator named.
+    /// The qualifiers whose failed events go to the retry queue, without the qualifier that the operator named.
     pub(crate) fn other_qualifiers(&self) -> impl Iterator<Item = Option<&str>> {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
@@ -181,7 +185,7 @@ impl Attachment {
         self.target.named(self.target.qualifier.as_deref())
     }
 
-    /// A sentence that names what Lambda does not have: the function, or the qualifier.
+    /// A sentence that names what does not exist in Lambda: the function, or the qualifier.
     pub(crate) fn missing(&self) -> String {
         if self.is_gone {
             return format!("Lambda has no function {}", self.target.name);
@@ -199,7 +203,7 @@ impl Attachment {
         Grant { role, policy, statements: std::iter::once(send).chain(key).collect() }
     }
 
-    /// The permissions that the handler's role needs to invoke the function, if no template gives them.
+    /// The permissions that the handler's role needs to invoke the function, for a handler that no stack owns.
     pub(crate) fn invoking(&self) -> Grant {
         let Target { name, arn, .. } = &self.target;
         let (role, policy) = (self.deployment.role().to_owned(), format!("invoke-{name}"));
@@ -209,8 +213,8 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// Finds out which place sets the allow-list. A nested stack's parameters are set by its parent, and a deleted
-    /// stack owns nothing.
+    /// Finds the place that sets the allow-list. The parameters of a nested stack are set by its parent stack, so they
+    /// cannot be edited. A deleted stack owns nothing.
     async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
         let stack = match &deployment.stack {
             Some(name) => account.aws.stack(name).await?.map(|stack| (name.clone(), stack)),
@@ -224,7 +228,7 @@ impl ListOwner {
         })
     }
 
-    /// The place to edit the allow-list; `None` if only the stack's template can edit it.
+    /// The place where `attach` can edit the allow-list. `None` if the list is in the stack's template.
     pub(crate) fn editable(&self, deployment: &Deployment) -> Option<SettingPlace> {
         match self {
             Self::Parameter { stack, .. } => Some(SettingPlace::Stack(stack.clone())),
@@ -234,7 +238,7 @@ impl ListOwner {
     }
 }
 
-/// Fails if the function's name is an ARN of another region or account than the deployment's.
+/// Fails if the function's name is an ARN with a region or account other than the deployment's.
 fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Failure> {
     let Some(place) = &function.place else { return Ok(()) };
     let handler = &deployment.handler_arn;
@@ -251,7 +255,7 @@ fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Fai
     )))
 }
 
-/// A target that stands for a deleted function, known only by its ARN.
+/// Builds a target for a deleted function, of which only the ARN is known.
 pub(crate) fn gone(arn: &FunctionArn) -> Target {
     Target {
         name: arn.name.clone(),
@@ -262,7 +266,8 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
     }
 }
 
-/// Finds the other deployments that retry the function, by the qualifier whose failed events they receive.
+/// Finds the other deployments that retry the function. The key is the qualifier whose failed events the deployment
+/// receives.
 async fn elsewhere(
     account: &Account,
     deployment: &Deployment,
@@ -279,8 +284,9 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// The stack that owns the qualifier's settings for asynchronous invocations: the function's own stack or, if a CDK app
-/// imported and attached the function, a deployment's stack. `None` if no stack owns them.
+/// The stack that owns the qualifier's settings for asynchronous invocations. Usually, that is the function's own
+/// stack. If a CDK app imported and attached the function, it is a deployment's stack. `None` if no stack owns the
+/// settings.
 async fn owner(
     account: &Account,
     deployment: &Deployment,
@@ -294,7 +300,7 @@ async fn owner(
     let stacks: BTreeSet<&str> =
         target.stack().into_iter().chain(deployment.stack.as_deref()).chain(others).collect();
     for stack in stacks {
-        // A function keeps the tag of a deleted stack.
+        // The stack may be deleted: a function keeps the tag that names its stack.
         let resources = account.aws.stack_resources(stack, stack).await?;
         let is_owned = resources.into_iter().flatten().any(|it| {
             it.kind == "AWS::Lambda::EventInvokeConfig" && it.physical_id.is_some_and(|id| is_of(&id, target))

@@ -14,7 +14,7 @@ use crate::text::{quoted, shell};
 
 impl Attachment {
     /// Plans the steps that detach the function. The destination is removed at once. Everything else is removed once
-    /// the function's events have left the retry queue, or immediately with `--now`.
+    /// the function's events have left the retry queue. With `--now`, it is removed immediately too.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());
@@ -29,7 +29,7 @@ impl Attachment {
             self.may_set_settings()?;
             let (mut settings, all_known) = kept::settings(target);
             if target.is_qualifier_gone {
-                // Lambda refuses settings of a deleted alias.
+                // Lambda refuses to set settings of a deleted alias, but it can delete them.
                 settings = InvokeSettings::default();
             } else if !all_known {
                 plan.note(
@@ -80,7 +80,7 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// A sentence that says what `--now` does to the function's events in the retry queue.
+    /// A sentence that says what happens to the function's events in the retry queue with `--now`.
     fn effect_of_now(&self) -> String {
         let (name, list) = (&self.target.name, self.deployment.allow_list());
         let mut after = self.deployment.clone();
@@ -102,13 +102,13 @@ impl Attachment {
         }
     }
 
-    /// The key of the tag that records when the function's failures began to go elsewhere. If another deployment
-    /// retries the function, the usual tag belongs to that deployment.
+    /// The key of the tag that records since when the function's failures no longer go to this deployment. If another
+    /// deployment retries the function, `kept::MOVED`, because `kept::DETACHED` then belongs to that deployment.
     pub(crate) fn mark(&self) -> &'static str {
         if self.elsewhere.is_empty() { kept::DETACHED } else { kept::MOVED }
     }
 
-    /// The keys of the tags to remove at the very end, except those that another deployment needs.
+    /// The keys of the tags to remove at the very end, without those that another deployment needs.
     fn last_tags(&self) -> &'static [&'static str] {
         if self.elsewhere.is_empty() {
             &[kept::RECURSION, kept::DETACHED, kept::MOVED]
@@ -117,22 +117,22 @@ impl Attachment {
         }
     }
 
-    /// Plans to record in a tag when the destination was removed.
+    /// Plans a tag that records when the destination was removed.
     fn keep_time(&self, plan: &mut FunctionPlan) {
         if self.is_attached() || kept::time(&self.target.tags, self.mark()).is_none() {
             plan.steps.push(Step::Mark(self.mark()));
         }
     }
 
-    /// Plans to remove everything except the destination. The tags go last: they tell a repeated run that something is
-    /// left to remove.
+    /// Plans to remove everything except the destination. The tags are removed last, because they tell a repeated run
+    /// that something is left to remove.
     fn finish(&self, leaving: &Leaving, plan: &mut FunctionPlan) {
         let target = &self.target;
         if leaving.at_once {
             plan.note(self.effect_of_now());
         }
         match kept::recursion_allowed(target) {
-            // The other deployment needs it.
+            // The other deployment needs the recursion setting.
             _ if !self.elsewhere.is_empty() => {}
             Some(allowed) if allowed != target.recursion_allowed => {
                 plan.steps.push(Step::Recursion(allowed));
@@ -203,8 +203,8 @@ impl Attachment {
         }
     }
 
-    /// Plans the removal of everything that remains of a deleted function. None of its invocations is running, and
-    /// nothing can be restored.
+    /// Plans to remove everything that a deployment still has of a deleted function. There is no running invocation to
+    /// wait for, and there are no settings to restore.
     fn clear_away(&self) -> FunctionPlan {
         let mut plan = FunctionPlan::of(self);
         plan.note(self.missing());
@@ -229,8 +229,8 @@ impl Attachment {
         plan
     }
 
-    /// The place to remove the function's own entry from the allow-list; `None` if there is no such entry, or if only
-    /// the stack's template can remove it.
+    /// The place to remove the function's own entry from the allow-list. `None` if the list has no such entry, or if
+    /// only the stack's template can remove it.
     fn removable(&self) -> Option<SettingPlace> {
         let list = match &self.list_owner {
             ListOwner::Parameter { value, .. } => value,

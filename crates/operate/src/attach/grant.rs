@@ -1,4 +1,4 @@
-//! Permissions that `attach` adds to a role's inline policies, and `detach` removes.
+//! Permissions that `attach` adds to a role's inline policies, and that `detach` removes again.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use serde_json::{Map, Value, json};
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// IAM's limit of the total size of a role's inline policies, in characters. Source: "IAM and AWS STS quotas", AWS IAM
-/// User Guide.
+/// IAM's limit of the total size of a role's inline policies, in characters. Source: "IAM and AWS STS quotas" in the
+/// AWS IAM User Guide.
 pub(crate) const ROLE_CHARACTERS: usize = 10_240;
 
-/// A policy statement: the allowed actions, and the resources they are allowed on.
+/// A policy statement: the allowed actions, and the resources on which they are allowed.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
-/// An inline policy of a role. Roles are global, so attachments in several regions share one policy, and users may have
-/// added statements of their own. So only our resources are added and removed.
+/// An inline policy of a role. Roles are global, so the attachments of several regions share one policy. Users may also
+/// have added statements. Therefore, only our own resources are added and removed.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Policy(Map<String, Value>);
 
 impl Policy {
     fn read(text: &str) -> Result<Self, serde_json::Error> {
         let mut document: Map<String, Value> = serde_json::from_str(text)?;
-        // A single statement needs no list.
+        // A policy with a single statement may have it without a list.
         if let Some(statement) = document.get_mut("Statement").filter(|it| it.is_object()) {
             *statement = Value::Array(vec![statement.take()]);
         }
@@ -80,7 +80,7 @@ impl Policy {
     }
 }
 
-/// Returns true if a statement allows exactly these actions, with no other condition than its resources.
+/// Returns true if a statement allows exactly these actions, with no condition except its resources.
 fn is_ours(statement: &Value, actions: &[&str]) -> bool {
     let Some(members) = statement.as_object() else { return false };
     let is_plain = members.keys().all(|key| ["Sid", "Effect", "Action", "Resource"].contains(&&**key));
@@ -114,7 +114,7 @@ impl Grant {
         self.put(account, &policy).await
     }
 
-    /// Removes the permissions from the role's policy, and deletes the policy if it is then empty.
+    /// Removes the permissions from the role's policy. If the policy is then empty, deletes it.
     pub(crate) async fn withdraw(&self, account: &Account) -> Result<(), Failure> {
         let left = self.read(account).await?.without(&self.statements);
         if !left.is_empty() {

@@ -8,20 +8,20 @@ use comeback_engine::Timestamp;
 use crate::aws::InvokeSettings;
 use crate::function::Target;
 
-/// The key of the tag that records when the function's last destination was removed. From then on, the function's
-/// events drain from the retry queue.
+/// The key of the tag that records when the last destination of the function was removed. From then on, only
+/// invocations already under way still send failures to the retry queue.
 pub const DETACHED: &str = "comeback:detached";
-/// The key of the tag that records when the function was moved to another deployment. From then on, the function's
-/// events drain from the previous deployment's retry queue.
+/// The key of the tag that records when the function was moved to another deployment. From then on, only invocations
+/// already under way still send failures to the previous deployment's retry queue.
 pub const MOVED: &str = "comeback:moved";
-/// The key of the tag with the recursion setting from before. All qualifiers share it.
+/// The key of the tag with the recursion setting from before the function was attached. All qualifiers share the tag.
 pub const RECURSION: &str = "comeback:recursion";
 /// The value of a tag for a number that was not set.
 const DEFAULT: &str = "default";
 /// The value of a tag for a destination that was not set.
 const NONE: &str = "none";
 
-/// Lambda's limit of tags per function.
+/// Lambda's limit on the number of tags per function.
 pub const TAGS: usize = 50;
 
 /// The tags that keep the current settings of the target's qualifier.
@@ -42,8 +42,8 @@ pub fn keys(qualifier: Option<&str>) -> [String; 3] {
 }
 
 /// The settings to restore according to the tags, and true if no tag is missing or invalid. Anybody may have written
-/// the tags, so a value that Lambda would refuse is ignored, and Lambda's default takes its place. The on-success
-/// destination stays as it is: `attach` never changes it.
+/// the tags, so a value that Lambda would refuse is replaced by Lambda's default. `attach` never changes the on-success
+/// destination, so that stays as it is.
 pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
@@ -60,7 +60,7 @@ pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     (settings, all)
 }
 
-/// Parses a tag's number: `Some(None)` means Lambda's default; `None` that Lambda would refuse the number.
+/// Parses a tag's number. `Some(None)` stands for Lambda's default. `None` means that Lambda would refuse the number.
 fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
     if text == DEFAULT {
         return Some(None);
@@ -84,23 +84,23 @@ fn is_destination(arn: &str) -> bool {
         }
 }
 
-/// The on-failure destination that the tags keep, if it is not known to be in this account; `None` otherwise.
+/// The on-failure destination in the settings, unless its ARN shows that it is in this account; otherwise `None`.
 pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
     let arn = settings.on_failure.as_deref()?;
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
 }
 
-/// Returns true if recursive loops were allowed before the function was attached; `None` if no tag says.
+/// Returns true if recursive loops were allowed before the function was attached. `None` if no tag has this setting.
 pub fn recursion_allowed(target: &Target) -> Option<bool> {
     target.tags.get(RECURSION).map(|setting| setting == recursion(true))
 }
 
-/// Lambda's word for a recursion setting.
+/// The value that Lambda's API uses for a recursion setting.
 pub const fn recursion(allowed: bool) -> &'static str {
     if allowed { "Allow" } else { "Terminate" }
 }
 
-/// The time that a tag records; `key` is [`DETACHED`] or [`MOVED`]. `None` without a valid tag.
+/// The time in the tag `key`, which is [`DETACHED`] or [`MOVED`]. `None` if the tag is missing or invalid.
 pub fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }

@@ -1,4 +1,4 @@
-//! Checks that a function's events have left the retry queue, so that `detach` may finish.
+//! Checks whether a function's events have left the retry queue, so that `detach` may finish.
 
 use std::cell::Cell;
 use std::hash::RandomState;
@@ -18,25 +18,26 @@ use crate::log::{HIDING_INFO, Search};
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// Lambda keeps an event of an attached function for up to a minute before running it, and takes up to another minute
-/// to send the failure.
+/// The time that an event of an attached function may spend in Lambda besides its invocation: up to a minute before it,
+/// and up to another minute until the failure is sent.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
-/// Evidence that all events of a function have left the retry queue, or that some may still be there.
+/// Evidence on whether all events of a function have left the retry queue.
 ///
-/// SQS cannot list a queue, but the handler logs a line when an event arrives and another when it settles the event. No
-/// event waits once all of this holds: every invocation that may still fail has ended, the handler has received each
-/// message that is due, and each message with a line also has one that settles it. SQS only estimates how many messages
-/// a queue has, so even if the queue seems empty, the log decides.
+/// SQS cannot list the messages in a queue, but the handler logs a line when an event arrives, and another line when it
+/// settles the event. No event is left once all of this holds: every invocation that may still fail has ended; the
+/// handler has received every message that is due; and the log settles every message that it names. SQS only estimates
+/// the number of messages, so the log decides even if the queue seems empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
     /// True to detach without waiting for the events that are still in the retry queue (`--now`).
     pub(crate) at_once: bool,
-    /// The reason why events may still be in the retry queue, according to its message counts and the log; `None` if
-    /// none are.
+    /// The reason why events may still be in the retry queue, according to its message counts and the log. `None` if
+    /// all events have left.
     pub(crate) waiting: Option<String>,
-    /// The other functions with the same role that send failures to the retry queue, or may still do so.
+    /// Other functions with the same role that send failures to the retry queue, or whose last invocations may still
+    /// send some.
     pub(crate) sharing: Vec<String>,
 }
 
@@ -56,7 +57,8 @@ impl Leaving {
         if attachment.send_policy {
             leaving.sharing = sharing(&operator.account, attachment).await?;
         }
-        // If another qualifier stays attached, nothing else is removed.
+        // While another qualifier stays attached, only the destination and its tags are removed, so there is no need to
+        // wait.
         let is_last = attachment.other_qualifiers().next().is_none();
         let may_go = is_last && leaving.under_way_until(attachment).is_none();
         if !at_once && may_go {
@@ -65,7 +67,7 @@ impl Leaving {
         Ok(leaving)
     }
 
-    /// The time when the last invocation that may still send a failure ends; `None` if all have ended.
+    /// The time when the last invocation that may still send a failure ends. `None` if all such invocations have ended.
     pub(crate) fn under_way_until(&self, attachment: &Attachment) -> Option<Timestamp> {
         let tags = &attachment.target.tags;
         let detached = kept::time(tags, attachment.mark()).filter(|_| !attachment.is_attached());
@@ -74,7 +76,8 @@ impl Leaving {
         (self.now < end).then_some(end)
     }
 
-    /// The reason why `detach` must wait for the function's events; `None` if they have left, or `--now` was given.
+    /// The reason why `detach` must wait for the function's events. `None` if the events have left the queue, or if the
+    /// operator used `--now`.
     pub(crate) fn wait(&self, attachment: &Attachment) -> Option<String> {
         if self.at_once {
             return None;
@@ -119,8 +122,8 @@ async fn read_waiting(
     Ok(wait(queue, is_there.then_some(&log), now))
 }
 
-/// The reason why the log may not show every waiting event: the handler has not received one yet, or the log level
-/// hides the lines. `None` if the log shows all of them.
+/// The reason why the log may not show every waiting event. Either the handler has not received some event yet, or the
+/// log level hides the lines. `None` if the log shows all waiting events.
 fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     if queue != Depth::default() && deployment.stopped().is_some() {
         return Some("the retry queue is not empty, but the handler receives nothing from it".into());
@@ -133,8 +136,8 @@ fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     Some(format!("the handler's log level is {level}, which hides waiting events (set it to INFO)"))
 }
 
-/// The reason why `detach` must wait, according to the log; `None` if it need not. `log` is `None` if the handler has
-/// never run.
+/// The reason why `detach` must wait, according to the log. `None` if `detach` need not wait. `log` is `None` if the
+/// handler has no log because it has never run.
 fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     match log {
         Some(log) => log.wait(now),
@@ -143,11 +146,11 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     }
 }
 
-/// The messages of one function according to the handler's log.
+/// The messages of one function, according to the handler's log.
 #[derive(Debug, Default)]
 struct Waiting {
     messages: LogFold<RandomState>,
-    /// True if a newer version of Comeback wrote some of the log lines, which this command cannot read.
+    /// True if the log has lines that this command cannot read, because a newer version of Comeback wrote them.
     is_newer: bool,
 }
 
@@ -194,7 +197,7 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
     Ok(sharing)
 }
 
-/// Returns true for a function that is being detached: its last invocations may still fail, and its own `detach` is not
+/// Returns true if a function is being detached: its last invocations may still fail, and its own `detach` has not
 /// finished.
 async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
     let tags = account.aws.tags(arn).await?;
@@ -330,7 +333,7 @@ mod tests {
         {
             assert_eq!(after(&[defer.clone(), line(2, kept)], after_due), due);
         }
-        // Another failure of the event, or of a copy of it.
+        // Another failure of the event, or a failure of a copy of the event.
         let again =
             json!({"action": "defer", "due": DUE, "due_by": "policy", "delay": 60, "request_id": "r-1"});
         assert_eq!(after(&[defer, settled, line(3, again)], before_due), waits);

@@ -1,5 +1,5 @@
-//! The plan to attach or detach one or several functions, and how it is performed. The allow-list is edited once for
-//! all functions. If one function fails, the others continue.
+//! Plans to attach or detach functions, and performs the plan. The allow-list is edited once for all functions. If one
+//! function fails, the others continue.
 
 use serde::{Serialize, Serializer};
 
@@ -31,18 +31,18 @@ pub struct RouteFailures {
     pub route: Route,
 }
 
-/// The destination of the functions' failed events: the deployment, or none.
+/// The new destination of the functions' failed events: the deployment, or the destination from before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Attaches the functions: their failed events go to the deployment.
     Attach {
-        /// True to allow taking functions over from another deployment.
+        /// True if functions may be taken over from another deployment.
         may_move: bool,
     },
     /// Detaches the functions: Lambda alone handles their failed events again.
     Detach {
-        /// True to detach without waiting until the functions' events have left the retry queue: those that still wait
-        /// are dead-lettered, unless another alias or version stays attached.
+        /// True to detach without waiting until the functions' events have left the retry queue. Events still in the
+        /// queue are then dead-lettered, unless another alias or version stays attached.
         at_once: bool,
     },
 }
@@ -55,7 +55,7 @@ impl Route {
         }
     }
 
-    /// The word for the state of a function that needs no change.
+    /// The word that describes a function that needs no change.
     const fn state(self) -> &'static str {
         match self {
             Self::Attach { .. } => "attached",
@@ -74,14 +74,14 @@ pub struct AttachPlan {
     log_group: String,
 }
 
-/// One function of a plan, with its steps or the failure that stopped them.
+/// One function of a plan: its steps, or the failure that ended its plan.
 #[derive(Clone, Debug)]
 struct Part {
     function: FunctionName,
     plan: Result<FunctionPlan, Failure>,
     /// The number of steps that were made.
     steps_made: u64,
-    /// True once the changes were made and are visible.
+    /// True once the changes were made and a later read has shown them.
     is_made: bool,
 }
 
@@ -93,7 +93,7 @@ impl Serialize for Part {
             differences: Vec<Difference>,
             notes: &'a [Text],
             left: Option<&'a str>,
-            /// True if nothing is left to do, now or later.
+            /// True if nothing is left to do for the function, in this run or a later one.
             done: bool,
             failure: Option<Text>,
         }
@@ -141,8 +141,8 @@ impl Part {
         }
     }
 
-    /// The reason why the function is not finished: a failure, or changes left for a later run. `None` if it is
-    /// finished.
+    /// The reason why the function is not finished: a failure, or changes left for a later run. `None` if the function
+    /// is finished.
     fn failure(&self) -> Option<Failure> {
         let plan = match &self.plan {
             Ok(plan) => plan,
@@ -166,8 +166,8 @@ impl AttachPlan {
         self.functions.iter().filter_map(|part| part.plan.as_ref().ok())
     }
 
-    /// The edits of the allow-list in all plans: the place to edit, the function's ARN, and true to add or false to
-    /// remove it.
+    /// The edits of the allow-list in the plans of all functions. Each edit is the place to edit, the function's ARN,
+    /// and true to add or false to remove the ARN.
     fn list_edits(&self) -> impl Iterator<Item = (&SettingPlace, &str, bool)> {
         self.planned().flat_map(|plan| {
             plan.steps.iter().filter_map(|step| match step {
@@ -179,7 +179,7 @@ impl AttachPlan {
 }
 
 impl Plan for AttachPlan {
-    /// Two plans are the same if they change the same settings of each function.
+    /// The identity of a plan. It is the same for two plans that change the same settings of each function.
     fn identity(&self) -> String {
         let parts = self.functions.iter().map(|part| part.plan.as_ref().ok().map(FunctionPlan::differences));
         serde_json::json!(parts.collect::<Vec<_>>()).to_string()
@@ -212,7 +212,7 @@ impl Answer for AttachPlan {
         layout
     }
 
-    /// Fails with the failures of all functions together.
+    /// Fails if a function is not finished. The failure names all such functions.
     fn end(&self) -> Result<(), Failure> {
         let failures = self.functions.iter().filter_map(|part| Some((part, part.failure()?)));
         let mut failures: Vec<_> = failures.collect();
@@ -230,7 +230,7 @@ impl Answer for AttachPlan {
     }
 }
 
-/// The functions that were attached or detached, and those where that failed.
+/// The result of attaching or detaching: the plan, with the failures of functions that are not finished.
 #[derive(Debug, Serialize)]
 pub struct Attached {
     #[serde(flatten)]
@@ -256,15 +256,15 @@ impl Change for RouteFailures {
     type Plan = AttachPlan;
     type Done = Attached;
 
-    /// Fails only if the plan is about a single function, and that function fails. Otherwise, the plan contains the
-    /// failures.
+    /// If the plan is about a single function, fails if that function fails. Otherwise, the failures of functions are
+    /// part of the plan.
     async fn plan(&self) -> Result<AttachPlan, Failure> {
         self.operator.interrupt.or(self.read()).await
     }
 
-    /// Makes the changes, and waits until they are visible.
+    /// Makes the changes, and waits until AWS shows them.
     async fn perform(&self, plan: &AttachPlan) -> Performed<AttachPlan, Attached> {
-        // Somebody else may have made a change before the answer.
+        // Somebody else may have changed something while the operator was asked.
         let mut plan = match self.plan().await {
             Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
             Ok(now) => now,
@@ -295,8 +295,8 @@ impl Change for RouteFailures {
 }
 
 impl RouteFailures {
-    /// Reads all facts again on each call, to see the changes of this run and of others. The plan of each function
-    /// takes the earlier functions' entries in the allow-list into account.
+    /// Plans the change from facts that are read anew on each call, to see the changes of this run and of others. The
+    /// plan of each function assumes that the earlier functions of the plan are already on the allow-list.
     async fn read(&self) -> Result<AttachPlan, Failure> {
         let operator = &self.operator;
         let deployment = operator.deployment().await?;
@@ -329,8 +329,9 @@ impl RouteFailures {
         attachment.detach(&Leaving::read(&self.operator, attachment, at_once).await?)
     }
 
-    /// Performs the steps: first those of each function that precede its step of the allow-list, then one edit of the
-    /// list for all functions, then the rest. A function that fails is left out of the later steps.
+    /// Performs the steps in three parts: the steps of each function before its edit of the allow-list, one edit of the
+    /// list for all functions, and the remaining steps of each function. If a function fails, its remaining steps are
+    /// skipped.
     async fn make(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
         let is_list = |step: &Step| matches!(step, Step::List(..));
         self.make_each(plan, |steps| {
@@ -386,8 +387,8 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Edits the allow-list in one place, once for all functions, because CloudFormation takes only one update at a
-    /// time.
+    /// Edits the allow-list in one place. Makes one edit for all functions, because CloudFormation takes only one
+    /// update at a time.
     async fn edit_list(&self, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         if interrupt.is_raised() {
@@ -422,15 +423,15 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Tells the operator that a step was made.
+    /// Tells the operator which settings a step has changed.
     fn report(&self, step: &Step, target: &Target) {
         for difference in step.differences(target) {
             self.operator.follow.remark(&format!("  {}", difference.name()).into());
         }
     }
 
-    /// Waits until the changes are visible, which takes a while in some parts of AWS. Functions that failed are not
-    /// waited for.
+    /// Waits until AWS shows the changes, because some parts of AWS take a while. Does not wait for functions that
+    /// failed.
     async fn check(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         if plan.planned().next().is_none() {
@@ -474,7 +475,7 @@ fn not_visible(seen: &FunctionPlan) -> Failure {
     ))
 }
 
-/// Fails if the function has an open pause of its own, which would outlast the attachment.
+/// Fails if the function has an open pause of its own, because the pause would outlast the attachment.
 fn check_not_paused(open: &[OpenPause], target: &Target, deployment: &Deployment) -> Result<(), Failure> {
     let own = [target.arn.clone(), target.invoked_arn()];
     let Some(pause) = open.iter().find(|pause| own.contains(&pause.target)) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The steps of a plan: the settings that they change, and the calls that make the changes.
+//! The steps of a plan: the settings that they change, and the calls that they make.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use crate::interrupt::Interrupt;
 use crate::layout::Layout;
 use crate::text::{Text, Tone};
 
-/// One change to a function, or to the resources that retry it. Repeating a step has no further effect.
+/// One change to a function, or to the resources that retry it. Performing a step again has no further effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Adds tags to the function, which keep its earlier settings.
+    /// Adds tags to the function that keep its earlier settings.
     Keep(Vec<(String, String)>),
-    /// Adds a tag to the function with the time of the step.
+    /// Adds a tag with this key to the function. The tag's value is the time of the step.
     Mark(&'static str),
     /// Removes tags from the function.
     Forget(Vec<(String, String)>),
@@ -31,15 +31,17 @@ pub(crate) enum Step {
     Allow(Grant),
     /// Withdraws permissions from a role.
     Withdraw(Grant),
-    /// Adds the function to the allow-list (`true`), or removes it.
+    /// Adds the function to the allow-list if `true`, or removes it if `false`.
     List(SettingPlace, bool),
     /// Sets whether Lambda allows recursive loops of the function.
     Recursion(bool),
-    /// Creates the alarm on the function's failed events that Lambda drops, or replaces one that notifies nobody.
+    /// Creates the alarm on the function's failed events that Lambda drops. If `exists` is true, replaces an alarm that
+    /// notifies nobody.
     Watch { alarm: LostAlarm, exists: bool },
     /// Deletes the alarm on the function's failed events that Lambda drops.
     Unwatch(String),
-    /// Replaces the settings of the function's asynchronous invocations, or removes them if all are defaults.
+    /// Replaces the settings of the function's asynchronous invocations. If all new values are defaults, deletes the
+    /// settings.
     Settings(InvokeSettings),
 }
 
@@ -57,8 +59,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The difference on one line that begins with `+` for a new setting, `-` for a removed one, and `~` for a changed
-    /// one.
+    /// The difference on one line. It begins with `+` for a new setting, `-` for a removed setting, and `~` for a
+    /// changed one.
     fn text(&self) -> Text {
         let Self { setting, from, to, .. } = self;
         let (tone, line) = match (from, to) {
@@ -75,13 +77,13 @@ impl Difference {
         format!("{}: {from} → {to}", self.setting)
     }
 
-    /// The name of the resource, followed by that of its setting.
+    /// The name of the resource, followed by the name of the setting.
     pub(crate) fn name(&self) -> String {
         format!("{}: {}", self.resource, self.setting)
     }
 }
 
-/// Adds lines to a layout: each resource, and below it the settings that change.
+/// Adds lines to a layout: each resource, and below it the settings of the resource that change.
 pub(crate) fn lay_out(differences: &[Difference], layout: &mut Layout) {
     let mut above = "";
     for difference in differences {
@@ -148,7 +150,7 @@ impl Step {
     }
 }
 
-/// The differences between two sets of a function's settings for asynchronous invocations.
+/// The differences between two versions of a function's settings for asynchronous invocations.
 pub(crate) fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings) -> Vec<Difference> {
     let texts = |it: &InvokeSettings| {
         let (retries, event_age) =
@@ -171,9 +173,10 @@ pub(crate) struct FunctionPlan {
     pub(crate) is_gone: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) notes: Vec<Text>,
-    /// The changes that only a later run can make, and the reason; `None` if this run can make all.
+    /// The changes that only a later run can make, with the reason. `None` if this run can make all changes.
     pub(crate) left: Option<String>,
-    /// A sentence that says what `--now` does to the events that the run would wait for; `None` if it need not wait.
+    /// A sentence that says what `--now` does to the events that `detach` would otherwise wait for. `None` if it need
+    /// not wait.
     pub(crate) effect_of_now: Option<String>,
     /// A warning that the operator must confirm even with `--yes`.
     pub(crate) warning: Option<String>,
@@ -189,7 +192,7 @@ impl FunctionPlan {
         self.notes.push(note.into());
     }
 
-    /// Adds a step that removes those of these tags that the function has.
+    /// Adds a step that removes these tags. Skips tags that the function does not have.
     pub(crate) fn forget(&mut self, keys: impl IntoIterator<Item = String>) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();
@@ -203,14 +206,14 @@ impl FunctionPlan {
         self.steps.iter().flat_map(|step| step.differences(&self.target)).collect()
     }
 
-    /// Returns true if there is neither a function of this name nor anything to remove: the name may be misspelled.
+    /// Returns true if Lambda has no such function and nothing is left to remove, so the name may be misspelled.
     pub(crate) fn is_of_unknown_function(&self) -> bool {
         self.is_gone && self.steps.is_empty()
     }
 }
 
-/// The delays between checks whether AWS has applied a change, a minute in all. A new permission takes a few seconds to
-/// reach every part of AWS.
+/// The delays between checks whether AWS shows a change. In all, they take a minute. A new permission takes a few
+/// seconds to reach every part of AWS.
 pub(crate) fn delays() -> Delays {
     let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(8));
     let backoff = backoff.and_then(|backoff| backoff.with_jitter(Jitter::None));
@@ -218,7 +221,7 @@ pub(crate) fn delays() -> Delays {
 }
 
 impl Step {
-    /// Performs the step, except an edit of the allow-list, which is made once for all functions.
+    /// Performs the step. Skips an edit of the allow-list, which is made once for all functions.
     ///
     /// # Errors
     ///
@@ -252,8 +255,8 @@ impl Step {
     }
 }
 
-/// Puts the settings of asynchronous invocations, again and again while Lambda does not yet know that the function may
-/// send to the destination.
+/// Puts the settings of asynchronous invocations. Repeats the call while Lambda refuses it because it does not yet know
+/// that the function's role may send to the destination.
 async fn put_settings(
     account: &Account,
     target: &Target,

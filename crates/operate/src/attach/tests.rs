@@ -1,4 +1,4 @@
-//! Tests of plans, and of an account after a plan was performed wholly or in part.
+//! Tests of plans, and of accounts in which a plan was performed completely or in part.
 
 mod moves;
 mod several;
@@ -56,7 +56,7 @@ pub(super) async fn attachment() -> Attachment {
     read(&sample(), "orders").await
 }
 
-/// Evidence that none of the function's events is left in the retry queue, long after its last invocation.
+/// Evidence that none of the function's events is left in the retry queue, read long after the last invocation.
 fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
@@ -91,7 +91,7 @@ async fn attach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     plan
 }
 
-/// Detaches a function, repeats that an hour later, and returns the last plan.
+/// Detaches a function: once now, and again an hour later to finish. Returns the last plan.
 async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     let (_, end) = carry_out(&to_detach(aws, &[function])).await;
     assert!(matches!(end, Err(Failure::Undone(_))), "{end:?}");
@@ -470,7 +470,7 @@ async fn function_that_was_never_attached_is_not_detached() {
         plan.steps.is_empty() && plan.notes.is_empty() && plan.left.is_none()
     };
     assert!(nothing(&attachment));
-    // A pattern is not the function's own entry.
+    // A pattern that matches the function is not the function's own entry.
     let pattern = format!("{ARN}*");
     attachment.deployment.variables.insert(TARGET_FUNCTIONS.variable.into(), pattern.clone());
     attachment.list_owner = ListOwner::Parameter { stack: "comeback".into(), value: pattern };
@@ -576,7 +576,7 @@ prop_compose! {
 }
 
 impl Facts {
-    /// The same facts without the traces that an earlier `attach` may have left.
+    /// The same facts without anything that an earlier `attach` may have left.
     fn never_attached(mut self) -> Self {
         self.settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
         if self.list == ARN {
@@ -631,14 +631,14 @@ fn function(qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| "orders".into(), |qualifier| format!("orders:{qualifier}"))
 }
 
-/// Attaches a function, and stops the command after this number of AWS calls if it is not finished by then.
+/// Attaches a function. If the command is not finished after `calls` calls to AWS, kills it.
 async fn attach_killed(aws: &SimulatedAws, name: &str, calls: u64) {
     let change = to_attach(aws, &[name]);
     let plan = change.plan().await.unwrap();
     if plan.question().is_some() {
         drop(aws.killed_after(calls, change.perform(&plan)).await);
     }
-    // A stack takes no update while it is being updated.
+    // A stack cannot be updated again during an update.
     aws.advance(Duration::from_secs(60));
 }
 

@@ -1,4 +1,4 @@
-//! Finds a deployment by its handler, its stack or its retry queue.
+//! Finds a deployment from its handler, its stack or its retry queue.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::Failure;
 use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_group};
 
-/// The key of the handler's tag with Comeback's version. The template and the CDK construct set it.
+/// The key of the tag on the handler with Comeback's version. The template and the CDK construct set this tag.
 const VERSION_TAG: &str = "comeback:version";
 
 impl DeploymentName {
-    /// The deployment whose handler processes the messages of a queue; `None` if no retry handler does.
+    /// The deployment whose handler processes the messages of a queue. `None` if no retry handler processes them.
     pub async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
         if queue_arn.parse::<QueueArn>().is_err() {
             return Ok(None);
@@ -24,7 +24,7 @@ impl DeploymentName {
             if mapping.queue_arn != queue_arn || mapping.function_arn.is_empty() {
                 continue;
             }
-            // A mapping may outlive its handler.
+            // The handler may be deleted while its mapping still exists.
             let Some(found) = account.aws.function(&mapping.function_arn, None).await? else { continue };
             let Function { configuration, mut tags, .. } = found;
             if is_handler(&configuration) {
@@ -36,7 +36,7 @@ impl DeploymentName {
 }
 
 impl Deployment {
-    /// Finds a deployment by its handler or, if `handler` is `None`, by its stack.
+    /// Finds a deployment from its handler or, if `handler` is `None`, from its stack.
     pub async fn find(
         account: &Account,
         handler: Option<&FunctionName>,

@@ -1,4 +1,4 @@
-//! An SQS queue, its message counts, and the key that encrypts it.
+//! An SQS queue, its message counts, and the KMS key that encrypts it.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// The time that a received dead-letter stays hidden from other readers, unless it is made visible earlier.
-/// Reading 100,000 dead-letters takes a few minutes. A longer time would only keep dead-letters from the operator after
-/// a command was killed. If a slow command still works when a dead-letter becomes visible, it receives and hides the
-/// dead-letter once more.
+/// The time that a received dead-letter stays hidden from other readers, unless it is made visible earlier. Reading
+/// 100,000 dead-letters takes a few minutes. If a command is killed, a longer time would only keep its dead-letters
+/// hidden longer. If a slow command is still running when a dead-letter becomes visible, the command receives and hides
+/// it once more.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// An SQS queue of a deployment.
@@ -76,8 +76,8 @@ fn no_queue(name: &str) -> Failure {
     Failure::could_not(format!("queue {name} does not exist: {how}"))
 }
 
-/// Reads attributes of a queue, and returns their values in the order of `names`. A value is `None` if the queue lacks
-/// the attribute.
+/// Reads attributes of a queue, and returns their values in the order of `names`. If the queue lacks an attribute, its
+/// value is `None`.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ pub async fn attributes<const N: usize>(
     Ok(names.map(|name| attributes.get(name).cloned()))
 }
 
-/// Parses an ARN that AWS returned, and fails if it is invalid.
+/// Parses an ARN that AWS returned. Fails if the ARN is invalid.
 pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
     arn.parse().map_err(|problem| Failure::could_not(format!("{arn} {problem}")))
 }
@@ -132,18 +132,18 @@ impl Depth {
     }
 }
 
-/// A KMS key of the customer's own that encrypts a queue.
+/// A customer-managed KMS key that encrypts a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomerKey {
-    /// The key's ARN; if the key does not exist, the id that the queue names.
+    /// The key's ARN. If the key does not exist, the key id in the queue's attributes.
     pub arn: String,
     /// The key's state, such as `Enabled`; `None` if the key does not exist.
     pub state: Option<String>,
 }
 
 impl CustomerKey {
-    /// Reads the key that a queue's `KmsMasterKeyId` names; `None` if AWS manages the key, because everyone who may use
-    /// SQS may use such a key.
+    /// Reads the key that a queue's `KmsMasterKeyId` names. `None` if AWS manages the key, because everyone who may use
+    /// SQS may then use the key.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl CustomerKey {
         Ok(arn.map(|arn| Self { arn, state: key.state }))
     }
 
-    /// The reason why nobody can use the key, whatever their permissions; `None` if it is usable.
+    /// The reason why nobody can use the key, whatever their permissions. `None` if the key is usable.
     pub fn problem(&self) -> Option<String> {
         match self.state.as_deref() {
             Some("Enabled" | "Updating") => None,

@@ -1,5 +1,5 @@
-//! Edits the pauses for `comeback pause` and `comeback resume`, and refuses invalid ones. `now` is the time of the
-//! operator's machine.
+//! Edits the pauses for `comeback pause` and `comeback resume`, and refuses invalid pauses. In this file, `now` is the
+//! time of the operator's machine.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use crate::failure::Failure;
 use crate::operator_line::flag;
 use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 
-/// The terms of a pause that an operator sets. `None` keeps the term of the open pause, or takes the default for a
-/// new one.
+/// The terms of a pause that an operator sets. For a term that is `None`, an open pause keeps its own, and a new pause
+/// gets the default.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// The planned end of the pause.
     pub end: Option<End>,
-    /// The time after the end over which held events are retried.
+    /// The time after the end of the pause over which the retries of held events are spread.
     pub spread: Option<Duration>,
-    /// The reason for the pause. A new pause needs one.
+    /// The reason for the pause. A new pause must have one.
     pub why: Option<String>,
 }
 
 /// The automatic end of a pause, without `comeback resume`.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// Ends the pause at this time.
+    /// The pause ends at this time.
     At(Timestamp),
-    /// Ends the pause after this time, counted from the operator's confirmation.
+    /// The pause ends this long after the operator's confirmation.
     After(Duration),
 }
 
@@ -84,17 +84,17 @@ impl Wanted {
     }
 }
 
-/// The default spread of a pause with this end: the length of the pause, but at most [`DEFAULT_SPREAD`].
+/// The default spread of a pause that ends at `end`: the length of the pause, but at most [`DEFAULT_SPREAD`].
 fn default_spread(pause: &Pause, end: Option<Timestamp>) -> Duration {
     end.map_or(DEFAULT_SPREAD, |end| Duration::from_secs(end.since(pause.from).as_secs()).min(DEFAULT_SPREAD))
 }
 
-/// The spread of a pause if an operator chose it. `None` if it is the default.
+/// The spread of a pause if an operator has chosen it. `None` if the pause has the default spread.
 fn chosen_spread(pause: &Pause) -> Option<Duration> {
     (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
 }
 
-/// The spread of a pause that an operator ends at this time without choosing another spread.
+/// The spread of a pause that an operator ends at `end` without choosing a new spread.
 pub fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
     chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }
@@ -112,7 +112,7 @@ pub fn read_reason(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 ///
-/// Fails if the text is not a duration, or is 0.
+/// Fails if the text is not a duration, or if the duration is 0.
 pub fn read_length(text: &str) -> Result<Duration, String> {
     match durations::read(text)? {
         Duration::ZERO => Err("must be longer than 0".into()),
@@ -120,7 +120,7 @@ pub fn read_length(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Fails if the pause would end in the past, or if it or its spread is too long.
+/// Fails if the pause would end in the past, or if the pause or its spread is too long.
 fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
     check_spread(pause.spread)?;
     let from = pause.from.max(now);
@@ -128,7 +128,7 @@ fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
         Some(until) if until <= from => Err(Failure::refused(format!(
             "the pause would end at {until}, not after its start at {from}; choose a later end"
         ))),
-        // An end counted from now is rounded up too.
+        // Rounds up here too, because an end that was counted from now is rounded up.
         Some(until) if until.since(from.rounded_up_to_secs()) > LONGEST_PAUSE => {
             Err(Failure::refused(format!(
                 "the pause would end at {until}, more than 14 days after {from}, and SQS keeps no message \
@@ -152,7 +152,7 @@ pub fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// The pauses of a target that have not ended. The commands leave at most one.
+/// The pauses of a target that have not ended. Comeback's commands keep at most one.
 pub fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,
@@ -161,15 +161,15 @@ pub fn open_of<'p>(
     pauses.iter().filter(move |pause| pause.target == *target && !pause.is_over(now))
 }
 
-/// Replaces the open pause of a target by this one.
+/// Replaces the open pause of the target by this pause.
 pub fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
     pauses.with(others.chain([pause]).cloned())
 }
 
-/// Ends the open pauses of a target at `now`, rounded up to a whole second. A pause that has not started is removed.
+/// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started.
 pub fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
-    // If it were rounded down, the pause would end before the latest event that it has held.
+    // Rounded down, the pause would end before the latest event that it has held.
     let end = now.rounded_up_to_secs();
     let close = |pause: &Pause| match pause {
         pause if pause.target != *target || pause.is_over(now) => Some(pause.clone()),

@@ -1,5 +1,5 @@
-//! The history of a deployment's pauses: who paused which function, and when. SSM keeps the last hundred versions of
-//! the parameter.
+//! The history of a deployment's pauses: who paused which function, and when. It is as long as SSM keeps versions of
+//! the parameter: the last hundred.
 
 use std::time::Duration;
 
@@ -21,11 +21,12 @@ pub struct Entry {
     at: Timestamp,
     by: Option<String>,
     what: What,
-    /// The ARN of the paused function, or `*` for every function. `None` if this version of the parameter is
+    /// The ARN of the paused function, or `*` for every function. `None` if the text of the parameter's version is
     /// unreadable.
     target: Option<String>,
     until: Option<Timestamp>,
-    /// Seconds over which held events are retried after the pause. `None` for an entry about its end.
+    /// The number of seconds over which held events are retried after the pause. `None` for an entry about the end of a
+    /// pause.
     spread_seconds: Option<u64>,
     why: Option<String>,
 }
@@ -36,28 +37,28 @@ enum What {
     Paused,
     Changed,
     Resumed,
-    /// This version of the parameter is unreadable, so its pauses are unknown.
+    /// The text of the parameter's version is unreadable, so its pauses are unknown.
     Unreadable,
 }
 
-/// Reads the history of a parameter, the oldest entry first. Empty if the parameter does not exist.
+/// Reads the history of a parameter, the oldest entry first. Returns an empty list if the parameter does not exist.
 pub async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
     Ok(entries(&account.aws.parameter_history(name).await?))
 }
 
-/// Reads the number of the parameter's newest readable version. `None` if SSM keeps none.
+/// Reads the number of the parameter's newest readable version. `None` if SSM keeps no readable version.
 pub async fn last_readable(account: &Account, name: &str) -> Result<Option<i64>, Failure> {
     Ok(newest_readable(&account.aws.parameter_history(name).await?))
 }
 
-/// The number of the newest readable version. `None` if all are unreadable.
+/// The number of the newest readable version. `None` if no version is readable.
 pub fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     let readable = |version: &&ParameterVersion| Pauses::read(&version.text).is_ok();
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
-/// Compares each version with the one before. The first version is only compared if its number is 1: otherwise SSM no
-/// longer keeps the version before it.
+/// Compares each version with the one before. If the first version does not have number 1, it is not compared, because
+/// SSM no longer keeps the version before it.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {
@@ -75,7 +76,8 @@ fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
             entries.push(entry(What::Unreadable, None));
             continue;
         };
-        // Only an open pause has a name beside it. Its end is by its operator's clock, and the version's time by SSM's.
+        // Only an open pause names its operator. The end of a pause comes from the operator's clock, and the time of a
+        // version from SSM's.
         let is_open = |pause: &Pause| pause.by.is_some() && !pause.is_over(at);
         let open: Vec<Pause> = pauses.iter().filter(|pause| is_open(pause)).cloned().collect();
         let is_known = version.number == 1 || !std::ptr::eq(version, &versions[0]);
@@ -167,7 +169,7 @@ mod tests {
         let paused = Pauses::default().with([pause(&target, None)]);
         let both = edits::with(&paused, &pause(&PauseTarget::All, Some(at(60))), at(10));
         let changed = edits::with(&both, &pause(&target, Some(at(500))), at(70));
-        // This end is by a clock that is ahead of SSM's.
+        // The end of this pause comes from a clock that is ahead of SSM's.
         let resumed = edits::closed(&changed, &target, Duration::ZERO, at(95));
         let versions = [
             version(1, 0, "anna", paused.write()),
@@ -184,7 +186,7 @@ mod tests {
             entries(versions).iter().map(said).collect::<Vec<_>>()
         };
         let entry = |by: &str, what, of: &str, until| (by.to_owned(), what, of.to_owned(), until);
-        // The pause of every function came to its planned end, so nobody resumed it.
+        // The pause of every function reached its planned end, so nobody resumed it.
         let expected = [
             entry("anna", What::Paused, "orders", None),
             entry("ben", What::Paused, "*", Some(at(60))),

@@ -1,5 +1,5 @@
-//! The current state of a function's pauses. The handler's log cannot tell it: the log only has the pauses that the
-//! handler knew when it last checked an event.
+//! The current state of a function's pauses. The handler's log cannot tell it, because the log has only the pauses that
+//! the handler knew when it last checked an event.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ pub enum InForce {
     },
     /// The function is not paused.
     NotPaused {
-        /// The latest time when an event that the last pause held is due again. `None` if no pause is known.
+        /// The latest time at which an event held by the last pause is due again. `None` if no pause is known.
         back_by: Option<Timestamp>,
     },
 }
 
 impl InForce {
-    /// The state of a function's pauses at `now`. `noticed` is the longest time until the handler notices the end of
-    /// a pause.
+    /// The state of a function's pauses at `now`. `noticed` is the longest time that the handler takes to notice the
+    /// end of a pause.
     pub fn of(pauses: &Pauses, function_arn: &str, noticed: Duration, now: Timestamp) -> Self {
         let all = || pauses.of_function(function_arn);
-        // The pause that ends last. One without a planned end is later than any other.
+        // The pause that ends last. A pause without a planned end counts as later than any other.
         let last = all()
             .filter(|pause| pause.is_active(now))
             .max_by_key(|pause| (pause.until.is_none(), pause.until));
@@ -38,7 +38,7 @@ impl InForce {
         }
     }
 
-    /// Returns true if a pause holds a retry that is due at this time. `None` means that the due time is unknown.
+    /// Returns true if a pause holds a retry that is due at `due`. `None` means that the due time is unknown.
     pub fn holds(self, due: Option<Timestamp>) -> bool {
         match self {
             Self::Paused { until } => due.zip(until).is_none_or(|(due, until)| due < until),

@@ -1,4 +1,4 @@
-//! The output of `comeback pause --list`: open pauses and requests, with their authors and reasons.
+//! The output of `comeback pause --list`: the open pauses and the requests in force, each with its operator and reason.
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use crate::pauses::{OpenPause, target_name};
 use crate::text;
 use crate::text::Text;
 
-/// The open pauses of a deployment and its requests in force.
+/// The open pauses and the requests in force of a deployment.
 #[derive(Debug, Serialize)]
 pub struct Listing {
-    /// The open pauses. `None` if the handler reads no pauses, or if they could not be read.
+    /// The open pauses. `None` if the handler reads no pauses, or if the parameter could not be read.
     pauses: Option<Vec<OpenPause>>,
     requests: Option<Vec<RequestInForce>>,
-    /// The changes of the pauses. `None` unless the operator asked for them.
+    /// The history of the pauses. `None` unless the operator requested it.
     history: Option<Vec<Entry>>,
     #[serde(skip)]
     handler: String,
-    /// The reason why the pauses could not be read. The history may then show who wrote them.
+    /// The reason why the pauses could not be read. The history may then show who wrote the unreadable text.
     #[serde(skip)]
     unreadable: Option<Failure>,
 }
 
-/// Lists the open pauses and the requests in force and, if `with_history`, the changes of the pauses.
+/// Lists the open pauses and the requests in force. If `with_history` is true, also reads the history of the pauses.
 ///
 /// # Errors
 ///

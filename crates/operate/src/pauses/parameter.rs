@@ -9,8 +9,8 @@ use crate::deployment::{Deployment, aws};
 use crate::failure::Failure;
 use crate::pauses::history;
 
-/// Reads the pauses as the handler does: a missing parameter means that nothing is paused. Returns `None` if the
-/// handler is set to read no pauses.
+/// Reads the pauses as the handler does: if the parameter does not exist, nothing is paused. Returns `None` if the
+/// handler is not configured to read pauses.
 pub async fn read_pauses(account: &Account, deployment: &Deployment) -> Result<Option<Pauses>, Failure> {
     let Some(name) = deployment.pauses() else { return Ok(None) };
     Ok(Some(read_parameter(account, name).await?.0))
@@ -29,8 +29,8 @@ pub async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i6
     }
 }
 
-/// The failure for a text that cannot be parsed, with the fix: the version to restore. A text that a newer version of
-/// Comeback wrote must be kept.
+/// The failure to report if the parameter's text cannot be parsed. It names the version to restore, unless a newer
+/// version of Comeback wrote the text, because that text must be kept.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -48,11 +48,11 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
     Failure::could_not(format!("parameter {name}: {garbled}; {fix}"))
 }
 
-/// The advice for a text that a newer version of Comeback wrote.
+/// The advice if a newer version of Comeback wrote the parameter's text.
 pub const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
-/// The command that writes an earlier version of the pauses again, or an empty document for `None`. `flags` select
-/// the account and region.
+/// The command that restores an earlier version of the pauses. If `version` is `None`, it writes an empty document.
+/// `flags` are AWS CLI flags that select the account and region.
 pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     let value = match version {
         Some(version) => {
@@ -66,10 +66,10 @@ pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     aws(flags, format!("ssm put-parameter --name {parameter} --type String --overwrite --value {value}"))
 }
 
-/// The size of the text, in bytes, from which `status` and `doctor` warn.
+/// The size of the parameter's text, in bytes, from which `status` and `doctor` warn that it is nearly full.
 const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
 
-/// Describes the size of the parameter's text. `None` if there is enough space left.
+/// Describes the size of the parameter's text if it is nearly full. `None` if enough space is left.
 pub fn nearly_full(pauses: &Pauses) -> Option<String> {
     let bytes = pauses.write().len();
     (bytes >= NEARLY_FULL).then(|| format!("the parameter has {bytes} of at most {LONGEST_PAUSES} bytes"))
@@ -81,13 +81,13 @@ impl From<TooLarge> for Failure {
     }
 }
 
-/// The time to wait after a write, before checking that no other write has replaced it.
+/// The time between a write and the check that no other write has replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
-/// An edit fails after this many writes.
+/// The maximum number of writes of one edit. After that, the edit fails.
 const WRITES: u32 = 8;
 
-/// The SSM parameter that the handler reads the pauses and requests from. SSM has no conditional write, except that
-/// it can create a parameter only if it does not exist.
+/// The SSM parameter from which the handler reads the pauses and requests. SSM has only one conditional write: creating
+/// a parameter only if it does not exist.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter<'a> {
     account: &'a Account,
@@ -120,7 +120,7 @@ impl<'a> Parameter<'a> {
         read_parameter(self.account, self.name).await
     }
 
-    /// Reads the pauses as they were in an earlier version. SSM keeps a hundred versions.
+    /// Reads the pauses from an earlier version of the parameter. SSM keeps the last hundred versions.
     async fn read_version(&self, version: i64) -> Result<Pauses, Failure> {
         let name = self.name;
         let versions = self.account.aws.parameter_history(name).await?;
@@ -148,11 +148,11 @@ impl<'a> Parameter<'a> {
     /// Writes the edit that `make` returns, without losing it or another operator's. `is_in` returns true for pauses
     /// that contain the edit. Returns the ended pauses that were dropped because the parameter was full.
     ///
-    /// Each write replaces the whole text and gets the next version number. If a number was skipped, another operator
-    /// wrote in between, and our write replaced that edit. So we read the replaced version, apply our edit to it, and
-    /// write again. If another write replaced ours, its writer does the same; we also check after a while. So two
-    /// concurrent operators lose neither edit, however their calls interleave. With more than two, some may have to
-    /// try again.
+    /// Each write replaces the whole text, and gets the next version number. If our write skipped a number, another
+    /// operator wrote in between, and our write replaced that edit. So we read the replaced version, apply our edit to
+    /// it, and write again. If another operator's write replaced ours, their command does the same. After a while, we
+    /// also check that our edit is still there. So if two operators edit concurrently, neither edit is lost, however
+    /// their calls interleave. If more than two do, some may have to try again.
     pub async fn edit(
         &self,
         now: Timestamp,
@@ -161,7 +161,7 @@ impl<'a> Parameter<'a> {
     ) -> Result<Vec<Pause>, Failure> {
         let make = |pauses: &Pauses| -> Result<_, Failure> { Ok(make(pauses)?.fitted(now)?) };
         let mut writes = 0;
-        // Set if our edit came too late: the version that it replaced is being restored.
+        // Set if our edit is invalid on the version that it replaced. That version is then restored.
         let mut refused = None;
         let mut forgotten = Vec::new();
         loop {
@@ -186,12 +186,12 @@ impl<'a> Parameter<'a> {
                     Ok(None) => break,
                     Err(failure) => self.written_despite(failure, &text, version).await?,
                 };
-                // If somebody has deleted the parameter, it starts again with a lower version.
+                // If somebody has deleted the parameter, its version numbers begin again with 1.
                 if written <= version + 1 {
                     if let Some(refused) = refused.take() {
                         return Err(refused);
                     }
-                    // Not interrupted: what is written is checked, and recorded as a change.
+                    // An interrupt does not end this wait: a written edit must be checked, and recorded as a change.
                     self.account.aws.sleep(SETTLE).await;
                     break;
                 }
@@ -213,7 +213,8 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Fails if the handler could not parse the text back to the same pauses: an unreadable text would end every pause.
+/// Fails if the handler would not parse the text back to the same pauses, because an unreadable text would end every
+/// pause.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
     if Pauses::read(&text).as_ref() == Ok(pauses) {
@@ -261,7 +262,7 @@ mod tests {
         }
     }
 
-    /// The pauses and requests that `comeback pause --list` shows.
+    /// The numbers of pauses and of requests that `comeback pause --list` shows.
     async fn listed(operator: &Operator) -> [usize; 2] {
         let listed = serde_json::to_value(pauses(operator, false).await.unwrap()).unwrap();
         ["pauses", "requests"].map(|kind| listed[kind].as_array().map_or(0, Vec::len))
@@ -314,7 +315,7 @@ mod tests {
         let (full, _) = read_parameter(&operator.account, Sample::PAUSES).await.unwrap();
         assert!(nearly_full(&full).is_some(), "{text}");
 
-        // The handler has not received it, so a request may reach something.
+        // The queue has a message that the handler has not received, so a request may find events.
         aws.queue(Sample::RETRY_QUEUE).send(aws.time(), Duration::ZERO, NewMessage::default());
         let paused = serde_json::to_value(done(&pause(&operator, Sample::ORDERS)).await).unwrap();
         assert_ne!(paused["forgotten"], Value::Array(Vec::new()));
@@ -325,7 +326,7 @@ mod tests {
         assert_eq!(listed(&operator).await, [1, SEVEN]);
     }
 
-    /// The second operator begins after any of the first one's calls.
+    /// The second operator begins after each of the first operator's calls in turn.
     #[tokio::test]
     async fn pauses_of_two_operators_at_once_are_both_kept() {
         let (aws, operator) = sample();

@@ -9,13 +9,13 @@ use crate::pauses::target_name;
 use crate::text;
 use crate::text::Text;
 
-/// The action that a request asks the handler for.
+/// The action that a request makes the handler perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
     /// Retry the events now.
     Retry {
-        /// The time over which the handler spreads the retries, in whole seconds.
+        /// The time over which the handler spreads the retries. It consists of whole seconds.
         #[serde(rename = "within_seconds", serialize_with = "whole_seconds")]
         within: Duration,
     },
@@ -51,7 +51,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The subcommand of `comeback` that makes a request of this kind.
+    /// The subcommand of `comeback` that makes such a request.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -74,20 +74,20 @@ pub struct RequestInForce {
     pub target: String,
     /// The time when the request was made.
     pub at: Timestamp,
-    /// The globs that an event's error type must match. Empty for any error.
+    /// Globs for the event's error type. Empty if the request is for events with any error.
     pub errors: Vec<String>,
-    /// The keys of the events. Empty for all events of the function.
+    /// The keys of the events. Empty if the request is for all events of the function.
     pub keys: Vec<String>,
-    /// The time when the request ends.
+    /// The time when the request stops being in force.
     pub until: Timestamp,
-    /// The operator who made the request, if known.
+    /// The operator who made the request. `None` if unknown.
     pub by: Option<String>,
-    /// The reason that the operator gave, if any.
+    /// The reason that the operator gave. `None` if the operator gave none.
     pub why: Option<String>,
 }
 
 impl RequestInForce {
-    /// The requests in force at `now`: first those to retry, then those to cancel.
+    /// The requests in force at `now`: first the requests to retry events, then the requests to cancel events.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
         let retries = pauses.retries().map(|it| (&it.request, Ask::Retry { within: it.within }));
         let all = retries.chain(pauses.cancels().map(|it| (&it.request, Ask::Cancel)));
@@ -95,7 +95,7 @@ impl RequestInForce {
         in_force.map(|(request, ask)| Self::of(request, ask)).collect()
     }
 
-    /// Converts a request from the pauses' parameter.
+    /// Converts a request in the parameter that holds the pauses. `ask` is its action.
     pub fn of(request: &Request, ask: Ask) -> Self {
         Self {
             ask,
@@ -109,12 +109,12 @@ impl RequestInForce {
         }
     }
 
-    /// The target of the request, for people: `name`, `name:qualifier` or `every function`.
+    /// The target of the request, as a person writes it: `name`, `name:qualifier` or `every function`.
     pub fn name(&self) -> &str {
         target_name(&self.target)
     }
 
-    /// Describes the request: `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`
+    /// Describes the request, as in `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`.
     pub fn line(&self) -> Text {
         let events = [&self.errors[..], &self.keys[..]].concat().join(", ");
         let errors = Some(events).filter(|events| !events.is_empty());

@@ -1,4 +1,4 @@
-//! The last sentence of `comeback trace`: what is known of the event's end, and no more.
+//! The last sentence of `comeback trace`. It claims no more than the logs show.
 
 use comeback_engine::{HOLD, Timestamp, WaitsFor, What};
 
@@ -13,7 +13,7 @@ use crate::trace::logs::Report;
 use crate::trace::story::{End, Happened, Step};
 
 impl Trace {
-    /// The last sentence: how the event ended, or what it waits for.
+    /// The last sentence: how the event ended, or what the event waits for.
     pub fn ending(&self) -> Text {
         if let Some(text) = self.by_allow_list().or_else(|| self.by_pauses()) {
             return text;
@@ -50,7 +50,7 @@ impl Trace {
         text![list, " shows who paused it, and why."]
     }
 
-    /// The sentence for a waiting event whose retry depends on a pause, or on the pause's end. `None` for any other
+    /// The sentence for a waiting event whose retry depends on a pause or on the end of a pause. `None` for any other
     /// event.
     fn by_pauses(&self) -> Option<Text> {
         let end = &self.story.end;
@@ -76,7 +76,7 @@ impl Trace {
         }
     }
 
-    /// The sentence for a waiting event whose function is not on the allow-list. No pause holds such an event. `None`
+    /// The sentence for a waiting event whose function is not on the allow-list. Pauses do not hold such events. `None`
     /// for any other event.
     fn by_allow_list(&self) -> Option<Text> {
         let dead_lettered =
@@ -95,15 +95,15 @@ impl Trace {
     fn dead_lettered(&self) -> Text {
         let step = self.story.steps.iter().rfind(|step| step.is_dead_letter());
         let at = step.map(|step| text![" at ", step.at]).unwrap_or_default();
-        // The sender of the event may have chosen its key.
+        // The key may begin with `-`, because the sender of the event may have chosen it.
         let key = &*self.story.key;
         let words = if key.starts_with('-') { vec!["--", key] } else { vec![key] };
         let show = quoted(self.deployment.command(CommandName::DeadShow, words));
         text!["Dead-lettered", at, ". To see whether it is still there: ", show]
     }
 
-    /// The sentence for an event without a later failure since its last retry. The function's report helps, because a
-    /// success leaves no line in the handler's log.
+    /// The sentence for an event that has not failed again since its last retry. A success leaves no line in the
+    /// handler's log, but the function's report shows it.
     fn after_retry(&self, at: Timestamp, report: Option<&Report>) -> Text {
         let retry = |step: &Step| match &step.happened {
             Happened::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),

@@ -1,5 +1,5 @@
-//! Searches the handler's log for an event, and the targets' logs for its invocations. Only the handler's log can be
-//! searched for events.
+//! Searches the handler's log for an event, and the targets' logs for the event's invocations. Only the handler's log
+//! can be searched for events.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct Logs<'a> {
     pub deployment: &'a Deployment,
     /// The time from which the logs are searched.
     pub since: Timestamp,
-    /// Invoked with the number of lines found so far.
+    /// Called with the number of lines found so far.
     pub progress: &'a dyn Fn(usize),
 }
 
@@ -35,12 +35,12 @@ impl fmt::Debug for Logs<'_> {
 }
 
 impl Logs<'_> {
-    /// Finds the lines about the event with this id: its key, the request id of one of its invocations, or the id of
-    /// one of its messages. Returns `None` if no line names the id.
+    /// Finds the handler's lines about an event. The id is the event's key, the request id of one of its invocations,
+    /// or the id of one of its messages. Returns `None` if no line names the id.
     ///
     /// # Errors
     ///
-    /// Fails if the log cannot be read, or the id belongs to several events.
+    /// Fails if the log cannot be read, or if the id belongs to several events.
     pub async fn story(&self, id: &str) -> Result<Option<Story>, Failure> {
         let Self { account, deployment, since, progress } = *self;
         let search = async |term: &str| {
@@ -66,13 +66,13 @@ impl Logs<'_> {
         Ok(Story::of(lines).map(|story| Story { lines: events.collect(), ..story }))
     }
 
-    /// Reads the log of one invocation of a function: Lambda's report and, if `lines`, everything that the function
-    /// wrote.
+    /// Reads the log of one invocation of a function: Lambda's report and, if `lines` is true, everything that the
+    /// function wrote.
     ///
     /// # Errors
     ///
-    /// Fails if the id is too long to search for, or has a quote or a backslash. If the log cannot be read, returns a
-    /// [`Report::Unread`].
+    /// Fails if the id is too long to search for, or contains a quote or a backslash. A log that cannot be read is not
+    /// an error; the report is then [`Report::Unread`].
     pub async fn invocation(
         &self,
         function_arn: &str,
@@ -97,8 +97,8 @@ impl Logs<'_> {
         };
         let mut logged = Vec::new();
         if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
-            // Some lines do not name the request. But an execution environment serves one request at a time, so all
-            // lines of its stream belong to the request, from the first that names it to the last.
+            // Some lines do not name the request. An execution environment serves one request at a time, so all lines
+            // of its stream from the first to the last that names the request belong to the request.
             let (until, stream) = (Some(last.at), Some(&*first.stream));
             let all = Search { group: &group, term: "", since: first.at, until, stream };
             for LogEvent { at, message, .. } in all.run(account, &|_| ()).await? {
@@ -116,7 +116,7 @@ pub struct Invocation {
     pub request_id: String,
     /// Lambda's report at the end of the invocation.
     pub report: Report,
-    /// The lines that the function wrote. Empty unless the caller asked for them.
+    /// The lines that the function wrote. Empty unless the caller requested them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LoggedLine>,
 }
@@ -133,7 +133,7 @@ pub enum Report {
         /// `success`, `error`, `failure` or `timeout`. `None` if the report does not say.
         status: Option<String>,
     },
-    /// The log has no report: the invocation has not started or not ended, or the log is late.
+    /// The log has no report: the invocation has not started or has not ended, or its lines are not in the log yet.
     #[serde(rename = "no")]
     NotSeen,
     /// The log could not be read.
@@ -163,7 +163,7 @@ fn report(events: &[LogEvent], request_id: &str) -> Report {
         let is_it = line["type"] == "platform.report" && line["record"]["requestId"] == request_id;
         is_it.then(|| line["record"]["status"].as_str().map(ToOwned::to_owned))
     };
-    // An invocation that Lambda itself repeated has several reports; the last one counts.
+    // If Lambda itself repeated an invocation, there are several reports, and the last one counts.
     let seen = events.iter().rev().find_map(|event| Some((event.at, of(event)?)));
     seen.map_or(Report::NotSeen, |(at, status)| Report::Seen { at, status })
 }

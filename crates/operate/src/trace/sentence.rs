@@ -56,7 +56,7 @@ fn failed(step: &Step) -> String {
     format!("attempt {} failed with {error}{}", step.attempt(), ignored.unwrap_or_default())
 }
 
-/// Says which action failed, so that the handler kept the message.
+/// Names the failed action because of which the handler kept the message.
 const fn kept_because(cause: Option<Cause>) -> &'static str {
     match cause {
         Some(Cause::Refused) => "Lambda refused the retry",
@@ -70,7 +70,7 @@ const fn kept_because(cause: Option<Cause>) -> &'static str {
     }
 }
 
-/// Names the policy: `, by the policy of orders-*`. Empty for the stack's policy.
+/// Names the policy, as in `, by the policy of orders-*`. Empty for the stack's policy.
 fn policy_of(preposition: &str, policy: Option<&str>) -> String {
     policy.map(|policy| format!(", {preposition} the policy of {policy}")).unwrap_or_default()
 }
@@ -104,7 +104,7 @@ mod tests {
     use crate::log::test_line;
     use crate::trace::tests::at;
 
-    /// A step at this second, from a log line about the first retry with these fields.
+    /// A step at this second, from a log line about the first retry. `fields` are further members of the line.
     fn step(second: u64, mut fields: Value) -> Step {
         fields["timestamp"] = json!(at(second));
         let LogLine { timestamp, event, what, .. } = test_line(fields);

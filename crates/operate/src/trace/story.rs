@@ -14,7 +14,7 @@ use serde_json::json;
 pub struct Story {
     /// The event's key.
     pub key: String,
-    /// The ARN of the event's target. If an operator redrove the event to another function, this is the newer one.
+    /// The ARN of the event's target. If an operator redrove the event to another function, the ARN of the new one.
     pub target: String,
     /// The target of each invocation, by the invocation's request id.
     #[serde(skip)]
@@ -25,8 +25,8 @@ pub struct Story {
     pub steps: Vec<Step>,
     /// The state after the event's latest failure: a wait, an invocation, or a dead-letter.
     pub end: End,
-    /// The number of failures of attempts that had already failed. They come from copies of the event, which have
-    /// their own retries.
+    /// The number of failures of attempts that had already failed before. These failures come from copies of the event,
+    /// and each copy has its own retries.
     pub copies: usize,
     /// The handler's log lines about the event, verbatim.
     #[serde(skip)]
@@ -42,8 +42,7 @@ pub struct LoggedLine {
     pub line: String,
 }
 
-/// One step of an event, such as a failure or an invocation. Log lines that only repeat a wait are part of the same
-/// step.
+/// One step of an event, such as a failure or an invocation. Log lines that only repeat a wait belong to one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The time of the first log line about the step.
@@ -52,7 +51,7 @@ pub struct Step {
     pub last: Timestamp,
     /// The kind of step, with its details.
     pub happened: Happened,
-    /// The event and its next retry, as the last log line has them.
+    /// The event and its next retry, according to the last log line about the step.
     pub event: LoggedEvent<'static>,
 }
 
@@ -61,18 +60,19 @@ pub struct Step {
 pub enum Happened {
     /// An attempt failed. [`Step::at`] is the time of the handler's first line about the failure.
     Failed,
-    /// An operator redrove the dead-lettered event, and its retries started over.
+    /// An operator redrove the dead-lettered event, so its retries started over.
     Redriven,
     /// The handler did something with the event's message, and logged it.
     Logged(What),
 }
 
-/// The state after an event's latest failure, from all log lines about it.
+/// The state after an event's latest failure, derived from all log lines about the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// The event waits for a retry.
     Waits(WaitsFor),
-    /// The event was retried, and the handler logged nothing since. A success leaves no line in its log.
+    /// The event was retried, and the handler has logged nothing about it since. A success leaves no line in the
+    /// handler's log.
     Invoked {
         /// The request id of the invocation. `None` if Lambda did not return it.
         request_id: Option<String>,
@@ -84,14 +84,14 @@ pub enum End {
 }
 
 impl Story {
-    /// Builds the steps from log lines about one event, in any order. Returns `None` if there are none.
+    /// Builds a story from the log lines about one event, in any order. Returns `None` if no line is about an event.
     pub fn of(mut lines: Vec<LogLine<'static>>) -> Option<Self> {
         lines.sort_by_key(|line| line.timestamp);
         let events = || lines.iter().filter_map(|line| line.event.as_ref());
         let last = events().next_back()?;
         let (key, target) = (last.key.to_string(), last.target.to_string());
-        // The first line that names an invocation counts: a redriven dead-letter keeps the id, and may have another
-        // target.
+        // For each request id, the first line counts: a redriven dead-letter keeps the request id of its last
+        // invocation, and may have another target.
         let targets = lines.iter().rev().filter_map(|line| Some((line.event.as_ref()?, &line.what)));
         let targets = targets.flat_map(|(event, what)| {
             let ids = event.request_id.as_deref().into_iter().chain(invoked(what));
@@ -106,7 +106,7 @@ impl Story {
         Some(Self { key, target, targets, first_failure, steps, end, copies, lines: Vec::new() })
     }
 
-    /// The request ids of the event's invocations in order, each once.
+    /// The request ids of the event's invocations, in order. Each id occurs once.
     pub fn request_ids(&self) -> impl Iterator<Item = &str> {
         let mut seen = BTreeSet::new();
         self.steps.iter().filter_map(Step::request_id).filter(move |id| seen.insert(*id))
@@ -125,7 +125,8 @@ fn invoked(what: &What) -> Option<&str> {
 #[derive(Default)]
 struct Timeline {
     steps: Vec<Step>,
-    /// Attempts whose failure already has a step: the number of the next retry, and the request id of the attempt.
+    /// The attempts whose failure already has a step. Each is the number of the next retry and the request id of the
+    /// attempt.
     failed: BTreeSet<(u64, Option<String>)>,
     copies: usize,
 }
@@ -134,7 +135,7 @@ impl Timeline {
     fn take(&mut self, line: LogLine<'static>) {
         let LogLine { timestamp: at, event: Some(event), what, .. } = line else { return };
         self.failure(at, &event);
-        // After a failed action, the previous wait continues.
+        // If an action failed, the wait before it continues.
         if matches!(what, What::Keep { failure: None, .. }) {
             return;
         }
@@ -149,8 +150,8 @@ impl Timeline {
         }
     }
 
-    /// Adds a step for a failed attempt. Every line about a message names the attempt, but only the first adds a
-    /// step.
+    /// Adds a step for a failed attempt. Every log line about a message names the attempt, but only the first line adds
+    /// a step.
     fn failure(&mut self, at: Timestamp, event: &LoggedEvent<'static>) {
         let Some(attempt) = event.retry.checked_sub(1) else { return };
         let starts_anew = attempt == 0 && self.steps.last().is_some_and(Step::is_dead_letter);
@@ -167,12 +168,12 @@ impl Timeline {
 }
 
 impl Step {
-    /// The number of the attempt that failed before the event's next retry. 0 is the first invocation.
+    /// The number of the attempt that failed before the event's next retry. Attempt 0 is the first invocation.
     pub fn attempt(&self) -> u64 {
         self.event.retry.saturating_sub(1)
     }
 
-    /// The request id of the invocation that failed or was made in this step, if known.
+    /// The request id of the invocation that failed or was made in this step. `None` if it is unknown.
     pub fn request_id(&self) -> Option<&str> {
         match &self.happened {
             Happened::Failed => self.event.request_id.as_deref(),
@@ -285,8 +286,8 @@ impl Serialize for End {
 }
 
 impl End {
-    /// The state after the event's latest failure. `None` without lines. Only the lines of that failure and of its
-    /// copies count, because older lines may be missing.
+    /// The state after the event's latest failure. Only the lines of that failure and of its copies count, because
+    /// older lines may be missing. `None` if there are no lines.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
         let mut log = LogFold::new(RandomState::new());
         lines.iter().for_each(|line| log.take(line));
@@ -321,7 +322,7 @@ mod tests {
     use crate::trace::sentence::sentence;
     use comeback_engine::DueBy;
 
-    /// A line about event `k-1` at this second. The first attempt has request id `r-0`.
+    /// A log line about event `k-1` at this second. The request id of the first attempt is `r-0`.
     fn line(second: u64, retry: u64, mut more: Value) -> LogLine<'static> {
         let known = more.as_object_mut().unwrap();
         known.insert("timestamp".into(), json!(Timestamp::from_secs(second)));
@@ -373,7 +374,7 @@ mod tests {
         assert_eq!(story.copies, 0);
     }
 
-    /// The request made the retry due at second 1,000. The handler found the request at its next check, at second
+    /// A request made the retry due at second 1,000. The handler found the request only at its next check, at second
     /// 1,813.
     #[test]
     fn early_retry_is_late_after_its_original_time() {
@@ -398,7 +399,7 @@ mod tests {
         assert!(sentence.contains(", whose wait was ignored: \"soon\": why"), "{sentence}");
     }
 
-    /// The event's policy changed during the wait.
+    /// The event's policy changed while the event waited.
     #[test]
     fn the_policy_of_the_last_check_gave_the_due_time() {
         let by = |mut line: LogLine<'static>, policy: &str| {
@@ -411,7 +412,7 @@ mod tests {
         assert_eq!(json(&story.steps[1]), wait);
     }
 
-    /// Without a line after the invocation, nothing more is known.
+    /// The log has no line after the invocation, so nothing more is known.
     #[test]
     fn after_an_invocation_nothing_is_claimed() {
         let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12)]);
@@ -432,7 +433,7 @@ mod tests {
         assert_eq!(json(&story.steps[1])["due"], "1970-01-01T00:00:50.000Z");
     }
 
-    /// The event's message was moved during the wait, which leaves no line.
+    /// The event's message was moved during the wait. A move leaves no line in the log.
     #[test]
     fn an_invocation_alone_tells_the_failure_before_it() {
         let story = story(vec![invokes(50, 3, 50)]);
@@ -456,7 +457,7 @@ mod tests {
         let kept = story(vec![defers(10, 1, 12), line(12, 1, refused)]);
         assert_eq!(steps(&kept), ["failed", "waits", "kept"]);
         assert_eq!(serde_json::to_value(&kept.end).unwrap(), json!({"end": "kept"}));
-        // A dead-letter that could not be sent is not the end.
+        // The event has not ended if its dead-letter could not be sent.
         let unsent = json!({"action": "keep", "cause": "dead_letter_not_sent", "reason": "max_retries", "problem": "denied"});
         assert!(matches!(story(vec![line(12, 1, unsent)]).end, End::Waits(WaitsFor::NextTry { .. })));
     }

@@ -1,4 +1,4 @@
-//! Tests of plans for several functions, and of plans that become outdated.
+//! Tests of plans for several functions, and of plans that are out of date when they are performed.
 
 use std::cell::RefCell;
 use std::rc::Rc;
