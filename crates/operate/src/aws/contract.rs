@@ -1,8 +1,9 @@
-//! Contract tests of [`Aws`]: the behaviour that Comeback relies on, for every implementation.
+//! Contract tests of [`Aws`]: the behaviour of AWS that Comeback relies on, and that every implementation must have.
 //!
-//! Each function calls an implementation, and panics if an answer differs from what AWS would answer. The functions
-//! test [`SimulatedAws`](super::simulated::SimulatedAws) in a unit test of this crate, and the AWS SDK against a local
-//! stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`] names those that must exist.
+//! Each function makes calls to an implementation, and panics if an answer differs from AWS's. A unit test of this
+//! crate runs the functions on [`SimulatedAws`](super::simulated::SimulatedAws). Other tests run them on the AWS SDK
+//! with a local stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`] names resources that must
+//! exist.
 
 #![expect(clippy::unwrap_used, reason = "it is a test, though another crate's tests run it too")]
 
@@ -14,7 +15,7 @@ use crate::aws::{
     NewMessage, Receive, WatchedMetric,
 };
 
-/// The resources that must exist in an account before the contract can be tested there.
+/// The resources that an account must have, or must lack, before the contract can be tested there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixture {
     /// The name of a function without tags, variables or settings of asynchronous invocations.
@@ -25,7 +26,7 @@ pub struct Fixture {
     pub alias: String,
     /// The name of the function's role, which has no inline policies.
     pub role: String,
-    /// The ARN of an empty queue. Its messages are hidden for at least a minute unless a receive says otherwise.
+    /// The ARN of an empty queue, with a visibility timeout of at least a minute.
     pub queue_arn: String,
     /// The name of a parameter that does not exist.
     pub parameter: String,
@@ -33,11 +34,11 @@ pub struct Fixture {
     pub alarm: String,
     /// The ARN of a topic.
     pub topic: String,
-    /// A log group with the lines `one k-1` and `two k-2`, both written in the last hour.
+    /// The name of a log group with the lines `one k-1` and `two k-2`, both written within the last hour.
     pub log_group: String,
 }
 
-/// Tests the whole contract. The functions of this module can also be called individually, in any order.
+/// Tests the whole contract. The functions of this module can also be called individually and in any order.
 pub async fn all(aws: &dyn Aws, fixture: &Fixture) {
     function(aws, fixture).await;
     invoke_settings(aws, fixture).await;
@@ -56,8 +57,8 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Tests that a function has the tags, variables and recursion setting that were written last, and that its alias has
-/// its own configuration.
+/// Tests that a function has the tags, environment variables and recursion setting that were written last, and that its
+/// alias has a configuration of its own.
 pub async fn function(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, function_arn, alias, role, .. } = fixture;
     let read = async |qualifier| aws.function(function, qualifier).await.unwrap();
@@ -96,7 +97,7 @@ pub async fn function(aws: &dyn Aws, fixture: &Fixture) {
     assert!(all.iter().any(|it| it.arn == *function_arn), "{all:?}");
 }
 
-/// Tests that each qualifier has its own settings, and that a put replaces all of them.
+/// Tests that each qualifier has its own settings, and that a put replaces all settings of one qualifier.
 pub async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, alias, .. } = fixture;
     let settings = |retries, event_age| InvokeSettings {
@@ -142,14 +143,14 @@ pub async fn role(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.role_policies(role).await.unwrap(), [""; 0]);
 }
 
-/// Receives up to ten messages, hides them for this number of seconds, and returns them by body.
+/// Receives up to ten messages, hides them for `seconds`, and returns them by body.
 async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, Message> {
     let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
     let received = aws.receive(url, 10, receive).await.unwrap();
     received.into_iter().map(|message| (message.body.clone().expect("a body"), message)).collect()
 }
 
-/// The numbers of visible and of hidden messages in a queue.
+/// The number of visible messages in a queue, and the number of hidden messages.
 async fn counts(aws: &dyn Aws, url: &str) -> [String; 2] {
     let names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];
     let attributes = aws.queue_attributes(url, &names).await.unwrap().expect("the queue exists");
@@ -157,7 +158,7 @@ async fn counts(aws: &dyn Aws, url: &str) -> [String; 2] {
     names.map(|name| attributes[name].clone())
 }
 
-/// Waits until a queue has this number of visible messages.
+/// Waits until a queue has `visible` visible messages.
 async fn until_visible(aws: &dyn Aws, url: &str, visible: &str) {
     for _ in 0..100 {
         if counts(aws, url).await[0] == visible {
@@ -193,7 +194,7 @@ pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     assert_done(aws.send(&url, messages, &|_, _| ()).await);
     assert_eq!(counts(aws, &url).await, ["2", "0"]);
 
-    // First given back, then hidden for a second.
+    // The messages are made visible at once after the first receive, and hidden for one more second after the second.
     for (receives, seconds) in [("1", 0), ("2", 1)] {
         let received = receive(aws, &url, 60).await;
         assert_eq!(received.keys().collect::<Vec<_>>(), ["ours", "plain"]);
@@ -213,7 +214,7 @@ pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that a batch call has a result for each entry: only the one with an invalid receipt handle is refused.
+/// Tests that a batch call has a result for each entry: only the entry with an invalid receipt handle is refused.
 pub async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let bodies = (0..11).map(|number| NewMessage { body: format!("{number:02}"), ..NewMessage::default() });
@@ -236,8 +237,8 @@ pub async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that each receive of a message has a new receipt handle, which can make the message visible again however long
-/// it is hidden.
+/// Tests that each receive of a message returns a new receipt handle, and that this handle can make the message visible
+/// again, however long the message was to be hidden.
 pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let message = NewMessage { body: "recalled".into(), ..NewMessage::default() };
@@ -262,7 +263,8 @@ pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that each write of a parameter makes a new version, and that writing it as new never overwrites it.
+/// Tests that each write of a parameter creates a new version, and that writing it as a new parameter never overwrites
+/// an existing one.
 pub async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     let name = &*fixture.parameter;
     assert_eq!(aws.parameter(name).await.unwrap(), None);
@@ -280,7 +282,7 @@ pub async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     assert!(history.iter().all(|version| version.at.is_some()), "{history:?}");
 }
 
-/// Tests that an alarm can be created, replaced and deleted by name.
+/// Tests that an alarm can be created, replaced, and deleted by name.
 pub async fn alarm(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { alarm: name, topic, function, .. } = fixture;
     let metric = WatchedMetric {
@@ -311,7 +313,7 @@ pub async fn alarm(aws: &dyn Aws, fixture: &Fixture) {
     }
 }
 
-/// Tests that log lines can be selected by time, and by a term that they contain.
+/// Tests that log lines can be selected by time, and by a term that the line contains.
 pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
     let group = &*fixture.log_group;
     assert!(aws.log_group(group).await.unwrap().is_some());
@@ -335,9 +337,10 @@ pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(search(None, now.saturating_add(hour)).await, [""; 0]);
 }
 
-/// Tests that a line can be written to a log stream once the stream was created, and that only its own stream has it.
+/// Tests that a line can be written to a log stream after the stream was created, and that other streams do not contain
+/// the line.
 pub async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
-    // `log` reads the last hour.
+    // These lines are older, so that the test `log` does not find them: it reads only the last hour.
     let at = aws.now().before(Duration::from_secs(7_200));
     let (group, stream) = (&*fixture.log_group, "written");
     assert!(!aws.put_log_line(group, stream, at, "too early").await.unwrap());
@@ -357,7 +360,7 @@ pub async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
     assert!(!aws.put_log_line("/never", stream, at, "line").await.unwrap());
 }
 
-/// Tests that reading a missing resource returns `None`, or a failure that names the call.
+/// Tests that reading a resource that does not exist returns `None`, or a failure that names the call.
 pub async fn missing(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.function("never", None).await.unwrap(), None);
     let failure = aws.function_configuration("never", None).await.unwrap_err().to_string();

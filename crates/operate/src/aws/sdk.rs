@@ -1,4 +1,4 @@
-//! The implementation of [`Aws`] on the AWS SDK. Only this file and its folder use the SDK.
+//! The implementation of [`Aws`] with the AWS SDK. Only this file and its folder use the SDK.
 //!
 //! | file | holds |
 //! |---|---|
@@ -44,10 +44,10 @@ pub use connect::SdkAws;
 
 /// Turns the error of an SDK call into a [`Failure`] that names the call.
 trait Or<T, E> {
-    /// Names the call by `action`, its IAM action, such as `sqs:GetQueueAttributes`, and by `of`, the resource.
+    /// Names the call by its IAM action, `action`, such as `sqs:GetQueueAttributes`, and by its resource, `of`.
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
-    /// Returns `None` if `gone` recognizes the error: the resource of the call does not exist.
+    /// Returns `None` if `gone` recognizes the error as one that says that the call's resource does not exist.
     fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure>;
 }
 
@@ -142,7 +142,7 @@ impl Aws for SdkAws {
         qualifier: Option<&str>,
         settings: &InvokeSettings,
     ) -> Result<bool, Failure> {
-        // The call replaces all settings, so it names each.
+        // The call replaces all settings, so every setting must be given.
         let call = self
             .lambda
             .put_function_event_invoke_config()
@@ -480,8 +480,8 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// The context for IAM's simulator that says a key is used through SQS, because a key's policy may require that.
-    /// KMS has this suffix in all partitions.
+    /// The context that tells IAM's simulator that the key is used through SQS: the key's own policy may require that.
+    /// KMS expects this suffix in all partitions.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")
@@ -509,7 +509,7 @@ mod tests {
         answering_at(None, answer).await
     }
 
-    /// Like [`answering`], but with this `Date` header in each response.
+    /// Like [`answering`], but each response has this `Date` header.
     pub(super) async fn answering_at(
         date: Option<&'static str>,
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,

@@ -1,12 +1,13 @@
 //! An account in memory, for tests and demonstrations.
 //!
-//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`] that its owner fills, reads and changes at any time between two calls: queues
-//! with messages, functions, roles, a parameter, log lines. [`Sample`] is an account with a deployment to begin with, in
-//! which nothing runs by itself. In a [`Demo`], functions fail and the retry handler retries them, up to the time of its
-//! [`Clock`] before each call. [`SimulatedOperators`] work on the deployment of a simulated run of `timelapse`.
+//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`]: queues with messages, functions, roles, a
+//! parameter, log lines. The owner of the state fills it, and may read and change it between any two calls. [`Sample`]
+//! is an account with a deployment to begin with, in which nothing runs by itself. In a [`Demo`], functions fail and
+//! the retry handler retries them; before each call, they run up to the time of the account's [`Clock`].
+//! [`SimulatedOperators`] work on the deployment of a simulated run of `timelapse`.
 //!
-//! Each call yields once before it takes effect, so that operators who are polled in turn interleave call by call. A hook
-//! may give each call a [`Fault`]: it fails, its answer is lost, or the operator is killed there.
+//! Each call yields once before it takes effect, so that the calls of operators polled in turn interleave. A hook may
+//! give each call a [`Fault`]: the call fails, its answer is lost, or the operator is killed there.
 
 mod calls;
 mod clock;
@@ -49,11 +50,11 @@ pub use role::{Role, policy};
 pub use sample::Sample;
 pub use stack::{Stack, Template};
 
-/// The number of the simulated account.
+/// The account id of the simulated account.
 pub const ACCOUNT: &str = "123456789012";
 /// The region of the simulated account.
 pub const REGION: &str = "eu-west-1";
-/// The caller of a new account.
+/// The ARN of the default caller.
 const CALLER: &str = "arn:aws:iam::123456789012:user/ops";
 
 /// An account in memory, as one caller sees it. A clone is the same caller.
@@ -63,10 +64,10 @@ pub struct SimulatedAws {
     caller: Rc<calls::Caller>,
 }
 
-/// The state that all callers share.
+/// The state that all callers of an account share.
 struct World {
     state: RefCell<State>,
-    /// The clock, unless what runs in the account has one of its own.
+    /// The clock of the account, unless `clock` is set.
     manual: Rc<ManualClock>,
     clock: OnceCell<Rc<dyn Clock>>,
     running: OnceCell<Rc<Running>>,
@@ -81,7 +82,7 @@ pub struct State {
     pub roles: BTreeMap<String, Role>,
     /// Event source mappings.
     pub mappings: Vec<Mapping>,
-    /// The functions that may run at a time.
+    /// The numbers of concurrent executions that the account allows.
     pub executions: Option<Executions>,
     /// Queues by name.
     pub queues: BTreeMap<String, Queue>,
@@ -91,17 +92,17 @@ pub struct State {
     pub parameters: BTreeMap<String, Parameter>,
     /// Log groups by name.
     pub log_groups: BTreeMap<String, LogGroup>,
-    /// The points of metrics.
+    /// The metrics of the account, with their points.
     pub metrics: Metrics,
-    /// Metric alarms by name. Their states change only if the owner changes them.
+    /// Metric alarms by name. Only the owner of the state changes the alarms' states.
     pub alarms: BTreeMap<String, MetricAlarm>,
     /// Stacks by name.
     pub stacks: BTreeMap<String, Stack>,
-    /// The time that an update of a function's configuration takes.
+    /// The duration of an update of a function's configuration.
     pub function_updates_take: Duration,
-    /// The time until Lambda learns of a role's new permission.
+    /// The time from the grant of a permission to a role until Lambda knows of it.
     pub permissions_take: Duration,
-    /// The time of the last look at the account; `None` before the first.
+    /// The time of the last access to the account. `None` before the first access.
     looked_at: Option<Timestamp>,
     requests: u64,
 }
@@ -116,7 +117,7 @@ impl fmt::Debug for SimulatedAws {
 }
 
 impl SimulatedAws {
-    /// An empty account.
+    /// An empty account, whose clock shows `now`.
     pub fn new(now: Timestamp) -> Self {
         let world = World {
             state: RefCell::default(),
@@ -127,24 +128,24 @@ impl SimulatedAws {
         Self { world: Rc::new(world), caller: Rc::new(calls::Caller::new(CALLER)) }
     }
 
-    /// Another caller of the same account, with a hook and permissions of its own.
+    /// Another caller of the same account, with its own hook and permissions.
     #[must_use]
     pub fn called_by(&self, arn: &str) -> Self {
         Self { world: Rc::clone(&self.world), caller: Rc::new(calls::Caller::new(arn)) }
     }
 
-    /// The account as a question or a change takes it.
+    /// The account in the form that commands take.
     pub fn account(&self) -> Account {
         let (account, region) = (ACCOUNT.to_owned(), REGION.to_owned());
         let place = Place { account, region, caller: self.caller.arn.clone(), flags: String::new() };
         Account { aws: Rc::new(self.clone()), place }
     }
 
-    /// Everything in the account, as it is now. Let go of it before the next call.
+    /// Everything in the account, as it is now. The caller must drop the returned value before the next call.
     ///
     /// # Panics
     ///
-    /// If it is still held.
+    /// Panics if the value that an earlier call returned was not dropped.
     pub fn state(&self) -> RefMut<'_, State> {
         let mut state = self.world.state.borrow_mut();
         let now = self.time();
@@ -155,33 +156,33 @@ impl SimulatedAws {
         state
     }
 
-    /// Lets a deployment run in the account from now on.
+    /// Lets a deployment run in the account from now on, by this clock.
     fn runs(&self, running: Rc<Running>, clock: Rc<dyn Clock>) {
         self.runs_by(clock);
         assert!(self.world.running.set(running).is_ok(), "BUG: a deployment already runs");
     }
 
-    /// Takes its time from another clock from now on.
+    /// Makes this clock the account's clock from now on.
     fn runs_by(&self, clock: Rc<dyn Clock>) {
         assert!(self.world.clock.set(clock).is_ok(), "BUG: the account already has a clock");
     }
 
-    /// A queue that must exist.
+    /// The queue with this name, which must exist.
     ///
     /// # Panics
     ///
-    /// If it does not.
+    /// Panics if the queue does not exist.
     pub fn queue(&self, name: &str) -> RefMut<'_, Queue> {
         RefMut::map(self.state(), |state| {
             state.queues.get_mut(name).unwrap_or_else(|| panic!("BUG: no queue {name}"))
         })
     }
 
-    /// A function that must exist.
+    /// The function with this name, which must exist.
     ///
     /// # Panics
     ///
-    /// If it does not.
+    /// Panics if the function does not exist.
     pub fn function_named(&self, name: &str) -> RefMut<'_, Function> {
         RefMut::map(self.state(), |state| {
             state.functions.get_mut(name).unwrap_or_else(|| panic!("BUG: no function {name}"))
@@ -192,17 +193,17 @@ impl SimulatedAws {
         self.world.clock.get().map_or(&*self.world.manual, |clock| &**clock)
     }
 
-    /// The time of the account.
+    /// The current time in the account.
     pub fn time(&self) -> Timestamp {
         self.clock().now()
     }
 
-    /// Sets the clock, which never goes back.
+    /// Sets the manual clock. An earlier time than the current one is ignored.
     pub fn set_time(&self, now: Timestamp) {
         self.world.manual.set(now);
     }
 
-    /// Moves the clock on.
+    /// Moves the manual clock forward.
     pub fn advance(&self, duration: Duration) {
         self.world.manual.advance(duration);
     }
@@ -212,12 +213,12 @@ impl SimulatedAws {
         self.caller.deny(action);
     }
 
-    /// Takes a denial back.
+    /// Withdraws the denial of an IAM action.
     pub fn allow(&self, action: &str) {
         self.caller.allow(action);
     }
 
-    /// Decides before each call of this caller whether it has a fault.
+    /// Sets a hook that decides before each call of this caller whether the call has a fault.
     pub fn on_call(&self, hook: impl FnMut(Call<'_>) -> Option<Fault> + 'static) {
         self.caller.on_call(hook);
     }
@@ -244,24 +245,25 @@ impl SimulatedAws {
         self.caller.calls()
     }
 
-    /// Does work of this caller, which is killed before the call after `calls` more; `None` if it was.
+    /// Performs `work` as this caller, and kills the caller before its next call once it has made `calls` more. Returns
+    /// `None` if the caller was killed.
     pub async fn killed_after<T>(&self, calls: u64, work: impl Future<Output = T>) -> Option<T> {
         self.caller.alive(Some(calls), work).await
     }
 
-    /// Does work of this caller, whose hook may kill it; `None` if it did.
+    /// Performs `work` as this caller, whose hook may kill the caller. Returns `None` if the caller was killed.
     pub async fn until_killed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.caller.alive(None, work).await
     }
 }
 
 impl State {
-    /// The time of the account when it was last looked at.
+    /// The time of the account when it was last accessed.
     pub fn now(&self) -> Timestamp {
         self.looked_at.unwrap_or(Timestamp::from_secs(0))
     }
 
-    /// Does what time has done to the account.
+    /// Applies every change that is due by `now`.
     fn settle(&mut self, now: Timestamp) {
         self.looked_at = Some(now);
         let done: Vec<_> = self.stacks.values_mut().filter_map(|stack| stack.settle(now)).collect();
@@ -281,13 +283,13 @@ impl State {
         queue_url(name)
     }
 
-    /// Writes a line to a log group, which is made if it does not exist.
+    /// Writes a line to a log group. Creates the group if it does not exist.
     pub fn log(&mut self, group: &str, stream: &str, message: impl Into<String>) {
         let now = self.now();
         self.log_groups.entry(group.to_owned()).or_default().write(now, stream, message);
     }
 
-    /// The function that a call names, and the qualifier in that name.
+    /// The function that a call names, and the qualifier in the name. `None` if the function does not exist.
     fn function(&mut self, name: &str) -> Option<(&mut Function, Option<String>)> {
         let named: FunctionName = name.parse().ok()?;
         let here = function_arn(&named.name);
@@ -313,11 +315,12 @@ impl State {
         queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
     }
 
-    /// `ReceiveMessage`, as a driver makes it: takes messages from a queue, and moves those that were received too often.
+    /// Performs `ReceiveMessage`: receives messages from a queue, and moves those that were received too often to the
+    /// queue's dead-letter queue.
     ///
     /// # Errors
     ///
-    /// If the queue does not exist, with SQS's code and message.
+    /// Fails with SQS's code and message if the queue does not exist.
     pub fn receive(
         &mut self,
         url: &str,

@@ -1,5 +1,5 @@
-//! AWS's clock: this machine's clock, corrected by the `Date` header of AWS's answers. The handler compares times that
-//! commands write with its own clock, so those times must not depend on the operator's clock.
+//! AWS's clock: this machine's clock, corrected by the `Date` header of AWS's answers. The handler compares the times
+//! that commands write with its own clock, so these times must not depend on the clock of the operator's machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,13 +15,13 @@ use comeback_engine::Timestamp;
 
 use crate::clock::now;
 
-/// A smaller difference to AWS's clock is not corrected: a `Date` has whole seconds, and an answer takes a while.
+/// A difference smaller than this is not corrected: a `Date` has whole seconds, and an answer takes a while to arrive.
 const TOLERATED_MILLIS: u64 = 5_000;
 
 /// The clock of an account, shared by the clients of all services.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    /// The lead of AWS's clock over this machine's, in milliseconds; negative if it is behind.
+    /// The number of milliseconds by which AWS's clock is ahead of this machine's clock. Negative if it is behind.
     ahead: Arc<AtomicI64>,
 }
 
@@ -31,7 +31,7 @@ impl Clock {
         Timestamp::from_millis(millis)
     }
 
-    /// Corrects the clock if it differs too much from the time in an answer.
+    /// Corrects the clock if it differs from the time in an answer by [`TOLERATED_MILLIS`] or more.
     fn set(&self, time: Timestamp) {
         if time.as_millis().abs_diff(self.now().as_millis()) >= TOLERATED_MILLIS {
             let ahead = time.as_millis().cast_signed() - now().as_millis().cast_signed();

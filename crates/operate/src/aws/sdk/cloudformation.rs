@@ -6,7 +6,8 @@ use aws_sdk_cloudformation::types::{self, Capability, Parameter, StackResourceSu
 
 use crate::aws::{Stack, StackEvent, StackResource};
 
-/// Returns true if CloudFormation says that the stack does not exist. It has no error type of its own for that.
+/// Returns true if CloudFormation says that the stack does not exist. CloudFormation has no separate error type for
+/// that.
 pub(super) fn is_gone(error: &impl ProvideErrorMetadata) -> bool {
     error.code() == Some("ValidationError")
         && error.message().is_some_and(|message| message.contains("does not exist"))
@@ -49,7 +50,8 @@ pub(super) fn event(event: types::StackEvent) -> StackEvent {
     }
 }
 
-/// Fills in a call that gives one parameter of a stack a new value, and keeps the template and the other parameters.
+/// Fills in a call that gives one parameter of a stack a new value. The call keeps the template and the other
+/// parameters.
 pub(super) fn update(
     call: UpdateStackFluentBuilder,
     stack: &Stack,
@@ -60,8 +62,8 @@ pub(super) fn update(
         let built = Parameter::builder().parameter_key(key);
         if key == parameter { built.parameter_value(value) } else { built.use_previous_value(true) }.build()
     });
-    // The capabilities of the last deployment. A SAM template is a macro, which a direct update must be allowed to
-    // expand.
+    // The update needs the capabilities of the last deployment. A SAM template is a macro, and a direct update must
+    // also be allowed to expand it.
     let mut capabilities: Vec<Capability> =
         stack.capabilities.iter().map(|it| Capability::from(&**it)).collect();
     if !capabilities.contains(&Capability::CapabilityAutoExpand) {

@@ -1,6 +1,6 @@
-//! Connecting to an account: the region, the profile, the credentials and the clients.
+//! Connects to an account: finds the region, the profile and the credentials, and creates the clients.
 //!
-//! A mistake in any of them is reported before the first call that needs it.
+//! A mistake in any of the settings is reported before the first call that needs the setting.
 
 use std::error::Error;
 use std::mem;
@@ -30,11 +30,11 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Piece, Quotes, Text};
 
-/// The timeout of one HTTP request. It must exceed the 20 s of SQS's longest long poll.
+/// The timeout of one HTTP request. It must exceed 20 s, the wait of SQS's longest long poll.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The largest body of an answer that we accept, in bytes. The largest genuine one, ten SQS messages, has 10 MiB, or
-/// three times that as JSON. A larger body comes from something between here and AWS, and could exhaust the memory.
+/// The maximum size of an answer's body, in bytes. AWS's largest answer has ten SQS messages, with 10 MiB, or three
+/// times that as JSON. A larger answer must come from something between here and AWS, and could exhaust the memory.
 const LARGEST_ANSWER: usize = 64 << 20;
 /// The compass directions that occur in the names of AWS regions.
 const DIRECTIONS: [&str; 9] =
@@ -56,13 +56,13 @@ pub struct SdkAws {
 }
 
 impl SdkAws {
-    /// Connects as the AWS CLI does: `region` and `profile` take precedence over the environment variables. Credentials
-    /// in the environment take precedence over a profile that the environment names.
+    /// Connects as the AWS CLI does. `region` and `profile` take precedence over environment variables. Credentials in
+    /// environment variables take precedence over the profile that an environment variable names.
     ///
     /// # Errors
     ///
-    /// Fails if the region is invalid, the named profile does not exist, there are no valid credentials, or AWS does
-    /// not answer.
+    /// Fails if the region is invalid, if the named profile does not exist, if there are no valid credentials, or if
+    /// AWS does not answer.
     pub async fn connect(region: Option<&str>, profile: Option<&str>) -> Result<(Self, Place), Failure> {
         if let Some(region) = region {
             check_region(region)?;
@@ -139,7 +139,7 @@ async fn config(region: Option<&str>, profile: Option<&str>) -> Result<SdkConfig
     Ok(config.into_builder().credentials_provider(provider).build())
 }
 
-/// Makes the SDK fail an answer with a body larger than [`LARGEST_ANSWER`].
+/// Makes the SDK fail a call if the body of the answer is larger than [`LARGEST_ANSWER`].
 #[derive(Debug)]
 struct LimitAnswers;
 
@@ -161,8 +161,9 @@ impl Intercept for LimitAnswers {
     }
 }
 
-/// Fails if a name cannot be that of a region, such as the name of an availability zone. A region's name has lower-case
-/// words, the last of them a compass direction, and a number. A fixed list of regions would refuse new ones.
+/// Fails if a name cannot be the name of a region, for example because it is that of an availability zone. The name of
+/// a region consists of lower-case words and a number, and the last word is a compass direction. A fixed list of
+/// regions would refuse new regions.
 fn check_region(name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('-').collect();
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -179,8 +180,8 @@ fn check_region(name: &str) -> Result<(), Failure> {
     Err(Failure::could_not(format!("{name:?} is not a region: {how}")))
 }
 
-/// The failure to report if there are no valid credentials. It includes the innermost cause, which says most; if there
-/// is no cause, no credentials were found at all.
+/// The failure to report if there are no valid credentials. It includes the innermost cause, because that says most. If
+/// there is no cause, no credentials were found at all.
 fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failure {
     let (mut cause, mut next) = (None, error.source());
     while let Some(source) = next {
@@ -201,11 +202,11 @@ fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failu
     Failure::could_not(text![format!("no AWS credentials{cause}: "), how])
 }
 
-/// The profile to log in with: the selected profile, or the one that its role is assumed from, if it uses single
-/// sign-on; `None` otherwise.
+/// The profile to log in with, if the selected profile uses single sign-on, or the profile from which its role is
+/// assumed does. `None` otherwise.
 fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     let mut name = profiles.selected_profile();
-    // A circle of sources is refused elsewhere.
+    // This search stops at a circle of source profiles, which is refused elsewhere.
     for _ in 0..10 {
         let profile: &Profile = profiles.get_profile(name)?;
         let has = |key: &str| profile.get(key).is_some();
@@ -219,14 +220,14 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     None
 }
 
-/// Reads the AWS configuration files. Fails if they lack the profile that the flag or, without a flag, the environment
-/// names: the SDK would silently continue without a profile.
+/// Reads the AWS configuration files. The profile to use is named by the flag or, without a flag, by the environment
+/// variable. Fails if the files lack this profile, because the SDK would silently continue without it.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
     let profiles = profiles.map_err(|error| Failure::could_not(DisplayErrorContext(error).to_string()))?;
     let name = profiles.selected_profile();
-    // A default profile is optional.
+    // A profile named `default` need not exist unless the flag names it.
     if profiles.get_profile(name).is_some() || (flag.is_none() && name == "default") {
         return Ok(profiles);
     }
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// The error text for the credentials of a profile in this configuration file.
+    /// The error text for the credentials of `profile` in a configuration file with the text `config`.
     async fn refused(config: &'static str, profile: &'static str) -> String {
         let fs = Fs::from_slice(&[("config", config)]);
         let env = Env::from_slice(&[
@@ -345,7 +346,8 @@ mod tests {
         let env = |profile: &'static str| {
             let files = [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none")];
             let profile = Some(("AWS_PROFILE", profile)).filter(|(_, name)| !name.is_empty());
-            // Keys take precedence over the environment's profile, but do not make up for a missing one.
+            // Access keys in environment variables take precedence over the profile that a variable names.
+            // Nevertheless, a profile that does not exist is an error.
             let keys = [("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "secret")];
             Env::from_slice(&files.into_iter().chain(profile).chain(keys).collect::<Vec<_>>())
         };

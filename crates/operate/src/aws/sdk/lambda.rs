@@ -13,7 +13,7 @@ use comeback_engine::{FunctionArn, QueueArn};
 
 use crate::aws::{Configuration, Function, INVOCATIONS_OF_A_POLLER, InvokeSettings, Mapping, UpdateStatus};
 
-/// Lambda's default maximum of provisioned pollers, for a mapping that sets only the minimum.
+/// Lambda's default for the maximum number of provisioned pollers, for a mapping that sets only the minimum.
 const DEFAULT_MAXIMUM_POLLERS: i32 = 200;
 
 pub(super) fn function(answer: GetFunctionOutput) -> Function {
@@ -27,7 +27,7 @@ pub(super) fn function(answer: GetFunctionOutput) -> Function {
     }
 }
 
-/// Builds a [`Configuration`] from either of two SDK types with the same members.
+/// Builds a [`Configuration`] from either of two SDK types that have the same members.
 macro_rules! configuration {
     ($it:expr) => {{
         let it = $it;
@@ -71,8 +71,8 @@ pub(super) fn configuration_alone(it: GetFunctionConfigurationOutput) -> Configu
     configuration!(it)
 }
 
-/// Converts the settings of a qualifier, which is `None` for the unqualified function. Lambda returns an empty ARN for
-/// a destination that is not set.
+/// Converts the settings of a qualifier. The qualifier is `None` for the unqualified function. For a destination that
+/// is not set, Lambda returns an empty ARN.
 pub(super) fn invoke_settings(config: &FunctionEventInvokeConfig) -> (Option<String>, InvokeSettings) {
     let qualifier = config.function_arn().and_then(|arn| arn.parse::<FunctionArn>().ok()?.qualifier);
     let destinations = config.destination_config();
@@ -98,7 +98,7 @@ pub(super) fn is_not_permitted_yet(error: &impl ProvideErrorMetadata) -> bool {
         && error.message().is_some_and(|message| message.contains("does not have permissions"))
 }
 
-/// Converts an event source mapping; `None` if its source is not an SQS queue.
+/// Converts an event source mapping. Returns `None` if its source is not an SQS queue.
 pub(super) fn mapping(mapping: EventSourceMappingConfiguration) -> Option<Mapping> {
     let queue_arn = mapping.event_source_arn.filter(|arn| arn.parse::<QueueArn>().is_ok())?;
     let window = mapping.maximum_batching_window_in_seconds.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Calls SQS in batches through `comeback-delivery`, and converts its answers to our own types.
+//! Makes batch calls to SQS through `comeback-delivery`, and converts the answers to our own types.
 
 use std::time::Duration;
 
@@ -16,11 +16,12 @@ use crate::aws::{
 };
 use crate::failure::Failure;
 
-/// SQS's maximum of messages per receive.
+/// SQS's maximum number of messages per receive.
 const MOST_OF_A_RECEIVE: usize = 10;
-/// The number of concurrent calls that send or delete.
+/// The number of calls to send or delete that run concurrently.
 const AT_ONCE: usize = 8;
-/// The number of concurrent calls that hide messages: there may be 100,000 messages, ten in each call.
+/// The number of calls to hide messages that run concurrently. It is larger, because there may be 100,000 messages, and
+/// a call takes only ten.
 const HIDING: usize = 16;
 
 pub(super) async fn receive(
@@ -38,7 +39,8 @@ pub(super) async fn receive(
         .message_attribute_names("All")
         .message_system_attribute_names(MessageSystemAttributeName::All);
     match call.send().await {
-        // Past the limit of messages in flight nothing can be received, and a long poll usually gives no error.
+        // At the limit of messages in flight, nothing can be received. A long poll usually gives no error then, so this
+        // error counts as an empty answer.
         Err(SdkError::ServiceError(error)) if error.err().is_over_limit() => Ok(Vec::new()),
         answer => {
             let messages = answer.or_failure("sqs:ReceiveMessage", url)?.messages;
@@ -69,7 +71,8 @@ fn attribute(value: MessageAttributeValue) -> Attribute {
     }
 }
 
-/// Sends messages. An unanswered send is not repeated: if SQS did accept it, a second send would create a duplicate.
+/// Sends messages. Does not repeat a send that SQS did not answer: SQS may have accepted it, and a second send would
+/// create a duplicate.
 pub(super) async fn send(
     client: &Client,
     url: &str,
@@ -125,18 +128,18 @@ pub(super) async fn hide(
 
 type Told = mpsc::UnboundedReceiver<(Duration, String)>;
 
-/// A callback for a sender's pauses, which may be called on any thread, and the receiving end of the channel it writes
-/// to.
+/// A callback for a sender's pauses, and the receiver of the channel to which the callback writes. The callback may be
+/// called on any thread.
 fn pauses() -> (impl Fn(Duration, &ServiceError) + Send + Sync + 'static, Told) {
     let (tell, told) = mpsc::unbounded_channel();
     let listen = move |pause: Duration, error: &ServiceError| {
-        // Nobody listens once the work is done.
+        // Nobody receives from the channel once the work is done.
         let _ = tell.send((pause, error.to_string()));
     };
     (listen, told)
 }
 
-/// Runs `work`, and meanwhile passes the sender's pauses on to `paused`.
+/// Runs `work`, and passes the sender's pauses on to `paused` as they come.
 async fn hearing<T>(work: impl Future<Output = T>, mut told: Told, paused: Paused<'_>) -> T {
     let mut work = std::pin::pin!(work);
     loop {
@@ -201,7 +204,7 @@ mod tests {
         assert_eq!(receive(&account.await.sqs, URL, 80, options).await, Ok(Vec::new()));
     }
 
-    /// Counts the calls that were made.
+    /// Counts the calls made to the client.
     #[derive(Clone, Default)]
     struct Calls(Arc<AtomicUsize>);
 
