@@ -25,7 +25,7 @@ pub(crate) struct Attachment {
     /// The other deployments that retry the function. The key is the qualifier whose failed events the deployment
     /// receives.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
-    /// The customer's KMS key that encrypts the retry queue, if one does. Only `attach` needs it.
+    /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. Only `attach` needs this fact.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
     /// The verdict of IAM's simulator on whether the function's role may send to the retry queue and use the queue's
     /// key.
@@ -42,7 +42,7 @@ pub(crate) struct Attachment {
     /// The total size, in characters, of the inline policies of the handler's role once `attach` has added the
     /// permission to invoke the function. 0 if `attach` need not add the permission.
     pub(crate) invoke_characters: usize,
-    /// The stack that owns the function's settings for asynchronous invocations, if one does.
+    /// The stack that owns the function's settings for asynchronous invocations. `None` if no stack owns them.
     pub(crate) owner: Option<String>,
     /// The alarms on failed events of the function that Lambda drops.
     pub(crate) losses: Losses,
@@ -50,7 +50,7 @@ pub(crate) struct Attachment {
     pub(crate) list_owner: ListOwner,
 }
 
-/// The place that sets the allow-list, `TARGET_FUNCTIONS`. Whether and how `attach` can edit the list depends on it.
+/// The place that sets the allow-list, `TARGET_FUNCTIONS`. It decides whether and how `attach` can edit the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
     /// The parameter `TargetFunctions` of a stack. The stack also lets the handler invoke the functions that the
@@ -255,7 +255,7 @@ fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Fai
     )))
 }
 
-/// Builds a target for a deleted function, of which only the ARN is known.
+/// Builds a target for a deleted function from the function's ARN.
 pub(crate) fn gone(arn: &FunctionArn) -> Target {
     Target {
         name: arn.name.clone(),

@@ -29,7 +29,7 @@ impl Attachment {
             self.may_set_settings()?;
             let (mut settings, all_known) = kept::settings(target);
             if target.is_qualifier_gone {
-                // Lambda refuses to set settings of a deleted alias, but it can delete them.
+                // Lambda refuses new settings for a deleted alias. So the old settings are deleted.
                 settings = InvokeSettings::default();
             } else if !all_known {
                 plan.note(

@@ -374,7 +374,7 @@ mod tests {
     fn dead_letters_hidden_by_others_end_with_3() {
         let depth = |visible, in_flight| Depth { visible, in_flight, delayed: 0 };
         assert_eq!(Locked::of(depth(4, 0), 4, NOW), None);
-        // The hidden ones became visible after the counts were taken, and were then read.
+        // The 51 hidden dead-letters became visible after the counts were taken, and were then read.
         assert_eq!(Locked::of(depth(4, 51), 55, NOW), None);
         let locked = Locked::of(depth(4, 51), 4, NOW).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Showing one dead-letter in full, with its payload.
+//! Shows one dead-letter in full, with its payload.
 
 use std::collections::BTreeMap;
 

@@ -59,8 +59,8 @@ pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> 
     }
 }
 
-/// The command that sets the retry queue's redrive policy, by which SQS moves a message to the dead-letter queue after
-/// 1,000 receives.
+/// The command that sets the retry queue's redrive policy: after 1,000 receives, SQS moves a message to the dead-letter
+/// queue.
 pub(crate) fn redrive(deployment: &Deployment) -> Text {
     let dead = &deployment.dead_letter_queue.arn;
     let policy = json!({"deadLetterTargetArn": dead, "maxReceiveCount": "1000"}).to_string();

@@ -56,7 +56,7 @@ fn failed(step: &Step) -> String {
     format!("attempt {} failed with {error}{}", step.attempt(), ignored.unwrap_or_default())
 }
 
-/// Names the failed action because of which the handler kept the message.
+/// Names the failed action that made the handler keep the message.
 const fn kept_because(cause: Option<Cause>) -> &'static str {
     match cause {
         Some(Cause::Refused) => "Lambda refused the retry",
