@@ -12,7 +12,7 @@ use crate::aws::Aws;
 pub struct Place {
     /// The 12-digit account number.
     pub account: String,
-    /// The region.
+    /// The AWS region, such as `eu-west-1`.
     pub region: String,
     /// The ARN of the IAM user or role session that makes the calls.
     pub caller: String,
@@ -38,7 +38,7 @@ pub fn user_name(arn: &str) -> &str {
     arn.rsplit(['/', ':']).next().unwrap_or(arn)
 }
 
-/// A connected AWS account: the port to call it, and where those calls go.
+/// A connected AWS account: the implementation of the calls to it, and the place that they go to.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// The implementation of the AWS calls.

@@ -24,9 +24,9 @@ pub const DEFAULT_STACK: &str = "comeback";
 pub struct Address {
     /// The stack or handler that identifies the deployment.
     pub which: Which,
-    /// The AWS region; `None` takes it from the environment or the profile.
+    /// The AWS region; `None` means the region that the environment or the profile sets.
     pub region: Option<String>,
-    /// The AWS profile; `None` takes it from the environment, if it is set there.
+    /// The AWS profile; `None` means the profile that the environment sets, if any.
     pub profile: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Address {
         which + &self.account_flags()
     }
 
-    /// The flags to add to a suggested command so that it uses this region and profile. The AWS CLI takes them too.
+    /// The flags to add to a suggested command so that it uses this region and profile. The AWS CLI has the same flags.
     pub fn account_flags(&self) -> String {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
     }

@@ -1,8 +1,8 @@
 //! Attaching and detaching functions: attach sends a function's failed events to a deployment, detach returns them to
 //! Lambda's own handling.
 //!
-//! An `Attachment` holds all facts about one function. From these facts alone, without further calls, the steps to
-//! attach or detach the function are planned in a safe order. No other state is kept: to resume an interrupted run,
+//! An `Attachment` holds all facts about one function. The steps to attach or detach the function are planned from
+//! these facts alone, without further calls, in a safe order. No other state is kept: to resume an interrupted run,
 //! plan again.
 
 pub(crate) mod attaching;

@@ -1,10 +1,10 @@
 //! The AWS account as Comeback's commands and console see it: one trait, in types of our own.
 //!
 //! [`Aws`] has one implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory for tests and demonstrations,
-//! `simulated::SimulatedAws`, behind the feature `simulated`. Each method is one AWS operation. It reads all pages of
-//! an answer, unless the caller may want to stop in between. A read of something that does not exist returns `None`;
-//! every other error is a [`Failure`] that names the IAM action and the resource. The clock is a part of the account,
-//! because a simulated account has a clock of its own.
+//! `simulated::SimulatedAws`, behind the feature `simulated`. Each method stands for one AWS operation. A method reads
+//! all pages of a response, unless the caller may want to stop between pages. A read of something that does not exist
+//! returns `None`; every other error is a [`Failure`] that names the IAM action and the resource. The clock is a part
+//! of the account, because a simulated account has a clock of its own.
 
 #[cfg(any(test, feature = "simulated"))]
 pub mod contract;
@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// The calls that read and change an account, in one region.
+/// The AWS calls that read and change an account, in one region.
 ///
 /// The futures need not be `Send`: a command or a console runs entirely on one thread.
 #[async_trait(?Send)]
@@ -37,8 +37,8 @@ pub trait Aws: fmt::Debug {
     /// `lambda:GetFunction`: reads a function, or one of its versions or aliases.
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<Function>, Failure>;
 
-    /// `lambda:GetFunctionConfiguration`: reads a function without its tags and concurrency, for callers who may not
-    /// read those.
+    /// `lambda:GetFunctionConfiguration`: reads only the configuration of a function. Callers that lack the permission
+    /// to read its tags and concurrency use it.
     async fn function_configuration(
         &self,
         name: &str,
@@ -57,12 +57,13 @@ pub trait Aws: fmt::Debug {
     /// `lambda:UntagResource`: removes tags from a function.
     async fn untag(&self, function_arn: &str, keys: Vec<String>) -> Result<(), Failure>;
 
-    /// `lambda:ListFunctionEventInvokeConfigs`: reads the settings of each qualifier that has any. The key `None`
-    /// stands for the unqualified function.
+    /// `lambda:ListFunctionEventInvokeConfigs`: reads the settings for asynchronous invocations of each qualifier that
+    /// has any. The key `None` stands for the unqualified function.
     async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure>;
 
-    /// `lambda:PutFunctionEventInvokeConfig`. Returns false if Lambda does not know yet that the function may send to
-    /// its destination: a new permission takes a few seconds to take effect.
+    /// `lambda:PutFunctionEventInvokeConfig`: replaces a qualifier's settings for asynchronous invocations. A new
+    /// permission to send to the failure destination takes a few seconds to take effect. Until then, Lambda refuses the
+    /// destination, and this method returns false.
     async fn put_invoke_settings(
         &self,
         name: &str,
@@ -70,13 +71,14 @@ pub trait Aws: fmt::Debug {
         settings: &InvokeSettings,
     ) -> Result<bool, Failure>;
 
-    /// `lambda:DeleteFunctionEventInvokeConfig`; does nothing if the settings do not exist.
+    /// `lambda:DeleteFunctionEventInvokeConfig`: deletes a qualifier's settings for asynchronous invocations; does
+    /// nothing if it has none.
     async fn delete_invoke_settings(&self, name: &str, qualifier: Option<&str>) -> Result<(), Failure>;
 
     /// `lambda:GetFunctionRecursionConfig`: returns true if recursive loops are allowed.
     async fn recursion_allowed(&self, name: &str) -> Result<bool, Failure>;
 
-    /// `lambda:PutFunctionRecursionConfig`.
+    /// `lambda:PutFunctionRecursionConfig`: allows or forbids recursive loops of a function.
     async fn allow_recursion(&self, name: &str, allowed: bool) -> Result<(), Failure>;
 
     /// `lambda:ListEventSourceMappings`: lists the mappings that feed a function from SQS queues.
@@ -94,11 +96,12 @@ pub trait Aws: fmt::Debug {
         revision: Option<String>,
     ) -> Result<(), Failure>;
 
-    /// `lambda:InvokeFunction`: invokes a function asynchronously, and returns the request id, or `None` if Lambda gave
+    /// `lambda:InvokeFunction`: invokes a function asynchronously. Returns the request id, or `None` if Lambda returned
     /// none.
     async fn invoke_async(&self, function: &str, payload: &str) -> Result<Option<String>, Failure>;
 
-    /// `lambda:GetAccountSettings`: reads how many invocations may run at the same time; `None` if Lambda does not say.
+    /// `lambda:GetAccountSettings`: reads the account's limits of concurrent invocations; `None` if Lambda returns
+    /// none.
     async fn executions(&self) -> Result<Option<Executions>, Failure>;
 
     /// `sqs:GetQueueUrl`: returns a queue's URL, or `None` if the queue does not exist.
@@ -111,12 +114,12 @@ pub trait Aws: fmt::Debug {
         names: &[&str],
     ) -> Result<Option<BTreeMap<String, String>>, Failure>;
 
-    /// `sqs:ReceiveMessage`: receives up to ten messages. Also returns no messages if the queue is over its limit of
-    /// messages in flight.
+    /// `sqs:ReceiveMessage`: receives up to ten messages. An empty result may also mean that the queue has reached its
+    /// limit of messages in flight.
     async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure>;
 
-    /// `sqs:SendMessage`: sends each message once, and returns a result for each. If SQS did not answer, it may still
-    /// have accepted the message. Calls `paused` before each pause that SQS asks for.
+    /// `sqs:SendMessage`: sends each message once, and returns a result for each. If SQS did not answer, the result is
+    /// a failure, but SQS may have accepted the message. Calls `paused` before each pause that SQS asks for.
     async fn send(
         &self,
         url: &str,
@@ -141,9 +144,9 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// Like [`hide`](Self::hide), but never repeats an unanswered call, for messages that the handler may be
-    /// processing: if the first call took effect, the handler may since have received the message, and hidden it for an
-    /// invocation of its own.
+    /// Like [`hide`](Self::hide), but never repeats an unanswered call. It is for messages that the handler may be
+    /// processing: if the first call took effect, the handler may have received the message since and hidden it during
+    /// an invocation, which a second call would undo.
     async fn recall(
         &self,
         url: &str,
@@ -158,8 +161,8 @@ pub trait Aws: fmt::Debug {
     /// parameter does not exist.
     async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure>;
 
-    /// `ssm:PutParameter`: writes a parameter, and returns the number of the version. Returns `None` if `new` is true
-    /// and the parameter exists, or if somebody else is writing it at the moment.
+    /// `ssm:PutParameter`: writes a parameter, and returns the number of the new version. Returns `None` if somebody
+    /// else is writing the parameter at the moment, or if `new` is true and the parameter already exists.
     async fn put_parameter(&self, name: &str, text: &str, new: bool) -> Result<Option<i64>, Failure>;
 
     /// `logs:FilterLogEvents`: reads one page of log lines; `None` if the log group, or the log stream that the filter
@@ -239,7 +242,7 @@ pub struct Function {
     pub configuration: Configuration,
     /// The function's tags. Versions and aliases have no tags of their own.
     pub tags: BTreeMap<String, String>,
-    /// The reason why Lambda could not read the tags; `None` if it could.
+    /// The reason why Lambda could not read the tags; `None` if it read them.
     pub tags_error: Option<String>,
     /// The function's reserved concurrency; `None` if none is reserved.
     pub reserved_concurrency: Option<u32>,
@@ -260,8 +263,8 @@ pub struct Configuration {
     pub timeout: Duration,
     /// The environment variables; empty if Lambda could not read them.
     pub variables: BTreeMap<String, String>,
-    /// The reason why Lambda could not read the variables, such as a KMS key that the caller may not use; `None` if it
-    /// could.
+    /// The reason why Lambda could not read the variables, such as a KMS key that the caller may not use; `None` if
+    /// Lambda read them.
     pub variables_error: Option<String>,
     /// The log group that the function is configured to write to; `None` means `/aws/lambda/NAME`.
     pub log_group: Option<String>,
@@ -307,7 +310,7 @@ pub struct InvokeSettings {
 /// Lambda's limit of concurrent invocations per provisioned poller.
 pub const INVOCATIONS_OF_A_POLLER: u16 = 10;
 
-/// An event source mapping: Lambda reads a queue, and invokes a function with its messages.
+/// An event source mapping, by which Lambda reads messages from a queue and invokes a function with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The mapping's id.
@@ -316,7 +319,7 @@ pub struct Mapping {
     pub function_arn: String,
     /// The ARN of the queue that Lambda reads.
     pub queue_arn: String,
-    /// `Enabled`, `Disabled`, or a state on the way to one of them.
+    /// `Enabled`, `Disabled`, or a transition such as `Enabling`.
     pub state: String,
     /// The maximum number of messages per batch.
     pub batch_size: i32,
@@ -326,8 +329,8 @@ pub struct Mapping {
     pub reports_failures: bool,
     /// The maximum number of concurrent invocations; `None` means no limit.
     pub maximum_concurrency: Option<i32>,
-    /// The maximum number of provisioned pollers; `None` unless the mapping is in provisioned mode, which has no
-    /// `MaximumConcurrency`.
+    /// The maximum number of provisioned pollers. `None` if the mapping is not in provisioned mode; in that mode, there
+    /// is no `MaximumConcurrency`.
     pub maximum_pollers: Option<i32>,
 }
 
@@ -345,7 +348,7 @@ pub struct Executions {
 pub struct Receive {
     /// The time that received messages stay hidden; zero leaves them visible.
     pub visibility: Duration,
-    /// The longest wait for the first message; with zero, SQS asks only some of its servers.
+    /// The longest wait for the first message. With zero, SQS asks only some of its servers, and may miss messages.
     pub wait: Duration,
 }
 
@@ -397,7 +400,7 @@ pub enum AttributeValue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct EntryFailure {
-    /// The kind of failure, which tells whether other entries or a later try would fail too.
+    /// The kind of failure. It tells whether other entries, or a later try of this one, would also fail.
     pub kind: EntryFailureKind,
     /// AWS's error code; empty if AWS did not answer.
     pub code: String,
@@ -444,7 +447,7 @@ pub struct LogFilter<'a> {
     pub since: Timestamp,
     /// The latest time of a line; `None` means no limit.
     pub until: Option<Timestamp>,
-    /// The only log stream to read; `None` means all.
+    /// The name of the log stream to read; `None` means all streams.
     pub stream: Option<&'a str>,
 }
 
@@ -462,7 +465,7 @@ pub struct LogPage {
 pub struct LogEvent {
     /// The time when the line was written.
     pub at: Timestamp,
-    /// The log stream that has the line.
+    /// The name of the log stream that contains the line.
     pub stream: String,
     /// The text of the line.
     pub message: String,
@@ -482,7 +485,7 @@ pub struct LogGroup {
 pub struct MetricQuery<'a> {
     /// The metrics to read.
     pub series: Vec<Series<'a>>,
-    /// The period that each point covers, in whole minutes.
+    /// The length of time that each point covers: a whole number of minutes.
     pub period: Duration,
     /// The time at which the first point begins.
     pub since: Timestamp,
@@ -531,7 +534,7 @@ pub struct WatchedMetric {
     pub dimensions: BTreeMap<String, String>,
 }
 
-/// An alarm to create: it is raised when the sum of a metric over five minutes is 1 or more.
+/// An alarm to create. It is raised when the sum of a metric over five minutes is 1 or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAlarm {
     /// The alarm's name.

@@ -1,4 +1,4 @@
-//! This machine's clock. Only this file of the operator's part of Comeback reads it.
+//! This machine's clock. No other file of this crate reads it.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! Command lines of Comeback, as an output suggests them to the operator.
+//! Command lines of Comeback that an output suggests to the operator.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -80,7 +80,7 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Characters that a terminal obeys cannot be pasted either.
+        // Control characters are escaped, because they could not be pasted into a terminal.
         let words: Vec<_> = self.words.iter().map(|word| shown(word)).collect();
         // `--` ends the flags before operands that may look like flags.
         let (words, operands) =
@@ -98,8 +98,8 @@ pub fn command_line<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word unless every shell reads it as one plain word. `shlex` alone would also quote `=`, `,` and `%`, which
-/// are common in our flags' values.
+/// Quotes a word unless every shell reads the bare word as it is. `shlex` alone would also quote `=`, `,` and `%`,
+/// which are common in our flags' values.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@=%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

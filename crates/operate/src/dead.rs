@@ -3,16 +3,17 @@
 //! SQS cannot list a queue: to read a dead-letter, a command must receive it, which hides it from everybody else. So a
 //! [`scan()`] receives every dead-letter once, hides it for [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and
 //! in the end makes all of them visible again. Its result is a [`Snapshot`], without the payloads. A change selects
-//! dead-letters of a snapshot, plans by their ids, and receives those again to act on them. It deletes a dead-letter
-//! only once its copy is accepted elsewhere. Killing a change at any moment loses nothing: hidden dead-letters become
-//! visible again, and at most those being processed are duplicated, with the same keys.
+//! dead-letters of a snapshot, records their ids in its plan, and receives these dead-letters again to act on them. A
+//! change deletes a dead-letter only once a queue or a file has its copy. Killing a change at any moment loses nothing:
+//! hidden dead-letters become visible again, and at most the dead-letters that were being processed are duplicated,
+//! with the same keys.
 //!
 //! | file | holds |
 //! |---|---|
 //! | [`filter`] | the filter that selects a command's dead-letters |
 //! | [`received`] | a message of the dead-letter queue |
-//! | [`rules`] | the message that a redrive sends, or the reason why it would be dead-lettered again |
-//! | [`scan`](mod@scan) | receiving each dead-letter once, and making those visible again that stay |
+//! | [`rules`] | the message that a redrive sends for a dead-letter, or the reason why the handler would dead-letter it again |
+//! | [`scan`](mod@scan) | receiving each dead-letter once, and making the remaining ones visible again |
 //! | [`groups`], [`snapshot`] | the result of a scan: a row for each dead-letter, and their groups |
 //! | [`list`](mod@list), [`show`](mod@show) | the commands that only read |
 //! | [`plan`], [`pace`], [`work`](plan) | the selected dead-letters of a change, and how it acts on them |

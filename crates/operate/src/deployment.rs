@@ -29,7 +29,7 @@ pub const AT_A_TIME: usize = 8;
 /// A deployment of Comeback: a retry handler with its queues, its event source mapping and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
-    /// The stack that owns the handler; `None` if no stack does.
+    /// The stack that owns the handler; `None` if no stack owns it.
     pub stack: Option<String>,
     /// The handler's name.
     pub handler: String,
@@ -47,7 +47,7 @@ pub struct Deployment {
     pub log_level: Option<String>,
     /// The handler's environment variables.
     pub variables: BTreeMap<String, String>,
-    /// True if the handler's reserved concurrency is 0, so that it never runs.
+    /// True if the handler never runs, because its reserved concurrency is 0.
     pub never_runs: bool,
     /// The event source mapping that feeds the handler from the retry queue; `None` if there is none.
     pub mapping: Option<Mapping>,
@@ -98,7 +98,7 @@ impl Unlisted {
 pub enum DeploymentName {
     /// The name of the stack.
     Stack(String),
-    /// The name of the handler, which no stack owns.
+    /// The name of a handler that no stack owns.
     Handler(String),
 }
 
@@ -152,14 +152,14 @@ impl Deployment {
         }
     }
 
-    /// A function in a text. A program may show it as a link.
+    /// A text that shows a function under the name `shown`. A program may draw the function as a link.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
 
-    /// The commands that attach the functions with these ARNs, without duplicates. A function in another account or
-    /// region cannot be attached here, so the text says what to do instead. It also has a hint for functions that
-    /// moved.
+    /// A text with the commands that attach the functions with these ARNs, without duplicates, and a hint for functions
+    /// that moved to another stack. A function in another account or region cannot be attached here; for such a
+    /// function, the text says what to do instead.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -194,18 +194,18 @@ impl Deployment {
         Ok(policies.in_queue(&self.retry_queue.parsed_arn))
     }
 
-    /// The value of the handler's variable `POLICIES`; empty if it is not set.
+    /// The value of the handler's environment variable `POLICIES`; empty if it is not set.
     pub fn policies_text(&self) -> &str {
         self.variables.get("POLICIES").map(String::as_str).unwrap_or_default()
     }
 
-    /// The value of the handler's variable `TARGET_FUNCTIONS`; empty if it is not set.
+    /// The value of the handler's environment variable `TARGET_FUNCTIONS`; empty if it is not set.
     pub fn allow_list(&self) -> &str {
         self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
     }
 
     /// The reason why nothing is retried, according to the handler's settings and its event source mapping; `None` if
-    /// it retries.
+    /// the handler retries.
     pub fn stopped(&self) -> Option<Stopped> {
         if self.policies().is_err() {
             Some(Stopped::RefusesSettings)
@@ -225,7 +225,7 @@ impl Deployment {
         Some(text![format!("Now {why}: "), doctor, " names the fix."])
     }
 
-    /// The entries of the handler's variable `TARGET_FUNCTIONS`.
+    /// The entries of the allow-list, the handler's environment variable `TARGET_FUNCTIONS`.
     pub fn target_functions(&self) -> impl Iterator<Item = &str> {
         entries(self.allow_list())
     }
@@ -245,8 +245,8 @@ impl Deployment {
         })
     }
 
-    /// The functions that the allow-list matches and whose failed events go to the retry queue; empty if no entry of
-    /// the allow-list is a pattern with `*`.
+    /// The functions that the allow-list matches and whose failed events go to the retry queue. If no entry of the
+    /// allow-list is a pattern with `*`, returns no functions without reading any.
     pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
         if !self.target_functions().any(|entry| entry.contains('*')) {
             return Ok(Vec::new());
@@ -269,7 +269,7 @@ impl Deployment {
         FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }
     }
 
-    /// The name of the SSM parameter with the pauses; `None` if the handler reads none.
+    /// The name of the SSM parameter with the pauses; `None` if the handler reads no pauses.
     pub fn pauses(&self) -> Option<&str> {
         self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
     }

@@ -2,7 +2,7 @@
 //! directly.
 //!
 //! The doctor reads all facts once, then judges them with pure functions. [`doctor`] returns a [`Diagnosis`] with one
-//! finding for each check and its subject. `docs/doctor.md` has a row for each check.
+//! finding for each check of each subject. `docs/doctor.md` has a row for each check.
 
 pub mod checks;
 mod consumers;
@@ -34,9 +34,9 @@ use crate::operator::Operator;
 /// Options of [`doctor`]: the checks to run and the findings to print. By default, all checks run.
 #[derive(Clone, Debug, Default)]
 pub struct Examination {
-    /// Check only these functions, and report only problems of the deployment itself. Empty for all functions.
+    /// Check only these functions, and report only problems of the deployment itself. If empty, check all functions.
     pub functions: Vec<FunctionName>,
-    /// Run only the checks with these [numbers](checks::number). Empty for all checks.
+    /// Run only the checks with these [numbers](checks::number). If empty, run all checks.
     pub only: Vec<&'static str>,
     /// Skip the checks with these numbers.
     pub skip: Vec<&'static str>,
@@ -48,12 +48,11 @@ pub struct Examination {
     pub probe: bool,
 }
 
-/// Runs the checks of a deployment and its functions. It changes nothing, except that [`Examination::probe`] sends
-/// one event.
+/// Runs the checks of a deployment and its functions. Changes nothing; only [`Examination::probe`] sends one event.
 ///
 /// # Errors
 ///
-/// Fails if the deployment cannot be found. Any other fact that cannot be read makes each check that needs it a
+/// Fails if the deployment cannot be found. If any other fact cannot be read, each check that needs the fact is a
 /// warning.
 pub async fn doctor(operator: &Operator, examination: &Examination) -> Result<Diagnosis, Failure> {
     operator.interrupt.or(examine(operator, examination)).await

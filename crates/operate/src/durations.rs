@@ -8,8 +8,8 @@ pub fn read(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
-/// Formats a duration for people: below a minute to the millisecond, above it to the second, and in days from the
-/// third day on.
+/// Formats a duration for people: to the millisecond if it is shorter than a minute, otherwise to the second. From 48
+/// hours on, the text has days.
 pub fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {
@@ -23,7 +23,7 @@ pub fn text(duration: Duration) -> String {
     parts.join(" ")
 }
 
-/// Formats a duration with its two largest units at most: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
+/// Formats a number of seconds, rounded to the two largest units at most: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
 pub fn short(seconds: f64) -> String {
     if seconds < 9.95 {
         let tenths = (seconds * 10.0).round() / 10.0;

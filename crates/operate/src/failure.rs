@@ -53,7 +53,7 @@ impl Failure {
         Self::Interrupted(text.into())
     }
 
-    /// The message for the operator. Commands that it suggests are values, which a surface can draw as links.
+    /// The message for the operator. The commands in it are values, so that a surface can draw them as links.
     pub fn text(&self) -> Text {
         match self {
             Self::CouldNot(text) | Self::Refused(text) | Self::Undone(text) | Self::NotConfirmed(text) => {

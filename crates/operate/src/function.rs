@@ -19,15 +19,15 @@ pub struct FunctionName {
     pub place: Option<FunctionArn>,
     /// The function's name, without account, region and qualifier.
     pub name: String,
-    /// The alias or version. `None` if the name has no qualifier, or has `$LATEST`, which means the unqualified
-    /// function.
+    /// The alias or version. `None` if the name has no qualifier, or the qualifier `$LATEST`, which means the
+    /// unqualified function.
     pub qualifier: Option<String>,
-    /// True if the name ends with `:$LATEST`, which excludes aliases and versions.
+    /// True if the name ends with `:$LATEST`. Such a name matches no alias or version.
     pub is_latest: bool,
 }
 
 impl FunctionName {
-    /// The name or ARN without a qualifier, as the parameter `FunctionName` of Lambda's API.
+    /// The name or ARN without a qualifier, for the parameter `FunctionName` of Lambda's API.
     pub fn unqualified(&self) -> String {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
@@ -74,7 +74,7 @@ impl FromStr for FunctionName {
     }
 }
 
-/// Returns true if `text` is the function's ARN, with or without a qualifier. `arn` has none.
+/// Returns true if `text` is the ARN `arn`, with or without a qualifier. `arn` itself must not have a qualifier.
 pub fn is_same_function(text: &str, arn: &str) -> bool {
     text.strip_prefix(arn).is_some_and(|after| after.is_empty() || after.starts_with(':'))
 }
@@ -86,8 +86,8 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// The function's name for a suggested command. This is the ARN if the function is not in the account and region of
-/// `home`, or if a command would parse the name as an option.
+/// The function's name for a suggested command. If the function is not in the account and region of `home`, or if a
+/// command would parse the name as an option, the ARN is used instead.
 pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     let Ok(function) = arn.parse::<FunctionName>() else { return "FUNCTION".into() };
     let is_home = function.place.as_ref().is_some_and(|place| is_beside(place, home));
@@ -100,7 +100,7 @@ pub fn shown_name(arn: &str) -> &str {
     name.strip_suffix(":$LATEST").unwrap_or(name)
 }
 
-/// Returns true if a function is in another account or region than `home`, the handler, so that it cannot be
+/// Returns true if a function is in another account or region than the handler `home`. Such a function cannot be
 /// attached.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
@@ -137,7 +137,8 @@ pub struct Target {
     pub timeout: Duration,
     /// The settings for asynchronous invocations, by qualifier. The key `None` is the unqualified function.
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
-    /// The reason why Comeback cannot retry this kind of function, with an alternative. `None` if it can.
+    /// The reason why Comeback cannot retry this kind of function, with an alternative. `None` if the function can be
+    /// retried.
     pub unfit: Option<&'static str>,
     /// True if Lambda allows recursive loops of this function.
     pub recursion_allowed: bool,
@@ -210,12 +211,12 @@ impl Target {
         })
     }
 
-    /// The ARN in the invocation record of a failure. It ends with `:$LATEST` for the unqualified function.
+    /// The function's ARN as invocation records have it. For the unqualified function, it ends with `:$LATEST`.
     pub fn invoked_arn(&self) -> String {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }
 
-    /// The function's name, followed by this qualifier if there is one.
+    /// The function's name, followed by `:` and this qualifier, if any.
     pub fn named(&self, qualifier: Option<&str>) -> String {
         qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
     }
@@ -273,7 +274,7 @@ pub fn log_group(configuration: &Configuration) -> String {
     configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
 }
 
-/// Advice at the end of an error about a missing deployment: the ways to name another one.
+/// Advice for an error about a missing deployment or function: the flags that name another deployment.
 pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
                                     with --profile, or the handler with --handler";
 

@@ -1,5 +1,5 @@
-//! The settings of the handler, in its environment or in the parameters of its stack, and edits of the allow-list
-//! there.
+//! The settings of the handler, as environment variables or as parameters of its stack, and edits of one of them, the
+//! allow-list.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,15 +37,16 @@ pub fn parameter_of(variable: &str) -> String {
 
 /// The longest value of a stack parameter that CloudFormation accepts, in bytes.
 pub const PARAMETER_BYTES: usize = 4_096;
-/// The largest environment that Lambda accepts for a function, measured in bytes as one JSON object.
+/// The maximum size of a function's environment variables, in bytes of one JSON object.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
 
-/// The place where the allow-list is edited: in a stack, or in the environment of a handler that no stack owns.
+/// The place where the allow-list is edited: a parameter of the handler's stack or, if no stack owns the handler, an
+/// environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingPlace {
-    /// In the parameter of the stack with this name.
+    /// The parameter of the stack with this name.
     Stack(String),
-    /// In the environment of the handler with this name.
+    /// The environment variable of the handler with this name.
     Function(String),
 }
 
@@ -68,7 +69,7 @@ pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
 
-/// The size of an environment as Lambda measures it, for comparison with [`ENVIRONMENT_BYTES`].
+/// The size of environment variables in bytes, as Lambda measures it. The limit is [`ENVIRONMENT_BYTES`].
 pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
@@ -76,11 +77,11 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
 /// The time between two checks of an update's state. The checks go on for half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The number of checks in a row (a minute) that may still show the stack as it was before the update.
+/// The maximum number of consecutive checks (over a minute) that may still show the stack as it was before the update.
 const CHECKS_UNSEEN: usize = 30;
 
-/// Edits the allow-list, and waits until the edit is in force. It reads the list again just before, so that no other
-/// operator's entry is lost.
+/// Reads the allow-list, edits it, and waits until the edit is in force. The list is read just before the edit, so that
+/// entries added by other operators are not lost.
 pub async fn edit(
     account: &Account,
     place: &SettingPlace,
@@ -157,7 +158,7 @@ fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
 enum Update {
     Done,
     GoesOn,
-    /// The stack looks as it did before the update, perhaps because CloudFormation is eventually consistent.
+    /// The stack looks the same as before the update, perhaps because CloudFormation is eventually consistent.
     NotSeen,
     Failed,
 }
@@ -172,7 +173,7 @@ impl Update {
                     Self::NotSeen
                 }
             }
-            // CloudFormation takes the next update only after its clean-up.
+            // CloudFormation accepts the next update only after its clean-up.
             other if other.ends_with("_IN_PROGRESS") => Self::GoesOn,
             _ if has_begun || now.updated != before.updated => Self::Failed,
             _ => Self::NotSeen,
@@ -247,7 +248,7 @@ async fn edit_variable(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let handler = configuration(account, name).await?;
-    // If Lambda cannot decrypt the variables, it returns none, and writing those back would remove all.
+    // If Lambda cannot decrypt the variables, it returns none. Writing that back would remove all variables.
     if let Some(why) = handler.variables_error {
         return Err(Failure::could_not(format!("the environment of {name} is unreadable: {why}")));
     }

@@ -111,10 +111,11 @@ impl Window {
             sums
         };
         let [arrived, left, dead_lettered] = points.each_ref().map(sums);
-        // A dead-letter and the deletion of its message may be counted in two steps.
+        // CloudWatch may count a dead-letter in one step and the deletion of its message in another.
         let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead));
         let retried = retried.collect();
-        // SQS has no points of an unused queue. The handler always polls the retry queue.
+        // SQS reports no points for an unused queue, but the handler always polls the retry queue. So the counts are
+        // known if any metric has points.
         let is_known = points.iter().any(|points| !points.is_empty());
         let [arrived, retried, dead_lettered] =
             [arrived, retried, dead_lettered].map(|counts| is_known.then(|| Counts::of(counts)));
@@ -147,8 +148,8 @@ mod tests {
     /// 15:47:20 on some day, so that the last steps begin at 15:45 and at 15:30.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
 
-    /// Reads counts of arrivals, deletions and dead-letters. Each point is given as minutes before 15:45 and a
-    /// number.
+    /// Reads counts of arrivals, deletions and dead-letters. Each point is given as the minutes before 15:45 and a
+    /// count.
     async fn read(counts: [&[(u64, f64)]; 3]) -> History {
         let aws = Sample::new(NOW).build();
         let queues = [

@@ -4,8 +4,8 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's signal to stop long work. The work checks for it between two calls to AWS, returns the dead-letters
-/// that it holds, and reports what was done.
+/// An operator's signal to stop long work. The work checks for the signal between two calls to AWS. Once it is raised,
+/// the work makes the dead-letters that it has hidden visible again, and reports what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 
@@ -31,7 +31,7 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits until the interrupt is raised. If the sender is dropped first, it waits forever.
+    /// Waits until the interrupt is raised. If the sender is dropped first, waits forever.
     pub async fn raised(&self) {
         if self.0.clone().wait_for(|raised| *raised).await.is_err() {
             std::future::pending::<()>().await;

@@ -1,5 +1,5 @@
-//! The layout of a command's output. A question or a change describes it once; the terminal and the console each draw
-//! it.
+//! The layout of a command's output. A question or a change describes its layout once, and both the terminal and the
+//! console draw it.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ pub enum Block {
     Table(Table),
     /// Events in order of time.
     Timeline(Vec<Moment>),
-    /// Marks where the answer's [`rows`](crate::Answer::rows) are printed, one on each line. The values are the
-    /// column heads.
+    /// The place for the answer's [`rows`](crate::Answer::rows), which are printed one per line under these column
+    /// heads.
     Rows(Vec<&'static str>),
     /// A remark beside the output: on standard error, after `note: `.
     Note(Text),
@@ -128,7 +128,7 @@ impl Series {
         self.from.saturating_add(self.step * step as u32)
     }
 
-    /// The length of all steps together.
+    /// The total length of the series.
     pub fn length(&self) -> Duration {
         self.step * self.steps() as u32
     }

@@ -5,17 +5,17 @@
 //! and stopping on request. The `comeback` command and its console both draw answers and changes. A deploy pipeline
 //! can use them too: `examples/redrive.rs` redrives a function's dead-letters after a fix.
 //!
-//! This crate does not depend on a terminal, a web page or an AWS SDK, except in [`aws::sdk`].
+//! This crate does not depend on a terminal or a web page. Only [`aws::sdk`] depends on the AWS SDK.
 //!
 //! | file | holds |
 //! |---|---|
 //! | [`aws`] | the port to an account, and its implementations |
-//! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | who works where and when, and how work is watched and stopped |
+//! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | the operator, the deployment, the account and the time, and how work is followed and stopped |
 //! | [`change`] | how every change is planned, performed and recorded |
-//! | [`operator_line`], [`mod@activity`] | the record of the changes, and what it says |
+//! | [`operator_line`], [`mod@activity`] | the log line that records a change, and the output of `comeback history` |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
 //! | [`pause`], [`resume`], [`request`] | pausing and resuming functions, and retrying or cancelling waiting events |
-//! | [`recall`] | making the hidden messages of such a change return at once |
+//! | [`recall`] | making hidden messages return once such a change has made them due |
 //! | [`waiting`], [`trace`] | which events wait, why, and until when; what happened to one event |
 //! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
 //! | [`mod@doctor`] | numbered checks, and the command that fixes each problem |

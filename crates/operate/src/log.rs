@@ -6,7 +6,7 @@ use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
-/// The longest id, in characters, that is searched for. A request id has 36; an event key chosen by a target may be
+/// The maximum length of an id to search for, in bytes. A request id has 36; an event key chosen by a target may be
 /// longer.
 const LONGEST: usize = 256;
 
@@ -59,8 +59,8 @@ impl Search<'_> {
     }
 
     /// Passes pages of lines that match a CloudWatch filter pattern to `take` as soon as they arrive; many pages are
-    /// empty. Only the pattern applies, not [`term`](Self::term). The caller checks each line, because some emulators
-    /// of CloudWatch do not know every pattern. Returns true if the log group exists.
+    /// empty. Only the pattern applies, not [`term`](Self::term). The caller must check each line, because some
+    /// emulators of CloudWatch do not know every pattern. Returns true if the log group exists.
     pub async fn pages_by_pattern(
         &self,
         account: &Account,
@@ -95,8 +95,8 @@ pub fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
-/// Returns true if `id` is one of the line's ids: of the message, the event, or an invocation. CloudWatch's filter
-/// may also return lines with the id elsewhere.
+/// Returns true if `id` is one of the line's ids: of the message, the event, or an invocation. CloudWatch's filter may
+/// also return lines that contain the id in another place.
 pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());

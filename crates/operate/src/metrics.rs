@@ -67,7 +67,7 @@ impl LastHour {
     }
 }
 
-/// The number of failures of a function that Lambda could not send to the failure destination, and dropped.
+/// The number of a function's failures that Lambda dropped, because it could not send them to the failure destination.
 /// CloudWatch's metric is `DestinationDeliveryFailures`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
@@ -93,7 +93,7 @@ impl Dropped {
         let mut dropped = Self::default();
         for (at, sum) in points {
             dropped.in_14_days += *sum as u64;
-            // A period is recent if its last moment is.
+            // A point counts as recent if its period ended within the last day.
             if now.since(at.saturating_add(HOUR)) < DAY {
                 dropped.in_24_hours += *sum as u64;
             }

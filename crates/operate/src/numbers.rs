@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 /// The units of time of a rate, each with its length in seconds.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
-/// The accepted rates, in events per second: from one event in three years to more than Lambda accepts anywhere. A
-/// rate outside is taken for a typing error.
+/// The accepted rates, in events per second: from one event in three years to more than Lambda accepts anywhere. Any
+/// other rate is taken for a typing error.
 const SENSIBLE_RATES: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
 /// Formats a number with three significant digits: `0.0123`, `1.58`, `837,000`.
@@ -66,14 +66,14 @@ pub fn read_rate(text: &str) -> Result<f64, String> {
 /// Formats a rate for people: `1.58 a second`, `5,690 an hour`.
 pub fn rate_text(per_second: f64) -> String {
     let names = ["a second", "a minute", "an hour", "a day"];
-    // The shortest time with at least one event.
+    // The shortest unit of time with at least one event.
     let readable = UNITS.iter().zip(names).find(|((_, seconds), _)| per_second * seconds >= 1.0);
     let ((_, seconds), name) = readable.unwrap_or((&UNITS[3], names[3]));
     format!("{} {name}", rounded(per_second * seconds))
 }
 
-/// Formats a rate for a command line: as whole events in the shortest unit with at least ten of them, or else in a
-/// day.
+/// Formats a rate for a command line, as a whole number of events in the shortest unit with at least ten events. If no
+/// unit has ten events, the unit is a day.
 pub fn rate_flag(per_second: f64) -> String {
     let (unit, seconds) = UNITS.iter().find(|(_, seconds)| per_second * seconds >= 10.0).unwrap_or(&UNITS[3]);
     format!("{}/{unit}", (per_second * seconds).round().max(1.0))

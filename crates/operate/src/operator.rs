@@ -12,8 +12,7 @@ use crate::function::FunctionName;
 use crate::interrupt::Interrupt;
 use crate::text::Text;
 
-/// Somebody who asks or changes something: the account and deployment to work on, and the ways to follow and stop the
-/// work.
+/// The account and deployment that somebody works on, and the ways to follow and stop the work.
 #[derive(Clone, Debug)]
 pub struct Operator {
     /// The AWS account and region.
@@ -22,7 +21,7 @@ pub struct Operator {
     pub which: Which,
     /// The signal that stops long work.
     pub interrupt: Interrupt,
-    /// The follower that is shown the progress of long work.
+    /// The follower, which shows the progress of long work.
     pub follow: Rc<dyn Follow>,
 }
 
@@ -45,7 +44,7 @@ impl fmt::Display for Which {
 }
 
 impl Operator {
-    /// An operator without a follower and without an interrupt, as in a deploy pipeline.
+    /// An operator whose work nobody follows or interrupts, as in a deploy pipeline.
     pub fn new(account: Account, which: Which) -> Self {
         Self { account, which, interrupt: Interrupt::never(), follow: Rc::new(Unwatched) }
     }

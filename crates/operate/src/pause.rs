@@ -141,7 +141,7 @@ impl PauseRetries {
         self.operator.account.place.user()
     }
 
-    /// Writes the pause. Returns `None` if another operator has changed it since the plan was made.
+    /// Writes the pause. Returns `None` if another operator has changed the pause since the plan was made.
     async fn write(&self, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let (deployment, open) = (&plan.deployment, plan.open.as_ref());
@@ -184,7 +184,7 @@ impl PauseRetries {
 }
 
 impl Plan for PausePlan {
-    /// The plan is the same if only its times differ: a pause of a given length starts when the operator confirms it.
+    /// The identity leaves out the times, because a pause of a given length starts when the operator confirms the plan.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, &self.open))
     }
@@ -200,7 +200,7 @@ impl Plan for PausePlan {
 }
 
 impl Answer for PausePlan {
-    /// The pause as it is now, if there is one, and as it will be.
+    /// Shows the open pause, if there is one, and the pause after the change.
     fn layout(&self) -> Layout {
         let Self { name, planned, .. } = self;
         let mut layout = Layout::default();
@@ -256,8 +256,8 @@ fn terms(pause: &Pause) -> Text {
     text!["until ", until, format!("; events then return over {}{why}", durations::text(pause.spread))]
 }
 
-/// A note on a function that was moved to another deployment: new failures go there, and this command pauses them
-/// too. `None` if the function was not moved, or could not be read.
+/// A note that a function was moved to another deployment and its new failures go there, with the command that also
+/// pauses those. `None` if the function was not moved, or could not be read.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, is_same_function};
 use crate::numbers::counted;
 
-/// The default spread of a pause: the time after its end over which the events that it held are retried.
+/// The default spread of a pause: the time after the end of the pause over which the held events are retried.
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
 /// A note on ended pauses that were dropped because the SSM parameter was full. `None` if none was dropped.
@@ -36,7 +36,8 @@ pub fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Validates a text for the parameter. SSM refuses `{{`, which it takes for a reference to another parameter.
+/// Validates a text to be stored in the SSM parameter. SSM refuses `{{`, because it takes that for a reference to
+/// another parameter.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());
@@ -60,7 +61,7 @@ pub struct OpenPause {
     pub until: Option<Timestamp>,
     /// Seconds since the start of the pause.
     pub open_seconds: u64,
-    /// Seconds after the end of the pause over which the events that it held are retried.
+    /// Seconds after the end of the pause over which the held events are retried.
     pub spread_seconds: u64,
     /// The operator who opened the pause, if known.
     pub by: Option<String>,
@@ -113,8 +114,8 @@ pub fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
-/// The longest time, in whole seconds, until the handler has read a change of the parameter. `None` if the handler
-/// refuses its settings, and so does not start.
+/// The longest time, in whole seconds, until the handler has read a change of the SSM parameter. `None` if the handler
+/// does not start because it refuses its settings.
 pub fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
     let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);
@@ -128,8 +129,8 @@ pub fn target(deployment: &Deployment, function: Option<&FunctionName>) -> Resul
     arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
 }
 
-/// The target of a new pause or request. Fails for a function that the allow-list does not have, because the handler
-/// does not retry it anyway.
+/// The target of a new pause or request. Fails if the allow-list does not match the function, because the handler does
+/// not retry such a function anyway.
 pub fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,
@@ -138,7 +139,7 @@ pub fn retried_target(
     let Some(function) = function else { return Ok(target) };
     let arn = target.to_string();
     let is_allowed = deployment.target_functions().any(|entry| {
-        // An entry with a qualifier is for a part of the function.
+        // An entry with a qualifier covers only one alias or version of the function.
         function.qualifier.is_none() && is_same_function(entry, &arn)
             || entry.parse::<FunctionPattern>().is_ok_and(|entry| entry.allows(&arn))
     });

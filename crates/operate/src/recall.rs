@@ -1,9 +1,10 @@
-//! Recall: makes hidden messages return as soon as their retries are due. Without it, a message that a change makes
-//! due earlier returns only when its visibility timeout ends.
+//! Recalls hidden messages, so that they return as soon as their retries are due. A change may make an event due
+//! earlier. Without a recall, the event's message would return only when its visibility timeout ends.
 //!
-//! The handler logs the receipt handle of each message that it hides. Once every execution environment of the handler
-//! has read the change from the pauses' parameter, the log is read. [`Recall`](comeback_engine::Recall) chooses
-//! messages, and each gets a new visibility timeout that ends when its retry is due.
+//! The handler logs the receipt handle of each message that it hides. A recall waits until every execution environment
+//! of the handler has read the change from the pauses' parameter, and then reads the log.
+//! [`Recall`](comeback_engine::Recall) chooses the messages. Each gets a new visibility timeout that ends when its
+//! retry is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,8 +29,8 @@ const TOGETHER: usize = 1_000;
 /// The interval between progress reports while waiting for the handler to read the parameter.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The greatest age of the last log line about a held message. The handler hides such a message for [`HOLD`] at most
-/// and then logs it again, and lines arrive late.
+/// The maximum age of the last log line about a held message. The handler hides such a message for at most [`HOLD`]
+/// before it logs the message again, and log lines arrive late.
 pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
 /// The outcome of a recall, as counts of messages.
@@ -60,14 +61,14 @@ struct Chosen {
     returns: Timestamp,
 }
 
-/// The greatest age of the log lines to read for an entry: a request, or the end of a pause. `None` means as far back
-/// as an event can wait.
+/// The maximum age of the log lines to read for an entry: a request, or the end of a pause. `None` means as far back as
+/// an event can wait.
 fn lines_of(written: &Written) -> Option<Duration> {
     matches!(written, Written::Resume(..)).then_some(HELD_LINES)
 }
 
-/// Recalls the messages of the wanted events after an entry (a request or the end of a pause) was written. If the
-/// recall fails, the error says what the entry still does.
+/// Recalls the messages of the wanted events, once an entry (a request or the end of a pause) has been written to the
+/// pauses' parameter. If the recall fails, the error says that the entry remains in force.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
@@ -103,7 +104,7 @@ async fn choose(
         return Err(Failure::undone("another operator has changed the pauses or the settings meanwhile"));
     };
     let rules = Rules { policies, pauses };
-    // This machine's clock may be slow.
+    // This machine's clock may be slow, so the newest log line counts too.
     let newest = reading.waits.all_messages().map(|(_, message, _)| message.at).max();
     let now = newest.map_or(now, |newest| now.max(newest));
     let (mut chosen, mut left) = (Vec::new(), Recalled::default());
@@ -117,11 +118,11 @@ async fn choose(
             Err(NotRecalled::Before) => left.before += 1,
             Err(NotRecalled::Moved) => left.moved += 1,
             Err(NotRecalled::Soon) => left.soon += 1,
-            // The plan has already named these.
+            // The plan has already counted these messages.
             Err(_) => {}
         }
     }
-    // By handle too, so that the same account gives the same calls.
+    // Messages due at the same time are sorted by handle, so that the same account gives the same calls.
     chosen.sort_unstable_by(|one, other| {
         (one.due, &one.receipt_handle).cmp(&(other.due, &other.receipt_handle))
     });
@@ -129,7 +130,7 @@ async fn choose(
 }
 
 /// Waits until every execution environment of the handler has read an entry that was written at this time. An
-/// environment that has not would hide a recalled message again for its old wait.
+/// environment that has not read the entry would hide a recalled message again until its old due time.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
     loop {
@@ -169,7 +170,7 @@ impl Recalled {
             }
             let now = operator.now();
             // Reading the log and recalling the previous messages took a while. A message that has returned meanwhile
-            // may be hidden for a call.
+            // may be hidden for an invocation.
             let soon = now.saturating_add(RETURNS_SOON);
             let still: Vec<&Chosen> = some.iter().filter(|message| message.returns > soon).collect();
             self.soon += (some.len() - still.len()) as u64;
@@ -188,7 +189,7 @@ impl Recalled {
         Ok(())
     }
 
-    /// Counts the response of SQS to the new visibility timeout of a message. Fails if the permission or the queue is
+    /// Counts a message by SQS's response to its new visibility timeout. Fails if the permission or the queue is
     /// missing.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
@@ -304,7 +305,7 @@ mod tests {
             aws.advance(Duration::from_secs(2));
             assert_eq!(visible(&aws), before + 1, "{due}");
         }
-        // These messages have no newer line, so a second request cannot know whether they were called.
+        // The log has no newer lines about these messages, so a second request cannot know whether they were recalled.
         let again = serde_json::to_value(retries.plan().await.unwrap()).unwrap();
         assert_eq!((&again["recalled"], &again["before"]), (&json!(0), &json!(4)));
     }
@@ -379,7 +380,7 @@ mod tests {
             (&written.request.keys[..], written.request.until),
             (&["k-1".into(), "k-2".into()][..], None)
         );
-        // The cancel also reaches later failures, so it is right to accept it although nothing waits.
+        // A cancel by key also reaches later failures, so it is accepted even if no event waits.
         let later = RequestEvents { keys: vec!["k-9".into()], ..cancel.clone() };
         assert!(later.plan().await.unwrap().question().is_some());
         let many = RequestEvents { keys: vec!["k".into(); 21], ..cancel };

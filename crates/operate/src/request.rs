@@ -1,13 +1,13 @@
 //! Requests of `comeback retry` and `comeback cancel`: retry waiting events now, for example after a fix, or cancel
 //! them.
 //!
-//! A request is an entry in the pauses' parameter. The handler reads it from there, and applies it to each message
-//! that it checks. Messages that would stay hidden for longer are recalled. A cancelled event is dead-lettered, so it
-//! can still be redriven.
+//! A request is an entry in the pauses' parameter. The handler reads it from there, and applies it to each message that
+//! it checks. Messages that would stay hidden past their new due times are recalled. A cancelled event is
+//! dead-lettered, so it can still be redriven.
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`reach`] | an estimate of the events that a request affects, and by when |
+//! | [`reach`] | an estimate of the events that a request affects, and of when they are retried |
 //! | [`follow`] | the retries of a request, as the handler's log shows them |
 //! | [`withdraw`] | withdrawing requests before they end |
 
@@ -44,8 +44,8 @@ use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::wanted::Wanted;
 
-/// The longest that the handler hides a message after an invocation without a response. It repeats such a call after
-/// one to two hours.
+/// The longest time that the handler hides a message after an invocation without a response. The handler repeats such
+/// an invocation after one to two hours.
 const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
 /// A [`Change`] that requests that waiting events are retried now, or cancelled.
@@ -57,16 +57,16 @@ pub struct RequestEvents {
     pub ask: Ask,
     /// The function whose events to retry or cancel. `None` means every function.
     pub function: Option<FunctionName>,
-    /// Only events whose error matches this glob, by its type, class name or simple name.
+    /// Only events whose error type, class name or simple name matches this glob. `None` means any error.
     pub error: Option<String>,
-    /// Only events with these keys, at most [`MOST_KEYS`]. A cancel by key also applies to later failures of these
-    /// events.
+    /// Only events with these keys, at most [`MOST_KEYS`]. If empty, events with any key. A cancel by key also applies
+    /// to later failures of these events.
     pub keys: Vec<String>,
     /// The reason for the request, if any.
     pub why: Option<String>,
 }
 
-/// The plan of a [`RequestEvents`]: the events that the request affects, and by when.
+/// The plan of a [`RequestEvents`]: the events that the request affects, and when they are retried or cancelled.
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestPlan {
     /// The request as it was written. `None` in a plan.
@@ -115,8 +115,8 @@ impl Change for RequestEvents {
         self.operator.interrupt.or(self.plan_of(deployment)).await
     }
 
-    /// Writes the request for all events that have failed by now. So a plan never becomes outdated, and more messages
-    /// may be recalled than planned.
+    /// Writes the request, which applies to all events that have failed by now. So a plan never becomes outdated, and
+    /// more messages may be recalled than were planned.
     async fn perform(&self, _: &RequestPlan) -> Performed<RequestPlan, Requested> {
         let plan = match self.plan().await {
             Ok(plan) => plan,
@@ -175,7 +175,7 @@ impl RequestEvents {
         if self.keys.len() > MOST_KEYS {
             return Err(Failure::refused(format!("a request names at most {MOST_KEYS} keys; make several")));
         }
-        // A request that would be refused is refused before the log is read.
+        // A request that does not fit in the parameter is refused before the log is read.
         let pauses = parameter.read().await?.0;
         let written = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
         let pauses = written.added_to(&pauses).fitted(begin)?.0;
@@ -193,7 +193,7 @@ impl RequestEvents {
         let unknown = if is_complete { Duration::ZERO } else { longest_hiding(&policies, &target) };
         let hidden = reach.hidden.max(unknown);
         let mut notes = reading.notes_on_all(begin);
-        // A cancelled event needs no call, so no pause holds it.
+        // A cancelled event needs no invocation, so no pause holds it.
         let pause = holding(&pauses, &target, begin).filter(|_| self.ask != Ask::Cancel);
         notes.extend(pause.map(|pause| paused_note(pause, &deployment)));
         Ok(RequestPlan {
@@ -216,8 +216,8 @@ impl RequestEvents {
         })
     }
 
-    /// The request as it is written at this time. It ends once the handler has checked every message that is hidden
-    /// for up to `hidden`. A cancel by key lasts as long as any request may.
+    /// The request to write at the time `at`. `hidden` is the longest time that a message may be hidden. The request
+    /// ends once the handler has checked every such message, but a cancel by key lasts for as long as any request may.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
         let request = Request {
             target,
@@ -313,14 +313,14 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest time that a message of the target may be hidden, for messages that the log does not show: the longest
-/// backoff of any policy that may apply to them, or two hours after a call without a response.
+/// The longest time that a message of the target may be hidden if the log does not show the message: two hours after an
+/// invocation without a response, or the longest backoff of any policy that may apply, if that is longer.
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {
         PauseTarget::All => true,
         PauseTarget::Functions(function) => {
             let arn = function.to_string();
-            // An entry with a qualifier is for a part of the function.
+            // An entry with a qualifier covers only one alias or version of the function.
             let qualifier = entry.pattern().rsplit(':').next().unwrap_or_default();
             entry.is_about(&arn) || entry.is_about(&format!("{arn}:{qualifier}"))
         }
@@ -330,7 +330,7 @@ fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     ceilings.fold(LONGEST_UNANSWERED, Duration::max)
 }
 
-/// The pause, if any, that holds the retries that a request asks for.
+/// The pause that holds the retries of this target at `now`, if any.
 fn holding<'p>(pauses: &'p Pauses, target: &PauseTarget, now: Timestamp) -> Option<&'p Pause> {
     let holds = |pause: &&Pause| match target {
         PauseTarget::All => pause.is_active(now),
@@ -412,7 +412,7 @@ impl Answer for Requested {
 }
 
 impl Requested {
-    /// Watches the retries that the request makes due. `None` if the log does not show which events wait.
+    /// A watch on the retries that the request makes due. `None` if the log shows no event that the request affects.
     pub fn watch(&self) -> Option<Watch> {
         let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
         let end = requested.as_ref()?.until;
@@ -541,7 +541,7 @@ pub(crate) mod tests {
         assert!(again.question().is_none() && again.end().is_err());
     }
 
-    /// Resuming the function would only retry events that the operator cancels.
+    /// Resuming the function would only retry events that the operator wants to cancel.
     #[tokio::test]
     async fn a_cancel_does_not_advise_to_resume() {
         let (aws, operator) = sample();
@@ -569,7 +569,7 @@ pub(crate) mod tests {
         assert!(useless.end.is_ok());
         let lines = useless.layout.0.len();
         assert_eq!(useless.layout.0[lines - 1], crate::layout::Block::Line("Nothing was requested.".into()));
-        // A message waits that the log does not show.
+        // The queue now has a message that the log does not show.
         aws.queue(Sample::RETRY_QUEUE).send(NOW, Duration::ZERO, crate::aws::NewMessage::default());
         assert!(planned().await.question.is_some());
     }

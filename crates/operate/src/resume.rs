@@ -151,7 +151,8 @@ impl Change for ResumeRetries {
 }
 
 impl ResumeRetries {
-    /// The held events that the end of the pauses affects. `closed` is the parameter's content after that.
+    /// The held events that the end of the pauses affects. `closed` is the parameter's content once the pauses have
+    /// ended.
     async fn held(&self, deployment: &Deployment, closed: &Pauses, now: Timestamp) -> Result<Reach, Failure> {
         let end = now.rounded_up_to_secs();
         let target = pauses::target(deployment, self.function.as_ref())?;
@@ -174,7 +175,6 @@ impl ResumeRetries {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
         let (now, spread) = (self.operator.now(), Duration::from_secs(plan.spread_seconds));
-        // The end is rounded up to a second.
         let end = now.rounded_up_to_secs();
         let make = |pauses: &Pauses| Ok(edits::closed(pauses, &plan.target, spread, now));
         let is_in = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
@@ -188,7 +188,7 @@ fn own_spread(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Duration
     open_of(pauses, target, now).map(spread).max().unwrap_or(DEFAULT_SPREAD)
 }
 
-/// Other pauses, such as one of every function, that also hold the target.
+/// Active pauses that also hold the target's events, although they name something else, such as every function.
 fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPause> {
     let holds = |pause: &&Pause| match target {
         PauseTarget::Functions(function) if pause.target != *target => {
@@ -213,7 +213,7 @@ impl ResumePlan {
         ]))
     }
 
-    /// Says when the held events return whose messages are not recalled. `None` if all are.
+    /// Says when the held events that are not recalled return. `None` if all held events are recalled.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);

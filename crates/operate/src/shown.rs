@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Returns true for control characters, except tab, and for characters that change the direction of text. A terminal
-/// obeys these instead of showing them.
+/// obeys these characters instead of showing them.
 fn is_obeyed(character: char) -> bool {
     (character.is_control() && character != '\t')
         || matches!(
@@ -58,7 +58,8 @@ pub fn shown_json(json: &str) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// A text that would set the terminal's title, clear the screen, delete, and reverse the text's direction.
+    /// A text that would set the terminal's title, clear the screen, delete a character, and reverse the text's
+    /// direction.
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 

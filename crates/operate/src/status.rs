@@ -28,7 +28,7 @@ use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::quoted;
 
-/// The shortest time between two reads of CloudWatch. It has a new point each minute, and bills each read.
+/// The shortest time between two reads of CloudWatch. CloudWatch has a new point only each minute, and bills each read.
 const METRICS_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// The title of the number of hidden and delayed messages.
 pub const WAITING: &str = "Waiting";
@@ -36,20 +36,20 @@ pub const WAITING: &str = "Waiting";
 pub const DUE: &str = "Due";
 /// The title of the number of dead-letters.
 pub const DEAD_LETTERS: &str = "Dead-letters";
-// Titles of the parts that a missing permission may hide alone.
+// Titles of the parts that can be unreadable on their own, such as for lack of a permission.
 const OLDEST: &str = "Oldest";
 const LAST_HOUR: &str = "Last hour";
 const ALARMS: &str = "Alarms";
 const HISTORY: &str = "History";
 
-/// The state of a deployment. SQS's message counts are approximate, and exact only a minute after the last change.
+/// The state of a deployment. SQS's message counts are approximate until a minute after the last change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
     handler: String,
     stack: Option<String>,
-    /// The version of Comeback that the handler's tags name. `None` if they do not, or cannot be read.
+    /// The version of Comeback, from the handler's tags. `None` if the tags lack the version or cannot be read.
     version: Option<String>,
-    /// The errors of settings that the handler refuses. If there are any, it does not start.
+    /// The errors in the settings that the handler refuses. The handler does not start with any such error.
     refused_settings: Vec<String>,
     /// The number of messages in the retry queue.
     pub retry_queue: Depth,
@@ -67,15 +67,16 @@ pub struct Status {
     pub pauses: Option<Vec<OpenPause>>,
     /// The requests in force. `None` if the handler reads no pauses, or if they could not be read.
     requests: Option<Vec<RequestInForce>>,
-    /// The reason why the pauses could not be read. `None` if they could.
+    /// The reason why the pauses could not be read. `None` if reading them did not fail.
     pauses_problem: Option<String>,
-    /// A warning that the pauses' parameter is nearly full. `None` if it is not.
+    /// A warning, if the pauses' parameter is nearly full.
     pauses_nearly_full: Option<String>,
     last_hour: LastHour,
     /// The counts of the last 3 and 24 hours. `None` unless the caller asked for them.
     pub history: Option<History>,
     alarms: Vec<Alarm>,
-    /// Parts that could not be read, by title. The rest is printed, because it matters during an incident.
+    /// Parts that could not be read, by title. The other parts are still printed, because they matter during an
+    /// incident.
     #[serde(skip)]
     unread: Unread,
     #[serde(skip)]
@@ -85,12 +86,12 @@ pub struct Status {
     metrics_read: Timestamp,
 }
 
-/// An entry of `POLICIES`: the retry policy of some functions, which replaces the stack's.
+/// An entry of `POLICIES`: a retry policy that replaces the stack's policy for some functions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
     /// The pattern of the functions, as the entry has it.
     functions: String,
-    /// The values that the entry sets, by variable. The stack's values apply for the others.
+    /// The values that the entry sets, by variable. For other variables, the stack's values apply.
     settings: BTreeMap<String, String>,
 }
 
@@ -108,8 +109,8 @@ struct MappingState {
     maximum_concurrency: Option<i32>,
 }
 
-/// Reads the state of a deployment. If `before` is the last state, dead-letters are received again only if their
-/// number has changed, and CloudWatch is read again only after a minute.
+/// Reads the state of a deployment. `before` is the state that was read last, if any. With it, dead-letters are
+/// received again only if their number has changed, and CloudWatch is read again only after a minute.
 ///
 /// # Errors
 ///
@@ -201,7 +202,7 @@ impl Status {
         }
     }
 
-    /// The reason why nothing is retried, or why this is unknown. `None` if retries run.
+    /// The reason why nothing is retried, or why it is unknown whether retries run. `None` if they run.
     fn why_stopped(&self) -> Option<String> {
         let stopped = self.deployment.stopped().map(|why| why.to_string());
         stopped.or_else(|| self.pauses_problem.as_ref().map(|_| "the pauses are unreadable".into()))
@@ -244,7 +245,7 @@ fn hide_up_to(policies: &Policies) -> Option<u64> {
     }
 }
 
-/// The part of the state that comes from CloudWatch. A failure to read is reused for as long as a success.
+/// The part of the state that comes from CloudWatch. A failed read is reused for as long as a successful one.
 struct Metrics {
     at: Timestamp,
     last_hour: LastHour,
@@ -270,7 +271,7 @@ impl Metrics {
     }
 }
 
-/// Parts that could not be read: the failures, by the titles of the facts.
+/// The failures to read parts of the state, by the titles of these parts.
 type Unread = BTreeMap<&'static str, Failure>;
 
 /// Returns the value. If it could not be read, returns the default, and adds the failure to `unread`.
@@ -292,11 +293,11 @@ struct OldestDeadLetter {
     is_exact: bool,
 }
 
-/// The number of receive calls, each for up to ten dead-letters.
+/// The maximum number of receive calls to find the oldest dead-letter. Each call returns up to ten dead-letters.
 const RECEIVES: usize = 10;
 
-/// Receives up to a hundred dead-letters without hiding them. Returns the time when the oldest was sent, and true if
-/// all were received.
+/// Receives up to a hundred dead-letters without hiding them. Returns the time when the oldest of these dead-letters
+/// was sent, and true if all in the queue were received.
 async fn oldest_dead_letter(
     account: &Account,
     queue: &Queue,

@@ -1,7 +1,7 @@
 //! Text for people, in which functions, events, moments and suggested commands are values.
 //!
 //! A terminal draws a text with [`Display`](fmt::Display) and colours; the console turns the values into links and
-//! buttons. So neither has to find them in prose.
+//! buttons. So neither has to search prose for them.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ pub enum Piece {
     Function {
         /// The function's name in the text.
         shown: String,
-        /// The function's name for a command: its ARN if it is in another account or region.
+        /// The function's name for a command. If the function is in another account or region, this is its ARN.
         name: String,
     },
     /// An event, given by its key.

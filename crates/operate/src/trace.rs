@@ -1,5 +1,5 @@
-//! The output of `comeback trace`: what happened to one event, as a timeline from the handler's log and its targets'
-//! logs.
+//! The output of `comeback trace`: what happened to one event, as a timeline from the handler's log and the logs of the
+//! event's targets.
 //!
 //! | file | holds |
 //! |---|---|
@@ -40,14 +40,14 @@ pub struct Trace {
     /// The handler's log lines about the event, as steps in order.
     #[serde(flatten)]
     pub story: Story,
-    /// The event's invocations, in order, from the logs of its targets: the last one, or all of them with their log
+    /// The event's invocations that were looked up in its targets' logs, in order. [`LinesOf`] selects those with log
     /// lines.
     pub invocations: Vec<Invocation>,
     /// The state of the pauses of the event's function. `None` if it is unknown, or if the event does not wait.
     pub pause: Option<InForce>,
-    /// The reason why the pauses could not be read. `None` if they could, or if the event does not wait.
+    /// The reason why the pauses could not be read. `None` if they were read, or if the event does not wait.
     pub pause_unknown: Option<String>,
-    /// The fate of an event that waits although its function is not on the allow-list. `None` for any other event.
+    /// The handler's treatment of a waiting event whose function is not on the allow-list. `None` for any other event.
     pub not_allowed: Option<Unlisted>,
     /// The time when the logs were read.
     #[serde(skip)]
@@ -62,18 +62,18 @@ pub struct Trace {
 pub struct TraceOptions {
     /// The event's key, or the request id of one of its invocations.
     pub id: String,
-    /// The invocations whose log lines are read too.
+    /// The invocations whose log lines are also read.
     pub lines: LinesOf,
-    /// Search log lines that are at most this old.
+    /// The maximum age of the log lines to search.
     pub since: Duration,
 }
 
-/// The invocations of an event whose log lines to read. Each takes two searches of its function's log.
+/// The invocations of an event for which to read log lines. Each invocation takes two searches of its function's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinesOf {
     /// No invocation.
     None,
-    /// The last invocation whose failure the handler knows.
+    /// The invocation that failed last, as far as the handler's log shows.
     LastFailure,
     /// All invocations.
     All,
@@ -167,7 +167,7 @@ impl Trace {
         )
     }
 
-    /// A remark that it is unknown whether the event's function is paused. `None` if it is known, or if the event
+    /// A remark that it is unknown whether the event's function is paused. `None` if this is known, or if the event
     /// does not wait.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;

@@ -9,7 +9,7 @@
 //! | [`events`] | the waiting events, from the log, the pauses and the allow-list |
 //! | [`reading`] | a reading of the queue, the pauses and the log, which can be updated |
 //! | [`notes`](reading) | notes on the gaps in a reading |
-//! | [`recent`], [`functions`] | recent counts for each function, and its state |
+//! | [`recent`], [`functions`] | recent counts and the state of each function |
 //! | [`returns`] | the number of events by due time |
 //! | [`report`] | the output |
 
@@ -77,7 +77,7 @@ pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Wai
     Ok(Waiting { reading, unmatched: unmatched.map(Text::from), options, now })
 }
 
-/// A note that an error glob matches no waiting event. `errors` describes the errors that these events have.
+/// A note that an error glob matches no waiting event. `errors` describes the errors of the waiting events.
 pub fn no_error_matches(glob: &str, errors: &str) -> String {
     format!("no event has an error that matches {glob}; the errors are: {errors}")
 }

@@ -22,7 +22,7 @@ use crate::waiting::wanted::Wanted;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The longest delay of a log line. Reading goes on for this long after the request's end.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
-/// The time to watch after the last retry. Most retries that fail again do so within it.
+/// The time to watch after the last retry. Most retries that fail again fail within this time.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
 /// A watch on the retries that a request makes due, in the handler's log of a deployment.
@@ -30,9 +30,9 @@ const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 pub struct Watch {
     pub(super) deployment: Deployment,
     pub(super) wanted: Wanted,
-    /// The retries to wait for: the event's key and the number of the retry.
+    /// The retries to wait for, each as the event's key and the number of the retry.
     pub(super) awaited: HashSet<(String, u64)>,
-    /// The time to watch: from when the plan read the log until the request ends.
+    /// The time to watch, from the plan's reading of the log to the end of the request.
     pub(super) time: Range<Timestamp>,
 }
 
@@ -74,8 +74,8 @@ impl Watch {
         }
     }
 
-    /// A remark on the events that have no retry in the log when the request ends. Either the log lost a line, or the
-    /// handler was behind.
+    /// A remark on events without a retry in the log when the request ends: either the log lost a line, or the handler
+    /// was behind. `None` if there are no such events.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");
@@ -90,7 +90,8 @@ impl Watch {
     }
 }
 
-/// The retries made since a request. Only the next retry of each event that waited at that time counts.
+/// The retries made since a request. Only the next retry of each event that was waiting at the time of the request
+/// counts.
 #[derive(Debug, Default)]
 struct Counts {
     retried: HashSet<(String, u64)>,
@@ -121,8 +122,8 @@ impl Counts {
         Ok(())
     }
 
-    /// The time to read the log from. It overlaps with the last read, because lines arrive out of order; no line
-    /// counts twice.
+    /// The time from which to read the log. It lies before the end of the last read, because lines arrive out of order.
+    /// No line counts twice.
     fn read_from(&self, start: Timestamp) -> Timestamp {
         self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }

@@ -1,4 +1,5 @@
-//! Estimates from the handler's log which waiting events a request, or the end of a pause, affects, and by when.
+//! Estimates from the handler's log which waiting events a request or the end of a pause affects, and when these events
+//! are retried.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -36,8 +37,8 @@ pub struct Reach {
     pub half_within_seconds: Option<u64>,
     /// Seconds within which all affected events are retried. `None` if no event is affected.
     pub all_within_seconds: Option<u64>,
-    /// Events whose messages an earlier request recalled, or left as they were. The handler finds them when their
-    /// hiding ends.
+    /// Events whose messages an earlier request recalled, or left as they were. The handler applies the new request to
+    /// them when their hiding ends.
     pub before: u64,
     /// Events whose messages were moved, that is, sent again with a delay. The handler checks them within 15 minutes.
     pub moved: u64,
@@ -45,17 +46,17 @@ pub struct Reach {
     pub retry_after: u64,
     /// Events that a pause holds.
     pub paused: u64,
-    /// Events that a pause held and that are being retried, spread over time, since its end.
+    /// Events that a pause held until it ended. They are retried within the spread of the pause.
     pub returning: u64,
-    /// Events whose last invocation got no response from Lambda, so that it may have succeeded.
+    /// Events whose last invocation may have succeeded, because Lambda did not respond to the call.
     pub unanswered: u64,
     /// Events with only one retry left under `MAX_RETRIES`.
     pub last_retry: u64,
-    /// The request's error glob and the errors of the waiting events. `None` unless the glob matches none of these
-    /// errors.
+    /// The request's error glob and the errors of the waiting events, if the glob matches none of these errors.
+    /// Otherwise `None`.
     #[serde(skip)]
     pub unmatched: Option<(String, String)>,
-    /// The retries of the affected events: the event's key and the number of the retry.
+    /// The retries of the affected events, each as the event's key and the number of the retry.
     #[serde(skip)]
     pub retries: HashSet<(String, u64)>,
 }
@@ -72,7 +73,7 @@ impl Reach {
         for (event, message, kind) in waits.all_messages() {
             let due = entry.due(message, kind, rules, now);
             reach.found += u64::from(due != Err(NotRecalled::NotCovered));
-            // A note covers these events.
+            // A note tells the operator about events that are not allowed.
             if event.why == Why::NotAllowed {
                 continue;
             }
@@ -83,7 +84,7 @@ impl Reach {
                     due.max(noticed)
                 }
                 Err(why) if reach.leaves_alone(why, entry) => continue,
-                // The moment that the handler draws is not known here.
+                // The moment that the handler will draw is not known here, so this is an estimate.
                 Err(_) => {
                     let drawn = entry.drawn(event.key, message);
                     by_itself.max(event.due.map_or(drawn, |due| due.min(drawn)))
@@ -127,7 +128,7 @@ impl Reach {
             NotRecalled::RetryAfter => (&mut self.retry_after, true),
             NotRecalled::Paused => (&mut self.paused, true),
             NotRecalled::Returning => (&mut self.returning, true),
-            // A cancel needs no call, and finds such an event when its hiding ends.
+            // A cancel needs no invocation, so the handler applies it to such an event when its hiding ends.
             NotRecalled::Unanswered => (&mut self.unanswered, !matches!(entry, Recall::Cancel(_))),
             NotRecalled::LastRetry => (&mut self.last_retry, true),
         };
@@ -179,9 +180,9 @@ impl Reach {
     }
 }
 
-/// The time when the handler first checks a message after it has noticed the request. If the last log line promised
-/// an earlier check, but the retry is due later, the message was moved: the handler checks it every 15 minutes
-/// without logging.
+/// The time when the handler first checks a message after it has noticed the request. If the next check in the last log
+/// line is before that time, the message was moved: until the retry is due, the handler checks a moved message every 15
+/// minutes, without logging.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,
