@@ -52,12 +52,13 @@ pub(crate) struct ContentionArguments {
     plot: Option<PathBuf>,
 }
 
-/// With more clients than this, one run is enough, because a run is itself a mean over its clients.
+/// The number of clients above which one run is enough, because a run is itself a mean over its clients.
 const ONE_RUN_ABOVE: u32 = 1_000;
 
 impl ContentionArguments {
-    /// The combinations to run: every strategy for one number of clients, then for the next. Leaves out `none` where it
-    /// would take too long, unless a flag names it. Does not check the arguments.
+    /// The combinations of a number of clients and a strategy to run, grouped by number of clients. For numbers of
+    /// clients with which the strategy `none` would take too long, leaves out `none` unless a flag names it. Does not
+    /// check the arguments.
     fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };
@@ -81,7 +82,8 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), CommandFailure>
         .map_err(CommandFailure::refused)?;
     let (report, wall_time) = timed(|| report_of(&study));
     if arguments.json {
-        // One line. Like the Python program, it has the shortest digits that read back as the same number.
+        // All on one line. As in the Python program's output, each number has the shortest digits that read back as the
+        // same number.
         print_json_line(&report)?;
     } else {
         let (tables, wall_time) = (tables::tables(&report), durations::text(wall_time));
@@ -105,8 +107,8 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// Writes the study as CSV, with a row for each number of clients and strategy. The standard errors are empty if there
-/// was one run.
+/// Writes the study as CSV, with a row for each number of clients and strategy. With a single run, the standard errors
+/// are empty.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

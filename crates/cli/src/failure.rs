@@ -12,7 +12,7 @@ pub(crate) enum CommandFailure {
     /// An argument was refused, or a simulation broke an invariant.
     #[error(transparent)]
     Rehearsal(#[from] Failure),
-    /// No policy meets the goal of `comeback plan`. There is a sentence for each limit that was reached.
+    /// No policy meets the goal of `comeback plan`. Each sentence names a limit that stands in the way.
     #[error("no policy in the grid meets the goal; what stands in the way:\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
     /// A file could not be read or written, or has the wrong content.
@@ -28,7 +28,7 @@ pub(crate) enum CommandFailure {
 }
 
 impl CommandFailure {
-    /// A failure because an argument was refused, for this reason.
+    /// The failure for an argument that was refused for this reason.
     pub(crate) fn refused(reason: impl ToString) -> Self {
         Failure::Refused(vec![reason.to_string()]).into()
     }
@@ -68,7 +68,7 @@ impl BadFile {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 
-    /// The failure to report if the file was read, but its content was refused.
+    /// The failure to report for a file that could be read but has the wrong content.
     pub(crate) fn refused(self) -> CommandFailure {
         CommandFailure::refused(self)
     }

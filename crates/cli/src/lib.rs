@@ -1,8 +1,8 @@
 //! The `comeback` command, as a library so that tests can call its parts.
 //!
-//! Each subcommand is a file that parses its arguments and runs it, and a folder if it has more to draw or print.
-//! `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. [`comeback_rehearsal`] has the
-//! parts that the console needs too, such as arguments and pictures.
+//! Each subcommand has a file that parses its arguments and runs it. A subcommand that draws or prints more also has a
+//! folder. `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. [`comeback_rehearsal`] has
+//! the parts that the console needs too, such as arguments and pictures.
 //!
 //! | file | holds |
 //! |---|---|
@@ -157,8 +157,8 @@ fn parse() -> Arguments {
     })
 }
 
-/// Adds tips to `clap`'s error about the subcommand `given`: which subcommands take the refused argument, or that
-/// `simulate` needs no file if `replay` was given none.
+/// Adds tips to `clap`'s error about the subcommand `given`. For a refused argument, the tips name the subcommands that
+/// take it. If `replay` was given no file, the tip is that `simulate` needs none.
 fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -> Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {
@@ -179,7 +179,7 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
 }
 
 /// A tip for each subcommand that takes the refused flag or file. If the subcommand `given` takes operands other than
-/// files, there is one tip, which names them.
+/// files, the only tip names these operands.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));

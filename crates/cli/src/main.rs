@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// A faster allocator for simulations, where a million waiting messages are a gigabyte of short texts, each replaced
-/// about fourteen times. With the system's allocator on Linux, such a run takes 1.3 times as long.
+/// A faster allocator for simulations. A million waiting messages take a gigabyte of short texts, and each text is
+/// replaced about fourteen times. With the system's allocator on Linux, such a run takes 1.3 times as long.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     let decisions = reports.iter().flat_map(|report| &report.handled.decisions);
     let functions: Vec<String> = decisions.filter_map(|decision| decision.function_arn.clone()).collect();
     warn_of_unmatched(&policies, &functions, "of these events");
-    // The samples' own function is not worth a remark.
+    // The note leaves out the samples' own function.
     let others =
         functions.iter().filter(|arn| !arn.starts_with(SAMPLE_TARGET)).map(|arn| shown(short_name(arn)));
     let others: BTreeSet<_> = others.collect();
@@ -109,7 +109,7 @@ fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
     let arns = records.filter_map(arn).filter(|arn| arn.parse::<FunctionPattern>().is_ok());
-    // The handler keeps everything while its list is empty.
+    // The list must not be empty: the handler would only keep the messages.
     let arns: BTreeSet<String> = arns.chain([SAMPLE_TARGET.to_owned()]).collect();
     arns.into_iter().collect::<Vec<_>>().join(",")
 }
@@ -128,7 +128,7 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
         .at
         .or_else(|| last_due(batch, &policies))
         .ok_or_else(|| BadFile::new(path, "no message has the times that SQS always adds").refused())?;
-    // Not through anstream, which leaves out DEL.
+    // Not through anstream, because it drops the character DEL.
     let mut out = io::stdout().lock();
     let is_terminal = out.is_terminal();
     out.write_all(json_for(is_terminal, &shifted(event, moment, now())).as_bytes())?;
@@ -158,8 +158,8 @@ pub struct FileReport {
 pub struct Handled {
     /// Time on the handler's clock.
     pub at: Timestamp,
-    /// One decision for each message, in the order of the event, except that messages without an attribute that SQS
-    /// always writes come last.
+    /// One decision for each message, in the order of the event. Messages that lack an attribute that SQS always writes
+    /// come last.
     pub decisions: Vec<MessageDecision>,
     /// Calls to AWS that the handler would make, in order.
     pub calls: Vec<Call>,
@@ -176,7 +176,7 @@ pub struct MessageDecision {
     pub function_arn: Option<String>,
     /// Number of the event's next retry; `None` if the message could not be parsed.
     pub retry: Option<u64>,
-    /// `defer`, `reinvoke` or `dead_letter`; `None` for a message that is only kept.
+    /// `defer`, `reinvoke` or `dead_letter`; `None` for a message that the handler only keeps.
     pub step: Option<&'static str>,
     /// Code of the reason for dead-lettering; `None` for other steps.
     pub reason: Option<&'static str>,
@@ -249,7 +249,7 @@ impl MessageDecision {
     }
 }
 
-/// A remark about an instruction in the function's error that was ignored; empty if there is none.
+/// A remark about an ignored instruction in the function's error; empty if no instruction was ignored.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
@@ -281,8 +281,9 @@ fn why(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// The moment when the last message of a batch is due: on its first receive, when it was sent; later, when its backoff
-/// ends, or its first receive if it will not be retried. `None` for a batch without messages.
+/// The moment when the last message of a batch is due; `None` for a batch without messages. A message on its first
+/// receive is due when it was sent. After that, it is due when its backoff ends or, if it will not be retried, at its
+/// first receive.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,

@@ -42,7 +42,7 @@ Examples:
 
 /// The flags of `simulate` that its help shows first.
 const FIRST: [&str; 8] = ["events", "outage", "target", "max-age", "max-backoff", "jitter", "report", "json"];
-/// The flags under *Faults* in the help. Those in neither list are under *More*.
+/// The flags under *Faults* in the help. Flags in neither list are under *More*.
 const FAULTS: [&str; 7] = ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"];
 
 /// Puts a flag under its heading in the help of `simulate`.

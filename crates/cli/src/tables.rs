@@ -9,14 +9,14 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 /// Maximum width of a table, in characters: that of the narrowest usual terminal.
 const COLUMNS: u16 = 80;
 
-/// Time between two frames of a spinner. It turns even without progress.
+/// Time between two frames of a spinner. A spinner turns even without progress.
 #[cfg(feature = "operate")]
 const TICK: Duration = Duration::from_millis(100);
 
 /// An empty table at most 80 columns wide, in which long cells wrap.
 pub(crate) fn table() -> Table {
     let mut table = Table::new();
-    // Colours are always written; the stream removes them where they cannot be shown.
+    // Colours are always written; the stream removes them if the output cannot show them.
     table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(COLUMNS);
     table

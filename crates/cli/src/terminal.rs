@@ -22,7 +22,7 @@ use crate::tables::{align_right, unwrapped_table};
 /// Column at which the values in a list of facts begin.
 const FACTS: usize = 14;
 
-/// A text with its colours, which `anstream` removes where they cannot be shown. Control characters are escaped.
+/// A text with its colours, which `anstream` removes if the output cannot show them. Control characters are escaped.
 pub(crate) fn coloured(text: &Text) -> String {
     let mut line = String::new();
     for span in text.spans() {
@@ -106,8 +106,8 @@ fn clock(at: Timestamp, part: Range<usize>) -> String {
 }
 
 /// Prints a long list in columns under their headings. No row is wrapped, so that a key can be copied whole. Each row
-/// is formatted twice, first for the widths of the columns, because keeping a hundred thousand of them would take too
-/// much memory.
+/// is formatted twice, first to find the widths of the columns and then to print it, because keeping a hundred thousand
+/// formatted rows would take too much memory.
 fn rows<E>(
     heads: &[&str],
     answer: &impl Answer,
@@ -151,7 +151,7 @@ fn table(rows: &Table) -> comfy_table::Table {
     table
 }
 
-/// Prints a layout on standard output, unless the command prints JSON, and its remarks on standard error.
+/// Prints a layout's remarks on standard error and, unless the command prints JSON, everything else on standard output.
 pub(crate) fn draw(layout: &Layout, session: &Session) -> Result<(), CommandFailure> {
     session.say(&layout.0.iter().map(drawn).collect::<String>())?;
     remark(layout, session);

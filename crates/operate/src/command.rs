@@ -71,7 +71,7 @@ impl Command {
         Self { name, words: words.into_iter().map(Into::into).collect(), place: place.into() }
     }
 
-    /// The first argument that is not a flag, such as the function's name; `None` if there is none.
+    /// The first argument that is not a flag, such as the function's name; `None` if every argument is a flag.
     pub fn operand(&self) -> Option<&str> {
         let mut words = self.words.iter().skip_while(|word| word.starts_with("--") && *word != "--");
         words.find(|word| *word != "--").map(String::as_str)

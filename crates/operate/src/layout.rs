@@ -69,8 +69,8 @@ pub struct Column {
 pub struct Fact {
     /// The title, such as `Waiting`.
     pub title: &'static str,
-    /// The count at the start of the text, if it has one, and the separator that follows. The count takes the tone of
-    /// the first line.
+    /// The count at the start of the text, and the separator after the count. `None` if the text does not begin with a
+    /// count. The count takes the tone of the first line.
     pub count: Option<(u64, &'static str)>,
     /// The text after the count, on one or more lines.
     pub lines: Vec<Text>,

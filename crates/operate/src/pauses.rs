@@ -23,7 +23,7 @@ use crate::numbers::counted;
 /// The default spread of a pause: the time after the end of the pause over which the held events are retried.
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
-/// A note on ended pauses that were dropped because the SSM parameter was full. `None` if none was dropped.
+/// A note on ended pauses that were dropped because the SSM parameter was full. `None` if no pause was dropped.
 pub fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     let last = forgotten.iter().filter_map(|pause| pause.until).max()?;
     let names: BTreeSet<String> =

@@ -1,4 +1,5 @@
-//! Pictures of the contention study: calls and completion time by number of clients, and when calls arrive.
+//! Pictures of the contention study: calls and completion time by number of clients, and the times at which calls
+//! arrive.
 
 use std::path::Path;
 
@@ -44,7 +45,7 @@ fn colour(strategy: Strategy) -> RGBColor {
 const SIZE: (u32, u32) = (900, 560);
 /// Width, in pixels, of the margin for the names beside the ends of the lines.
 const NAMES_WIDTH: u32 = 120;
-/// Least distance between two names beside the ends of the lines, in pixels.
+/// Minimum distance, in pixels, between two names beside the ends of the lines.
 const NAME_HEIGHT: i32 = 17;
 /// Both axes are logarithmic if the highest number of clients is at least this multiple of the lowest.
 const WIDE: f64 = 50.0;
@@ -121,7 +122,7 @@ fn spread(wanted: &[i32]) -> Vec<i32> {
 
 /// Maximum number of clients in `arrivals.svg`. More would enlarge the file and show nothing new.
 const READABLE_CLIENTS: u32 = 50;
-/// `arrivals.svg` leaves out later calls, because by then the strategies differ visibly.
+/// The longest time that `arrivals.svg` shows, in milliseconds. The strategies differ visibly by then.
 const WINDOW_MS: f64 = 5_000.0;
 const WIDTH: u32 = 900;
 const HEADER_HEIGHT: u32 = 86;

@@ -55,7 +55,8 @@ pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
     distinct
 }
 
-/// The number of runs behind the means: "mean of 100 runs", or "means of 1 to 100 runs" where it differs.
+/// The number of runs behind the means: "mean of 100 runs", or "means of 1 to 100 runs" if the number differs between
+/// cells.
 pub(super) fn runs(report: &Report) -> String {
     let runs = || report.cells.iter().map(|cell| cell.runs);
     match (runs().min().unwrap_or(0), runs().max().unwrap_or(0)) {

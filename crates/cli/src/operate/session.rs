@@ -57,7 +57,7 @@ pub(super) fn without_yes(arg: clap::Arg) -> clap::Arg {
 }
 
 impl DeploymentFlags {
-    /// Where the deployment is, according to these flags.
+    /// The address of the deployment that these flags name.
     pub(crate) fn address(&self) -> Address {
         let Self { handler, stack, region, profile } = self.clone();
         let which = handler.map_or(Which::Stack(stack), Which::Handler);
@@ -88,8 +88,8 @@ impl Session {
         anstream::eprintln!("note: {}", shown(note));
     }
 
-    /// Prints a command's JSON object at once, with the failure if there is one. Use it for long objects, which the field
-    /// [`answer`](Self::answer) would hold in memory.
+    /// Prints a command's JSON object at once, with the failure if there is one. Use this for long objects, because the
+    /// field [`answer`](Self::answer) would hold them in memory.
     pub(crate) fn print(
         &self,
         report: &impl Serialize,
@@ -145,7 +145,7 @@ pub(crate) fn run_in_session(
         }
         command(session).await
     });
-    // After Ctrl-C, the thread of a question still waits for its line.
+    // After Ctrl-C during a prompt, the prompt's thread still waits for a line.
     runtime.shutdown_background();
     let answer = answer.take();
     if common.json && !has_printed() && (answer.is_some() || result.is_err()) {
@@ -183,8 +183,8 @@ fn print_answer(
     Ok(())
 }
 
-/// Joins two JSON objects into one with the members of both. They are joined as text, because no byte of a payload may
-/// change.
+/// Joins two JSON objects into one with the members of both. The objects are joined as text, because no byte of a
+/// payload may change.
 fn joined(one: &str, other: &str) -> String {
     let members = |object: &str| object.strip_prefix('{')?.strip_suffix('}').map(ToOwned::to_owned);
     let [one, other] = [one, other].map(|object| members(object).expect("BUG: not an object"));
@@ -192,7 +192,7 @@ fn joined(one: &str, other: &str) -> String {
     format!("{{{one}{comma}{other}}}")
 }
 
-/// Asks the operator about a plan, unless `--yes` is given. Fails unless the answer is yes, or if there is no terminal
+/// Asks the operator about a plan, unless `--yes` is given. Fails if the answer is not yes, or if there is no terminal
 /// to ask on.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;
@@ -228,7 +228,7 @@ fn is_yes(answer: &str) -> bool {
 /// Shows progress as a bar, or as a spinner if the total is unknown.
 #[derive(Debug)]
 struct Bars {
-    /// True if the command prints JSON. Then it prints no remarks.
+    /// True if the command prints JSON, and therefore no remarks.
     is_quiet: bool,
     bar: RefCell<Option<(&'static str, Progress)>>,
 }
@@ -237,7 +237,7 @@ impl Follow for Bars {
     fn progress(&self, operator::Progress { done, of, unit }: operator::Progress) {
         let mut bar = self.bar.borrow_mut();
         if bar.as_ref().is_none_or(|(known, _)| *known != unit) {
-            // The earlier bar leaves the screen first.
+            // Dropping the earlier bar first removes it from the screen.
             *bar = None;
             let progress = match of {
                 Some(of) => Progress::new(of, &format!("{{pos}}/{{len}} {unit}")),

@@ -15,7 +15,7 @@ use crate::failure::BadFile;
 /// The recorded messages of a file, as text and parsed.
 #[derive(Debug)]
 pub struct Recorded<'t> {
-    /// The SQS event's text, which is the file's own if the file holds one event.
+    /// The SQS event's text. If the file holds a single SQS event, this is the file's own text.
     pub event: Cow<'t, str>,
     /// The event's messages, parsed as the handler parses them.
     pub batch: BatchEvent,
@@ -90,8 +90,8 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// The reason for not reading an event from a message with this body; `None` if the handler can read one, or if only
-/// the envelope is malformed.
+/// The reason why the handler cannot read an event from a message with this body. `None` if the handler can read one,
+/// or if only the envelope is malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -122,7 +122,8 @@ struct Received {
     message_attributes: BTreeMap<String, Attribute>,
 }
 
-/// A message attribute. It is read as SQS's API writes it, and written as in the event that Lambda passes.
+/// A message attribute. It is parsed from the format of SQS's API, and written in the format of the event that Lambda
+/// passes.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
 struct Attribute {
@@ -153,13 +154,13 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Received>> {
 }
 
 impl Received {
-    /// A message with this failure record as its body. `number` counts the messages before it in the event, and makes
-    /// its id unique.
+    /// A message with this failure record as its body. If the record has no request id, the number of earlier messages
+    /// in the event, `number`, makes the message's id unique.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
         Self {
-            // The id seeds the draw of the backoff, so it is the same each time.
+            // The id seeds the draw of the backoff, so it must be the same in every run.
             message_id: Some(json(&request_id.unwrap_or_else(|| match number {
                 0 => "recorded".into(),
                 number => format!("recorded-{}", number + 1),
@@ -170,7 +171,7 @@ impl Received {
         }
     }
 
-    /// When the message's event failed or was dead-lettered; `None` if the body does not say.
+    /// The time when the message's event failed or was dead-lettered; `None` if the body has no such time.
     fn time(&self) -> Option<Timestamp> {
         #[derive(Deserialize)]
         struct DeadLetter {
@@ -197,7 +198,7 @@ struct EventOf {
 }
 
 impl EventOf {
-    /// Adds the messages of a value. It may be a list, as `--query Messages` prints it.
+    /// Adds the messages of a value. The value may be a list, as `--query Messages` prints it.
     ///
     /// # Errors
     ///
@@ -271,7 +272,7 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// Reads a text with one message. Returns it, and true if its times are assumed.
+    /// Reads a text with one message. Returns the message, and true if its times are assumed.
     fn message(text: &str) -> (Record, bool) {
         let Recorded { batch, times_assumed, .. } = read(text).unwrap();
         let [record] = batch.records.as_slice() else { panic!("{batch:?}") };

@@ -9,8 +9,9 @@ use comeback_engine::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A copy of an SQS event with all times shifted so that `moment` becomes `now`. They move by whole seconds, because an
-/// envelope holds only those, and `moment` does not move past `now`, so that a message due at `moment` is due at `now`.
+/// A copy of an SQS event with all times shifted so that `moment` becomes `now`. All times shift by the same number of
+/// whole seconds, because an envelope holds only whole seconds. `moment` never shifts past `now`, so that a message due
+/// at `moment` is due at `now`.
 ///
 /// # Panics
 ///
@@ -48,7 +49,7 @@ const BODY: [Time; 4] = [
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
-/// A number of whole seconds to shift times by; negative into the past.
+/// A number of whole seconds to shift times by. A negative number shifts into the past.
 #[derive(Clone, Copy)]
 struct Shift(i64);
 
@@ -74,7 +75,7 @@ impl Shift {
                 edits.extend(shift(self, value).map(|new| (start..start + value.get().len(), new)));
             }
         }
-        // From the end, so that no edit moves the position of another.
+        // Edits are made from the end, so that none moves the position of another.
         edits.sort_by_key(|(range, _)| Reverse(range.start));
         let mut shifted = text.to_owned();
         for (range, new) in edits {

@@ -35,13 +35,13 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
 }
 
 const CELLS: usize = 72;
-/// Least distance between two ticks, as a share of the axis, so that their labels do not touch.
+/// Minimum distance between two ticks, as a share of the axis, at which their labels do not touch.
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
-/// A timeline with a line for each retry, which spans the times of nine events in ten.
+/// A timeline with a line for each retry. The line spans the times of nine events in ten.
 pub(super) fn timeline(schedule: &Schedule, max_age: Duration) -> String {
     let axis = axis_of(schedule, max_age);
-    // Colours are always written; the stream removes them where they cannot be shown.
+    // Colours are always written; the stream removes them if the output cannot show them.
     let colour = AnsiColor::Green.on_default();
     let line =
         |retry: &ScheduledRetry| format!("\n{:>6}  {colour}{}{colour:#}", retry.retry, line(retry, &axis));

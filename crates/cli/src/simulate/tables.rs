@@ -61,7 +61,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
         .chunks(step)
         .map(|minutes| minutes.iter().map(|m| u64::from(m.retries)).sum())
         .collect();
-    // The run's last moment begins a further minute.
+    // The last moment of the run may begin another minute, which has no retries.
     if counts.len() > 1 && counts.last() == Some(&0) {
         counts.pop();
     }
@@ -81,7 +81,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// A bar with a length in proportion to `count` of `most`. Any count above zero is visible.
+/// A bar whose length is proportional to the share of `count` in `most`. Any count above zero is visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -108,7 +108,7 @@ fn a_moved_message_is_due_at_the_same_moment() {
   batchItemFailures: none, so SQS deletes every message
 "#;
     assert!(text.contains(expected), "{text}");
-    // A copy of early-return.json's message is due when that message is.
+    // A moved copy of early-return.json's message is due at the same time as that message.
     let moved = "replay --at 2026-09-14T16:02:00Z events/moved-message.json";
     let hidden = printed(moved);
     let due = "moved 2 times; its backoff ends at 2026-09-14T16:39:27.233Z\n";
@@ -181,7 +181,7 @@ fn a_copy_of_an_event_happens_now() {
     let payload =
         r#"\"big\": 12345678901234567890123, \"one\": 1.0, \"huge\": 1E400, \"twice\": 1, \"twice\": 2"#;
     assert!(copy.contains(payload), "{copy}");
-    // Replayed, it is due at the moment it was shifted to, within the last second or so.
+    // When replayed, the copy is due at the moment that it was shifted to, within the last second or so.
     let folder = scratch();
     let file = folder.path().join("now.json");
     std::fs::write(&file, &copy).expect("a scratch file can be written");

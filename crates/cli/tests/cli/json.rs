@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::*;
 
-/// The members that each command's object must have and may have, as `docs/json.md` lists them.
+/// The members that each command's object must have and those that it may have, as `docs/json.md` lists them.
 fn documented() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect();
     let page = read("docs/json.md");

@@ -41,7 +41,7 @@ fn each_command_of_the_pages_runs() {
         .collect();
     assert!(commands.len() >= 12, "{commands:?}");
     for arguments in commands {
-        // Run by a shell, which expands events/*.json.
+        // A shell runs the command, because events/*.json must be expanded.
         let output = Command::new("sh")
             .args(["-c", &format!("exec \"$0\" {arguments}"), env!("CARGO_BIN_EXE_comeback")])
             .current_dir(repository())

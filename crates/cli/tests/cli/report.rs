@@ -108,7 +108,7 @@ fn two_policies_stand_side_by_side() {
         assert!(page.contains(&format!("<th scope=\"col\">{name}</th>")), "named by what differs: {page}");
     }
     assert!(!page.contains("Policy A") && !page.contains("Policy B"));
-    // The second policy's figures are those of a run of its own.
+    // The second policy's figures are the same as in a run with that policy alone.
     let alone = json(&format!("simulate {SMALL} --max-age 12h --jitter none --max-backoff 30m"));
     assert_eq!(row(&page, "retries made")[1].replace(',', ""), alone["retries"].to_string());
 }
@@ -163,8 +163,8 @@ fn the_page_warns_of_a_full_queue() {
 fn the_page_says_that_waiting_events_have_no_limit() {
     let flags = "--events 100 --outage 1h --max-retries 12 --base-backoff 1s --jitter none --hide-up-to 50";
     let (page, text) = made(flags);
-    // 100 an hour wait for 4,095 s each, which is 114 of them. An event has 12 retries, and 15 moves if none
-    // of its waits is hidden: at 1,000 a second 39,000 messages are received each, a hundred for each poller.
+    // 100 events an hour wait for 4,095 s each, so 114 wait at once. An event has 12 retries, and 15 moves if none of
+    // its waits is hidden: at 1,000 a second 39,000 messages are received each, a hundred for each poller.
     assert!(
         page.contains(
             " 114 at once, when as many are dead-lettered as arrive.\nAny number of events can wait."

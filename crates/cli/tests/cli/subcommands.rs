@@ -8,7 +8,7 @@ const SCHEDULE: &str = "Print when each retry of a policy comes, and how many an
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies of clients that compete for one database row";
 
-/// Asserts that the command fails with this problem, and with a tip for each of these subcommands that says what it
+/// Asserts that the command fails with this problem and these tips. A tip is a subcommand and what the subcommand
 /// takes.
 fn assert_tips(line: &str, problem: &str, tips: &[(&str, &str)]) {
     let tips: String = tips

@@ -20,7 +20,7 @@ use crate::waiting::wanted::Wanted;
 
 /// The time between two reads of the log. Lines arrive a few seconds late.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// The longest delay of a log line. Reading goes on for this long after the request's end.
+/// The longest time that a log line takes to arrive. The log is read for this long after the request's end.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
 /// The time to watch after the last retry. Most retries that fail again fail within this time.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);

@@ -30,7 +30,7 @@ pub struct Reach {
     /// The longest time that a message of an affected event stays hidden if it is not recalled.
     #[serde(skip)]
     pub hidden: Duration,
-    /// True if some event is retried sooner than without the request.
+    /// True if the request makes the retry of some event earlier, or cancels some event.
     #[serde(skip)]
     pub brings_forward: bool,
     /// Seconds within which half of the affected events are retried. `None` if no event is affected.
