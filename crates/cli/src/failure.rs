@@ -12,7 +12,7 @@ pub(crate) enum CommandFailure {
     /// An argument was refused, or a simulation broke an invariant.
     #[error(transparent)]
     Rehearsal(#[from] Failure),
-    /// No policy meets the goal of `comeback plan`. Each sentence names a limit that stands in the way.
+    /// No policy meets the goal of `comeback plan`. Holds a sentence for each limit that stands in the way.
     #[error("no policy in the grid meets the goal; what stands in the way:\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
     /// A file could not be read or written, or has the wrong content.

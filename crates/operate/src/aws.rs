@@ -37,8 +37,8 @@ pub trait Aws: fmt::Debug {
     /// `lambda:GetFunction`: reads a function, or one of its versions or aliases.
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<Function>, Failure>;
 
-    /// `lambda:GetFunctionConfiguration`: reads only the configuration of a function. Callers that lack the permission
-    /// to read its tags and concurrency use it.
+    /// `lambda:GetFunctionConfiguration`: reads only the configuration of a function. Unlike `lambda:GetFunction`, this
+    /// does not need the permission to read tags and concurrency.
     async fn function_configuration(
         &self,
         name: &str,
@@ -145,8 +145,8 @@ pub trait Aws: fmt::Debug {
     ) -> Vec<Result<(), EntryFailure>>;
 
     /// Like [`hide`](Self::hide), but never repeats an unanswered call. It is for messages that the handler may be
-    /// processing: if the first call took effect, the handler may have received the message since and hidden it during
-    /// an invocation, which a second call would undo.
+    /// processing: if the first call took effect, the handler may have received the message since, and hidden it during
+    /// an invocation. A second call would overwrite that visibility timeout.
     async fn recall(
         &self,
         url: &str,
@@ -329,8 +329,7 @@ pub struct Mapping {
     pub reports_failures: bool,
     /// The maximum number of concurrent invocations; `None` means no limit.
     pub maximum_concurrency: Option<i32>,
-    /// The maximum number of provisioned pollers. `None` if the mapping is not in provisioned mode; in that mode, there
-    /// is no `MaximumConcurrency`.
+    /// The maximum number of pollers in provisioned mode, which has no `MaximumConcurrency`. `None` in any other mode.
     pub maximum_pollers: Option<i32>,
 }
 

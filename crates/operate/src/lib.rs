@@ -15,7 +15,7 @@
 //! | [`operator_line`], [`mod@activity`] | the log line that records a change, and the output of `comeback history` |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
 //! | [`pause`], [`resume`], [`request`] | pausing and resuming functions, and retrying or cancelling waiting events |
-//! | [`recall`] | making hidden messages return once such a change has made them due |
+//! | [`recall`] | making hidden messages return once a request or the end of a pause has made them due |
 //! | [`waiting`], [`trace`] | which events wait, why, and until when; what happened to one event |
 //! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
 //! | [`mod@doctor`] | numbered checks, and the command that fixes each problem |

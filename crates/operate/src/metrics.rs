@@ -13,8 +13,8 @@ use crate::failure::Failure;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-/// The period of the points to read. SQS writes a point each minute, but sums over five minutes are available sooner,
-/// and reading them costs the same call.
+/// The period of the points to read. SQS writes a point each minute, but sums over five minutes are available sooner
+/// and cost no more to read.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
 /// CloudWatch's counts of the last hour. A count is `None` if CloudWatch has no data. Points come a few minutes late.

@@ -188,7 +188,7 @@ fn own_spread(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Duration
     open_of(pauses, target, now).map(spread).max().unwrap_or(DEFAULT_SPREAD)
 }
 
-/// Active pauses that also hold the target's events, although they name something else, such as every function.
+/// Other active pauses that also hold the target's events, such as a pause of every function.
 fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPause> {
     let holds = |pause: &&Pause| match target {
         PauseTarget::Functions(function) if pause.target != *target => {

@@ -297,7 +297,7 @@ struct OldestDeadLetter {
 const RECEIVES: usize = 10;
 
 /// Receives up to a hundred dead-letters without hiding them. Returns the time when the oldest of these dead-letters
-/// was sent, and true if all in the queue were received.
+/// was sent, and true if all in the queue were received. `None` if none was received.
 async fn oldest_dead_letter(
     account: &Account,
     queue: &Queue,

@@ -61,7 +61,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
         .chunks(step)
         .map(|minutes| minutes.iter().map(|m| u64::from(m.retries)).sum())
         .collect();
-    // The last moment of the run may begin another minute, which has no retries.
+    // The last moment of the run may begin another minute without retries.
     if counts.len() > 1 && counts.last() == Some(&0) {
         counts.pop();
     }
