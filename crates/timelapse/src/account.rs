@@ -15,7 +15,7 @@ use futures_util::future::Either;
 pub(crate) type Answers = Result<Vec<Answer>, ServiceError>;
 pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
-/// Simulated AWS, as the handler's calls reach it.
+/// A simulated AWS that receives the handler's calls.
 pub(crate) trait Service {
     /// Returns false if the handler crashes before its next call.
     fn lives_on(&mut self) -> bool {
@@ -42,9 +42,10 @@ pub(crate) trait Service {
 pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,
-    /// Total time that the handler has waited between its calls. The waits only bring its deadline nearer.
+    /// Total time that the handler has waited between its calls. These waits only bring the handler's deadline nearer.
     pub(crate) waited: Cell<Duration>,
-    /// True during a call. If the simulation panics in a call, the handler would mistake our bug for a failed call.
+    /// True during a call. If it is still true after one, the simulation panicked in that call, and the handler took
+    /// this bug of ours for a failed call.
     pub(crate) at_work: Cell<bool>,
 }
 

@@ -49,8 +49,8 @@ impl Dice {
         Self { dice, notes: Vec::new() }
     }
 
-    /// Decides whether the fault strikes now. If it does, returns its generator for further draws; the caller then
-    /// [notes](Self::note) the strike. Otherwise `None`.
+    /// If the fault strikes now, returns its generator for further draws, and the caller [notes](Self::note) the
+    /// strike. Otherwise returns `None`.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);
@@ -63,7 +63,7 @@ impl Dice {
         self.notes.extend(events.into_iter().map(|event| (fault, event)));
     }
 
-    /// Decides whether the fault strikes now, and notes the strike if it does.
+    /// Returns true if the fault strikes now, and then also notes the strike.
     pub(crate) fn strikes(
         &mut self,
         fault: Fault,
@@ -77,7 +77,7 @@ impl Dice {
         strikes
     }
 
-    /// Counts the strikes of each fault that can strike, by name; `None` if no fault can.
+    /// Number of strikes of each fault that can strike, by name; `None` if no fault can strike.
     pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
         let on = Fault::ALL.iter().zip(&self.dice).filter_map(|(fault, die)| Some((fault, die.as_ref()?)));
         let struck: BTreeMap<_, _> = on.map(|(fault, die)| (fault.name(), die.struck)).collect();

@@ -110,8 +110,8 @@ pub struct Summary {
     pub retries: u64,
     /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event arrived.
     pub attempts: Option<Percentiles>,
-    /// Milliseconds from the end of the outage to the delivery of each event that arrived in it and was delivered.
-    /// `None` if there was no such event.
+    /// For each event that arrived during the outage and was delivered: milliseconds from the outage's end to the
+    /// delivery. `None` if there was no such event.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Peak number of messages in flight.
     pub peak_in_flight: usize,
@@ -123,8 +123,8 @@ pub struct Summary {
     pub peak_delayed: usize,
     /// Number of messages sent again with a delay instead of being hidden.
     pub moves: u64,
-    /// Number of moves made while fewer than half of `HIDE_UP_TO` messages were in flight. They happen because no
-    /// environment of the handler can use another's share of the room.
+    /// Number of moves made while fewer than half of `HIDE_UP_TO` messages were in flight. They happen because an
+    /// environment of the handler cannot use another environment's share of the room.
     pub moves_with_room: u64,
     /// Number of calls to each AWS API.
     pub api_calls: CallCounts,
@@ -140,7 +140,7 @@ pub struct Summary {
     /// Figures of each target. Empty, and omitted from the JSON, if there is only one target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetFigures>,
-    /// Faults that struck. `None`, and omitted from the JSON, if none could strike.
+    /// Counts of the faults that struck. `None`, and omitted from the JSON, if no fault could strike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
     /// The run, minute by minute. Not part of the JSON.
@@ -238,8 +238,8 @@ pub struct TargetFigures {
     pub not_arrived: usize,
     /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event arrived.
     pub attempts: Option<Percentiles>,
-    /// Milliseconds from the end of this target's outage to the delivery of each event that arrived in it and was
-    /// delivered. `None` if there was no such event.
+    /// For each event that arrived during this target's outage and was delivered: milliseconds from the outage's end to
+    /// the delivery. `None` if there was no such event.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Number of this target's retries in each minute. Not part of the JSON.
     #[serde(skip)]

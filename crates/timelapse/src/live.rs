@@ -68,7 +68,7 @@ pub trait Surroundings {
     /// Returns the text of the pauses parameter; `None` if it does not exist.
     fn pauses(&mut self, now: Timestamp) -> Option<String>;
 
-    /// A function has written a line to its log at this time. The handler's name is empty.
+    /// Called when a function has written a line to its log at this time. For the handler, `function` is empty.
     fn log(&mut self, at: Timestamp, function: &str, stream: &str, line: String);
 
     /// Called when the handler has handled a batch.
@@ -201,20 +201,20 @@ impl Live {
         self.functions.iter().map(|function| &function.is)
     }
 
-    /// Sets the defect of the function with this index; `None` repairs it.
+    /// Sets the defect of the function with this index; `None` repairs the function.
     pub fn set_defect(&mut self, function: usize, defect: Option<Defect>) {
         self.functions[function].is.defect = defect;
     }
 
-    /// Changes the handler's variables: from now on, Lambda starts new environments with these policies. With `None`,
-    /// the handler does not start.
+    /// Changes the handler's environment variables: from now on, Lambda starts new environments with these policies.
+    /// With `None`, the handler does not start.
     pub fn set_policies(&mut self, policies: Option<Arc<Policies>>) {
         self.policies = policies;
         self.idle.clear();
     }
 
-    /// Adds an asynchronous invocation by somebody else, which Lambda has accepted under this request id. Does nothing
-    /// if the function does not run here, or the id is not a UUID.
+    /// Adds an asynchronous invocation that somebody else made and Lambda accepted under this request id. If the
+    /// function does not run here, or the id is not a UUID, does nothing.
     pub fn invoke(&mut self, function_arn: &str, payload: String, request_id: &str) {
         if let (Some(function), Some(request_id)) = (self.position(function_arn), Id::read(request_id)) {
             self.start(function, payload, request_id);

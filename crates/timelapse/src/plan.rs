@@ -21,16 +21,17 @@ pub use goal::{Goal, REHEARSED};
 /// Result of planning: the policies of a grid, compared for a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// The outage to recover from, and the time allowed for it.
+    /// The outage to recover from, and the time allowed for the recovery.
     pub goal: Goal,
     /// The cheapest policy that meets the goal; `None` if no policy does.
     pub cheapest: Option<Candidate>,
-    /// The reasons why no policy meets the goal; empty if one does.
+    /// The reasons why no policy meets the goal; empty if a policy does.
     pub limits: Vec<Limit>,
     /// The default policy, with its figures.
     pub defaults: Candidate,
     /// The policies that lose nothing and that no other such policy beats, the fastest first. A policy beats another if
-    /// its 99th percentile of recovery, its retries and its price are at most as high, and at least one is lower.
+    /// its 99th percentile of recovery, its retries and its price are at most as high, and at least one of these
+    /// figures is lower.
     pub unbeaten: Vec<Candidate>,
     /// Every policy that was compared.
     pub grid: Vec<Candidate>,
@@ -49,19 +50,20 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// `MAX_AGE` ends before the outage does. The policy given with it dead-letters the fewest events of those that
-    /// recover soon enough.
+    /// `MAX_AGE` ends before the outage does. Of the policies that recover soon enough, the [`Limit`] has the one that
+    /// dead-letters the fewest events.
     MaxAge,
-    /// `MAX_RETRIES` ends the retries before the outage ends. The policy given with it is chosen as for
+    /// `MAX_RETRIES` ends the retries before the outage ends. The [`Limit`] has a policy chosen as for
     /// [`MaxAge`](Self::MaxAge).
     MaxRetries,
-    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. The policy given with it needs the lowest.
+    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. The [`Limit`] has the policy that needs the
+    /// lowest.
     Throughput,
-    /// The target has too little capacity for the outage's events, however long the waits are. The policy given with it
-    /// recovers the soonest.
+    /// The target has too little capacity for the outage's events, however long the waits are. The [`Limit`] has the
+    /// policy that recovers the soonest.
     Capacity,
-    /// Every policy waits too long: each wait takes at least a second, and invocations take time too. The policy given
-    /// with it recovers the soonest.
+    /// Every policy waits too long: each wait takes at least a second, and invocations take time too. The [`Limit`] has
+    /// the policy that recovers the soonest.
     Waits,
 }
 
@@ -82,8 +84,8 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Rehearses every policy of the grid, on all cores. `settings` is the policy apart from `BASE_BACKOFF`,
-    /// `MAX_BACKOFF` and `JITTER`, which the grid varies. `progress` is called after each rehearsal. The same goal and
+    /// Rehearses every policy of the grid, on all cores. All its policies have these `settings`, except that the grid
+    /// varies `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`. `progress` is called after each rehearsal. The same goal and
     /// settings give the same plan on any number of cores.
     ///
     /// # Errors
@@ -157,8 +159,8 @@ fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
 }
 
-/// Returns the obstacles of the policies that recover soon enough. If no policy does, returns the obstacle to a faster
-/// recovery.
+/// Returns the obstacles of the policies that recover soon enough. If no policy recovers soon enough, returns the
+/// obstacle to a faster recovery.
 fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     if goal.takes_too_little() {

@@ -132,7 +132,7 @@ impl Scenario {
         moments
     }
 
-    /// Checks every setting. Fails with all settings that were refused.
+    /// Checks every setting. Fails with the errors of all refused settings.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();
         let mut check = |setting, range, valid: bool, value: String| {
@@ -220,7 +220,7 @@ impl Scenario {
         START.saturating_add(self.duration)
     }
 
-    /// Returns when the outage of a target ends; `target` is its index.
+    /// Returns the end of the outage of the target with this index.
     pub(crate) fn outage_end(&self, target: usize) -> Timestamp {
         self.targets[target].outage_end(self.outage)
     }
@@ -239,7 +239,7 @@ impl Scenario {
         self.targets.iter().map(|target| target.outage.unwrap_or(self.outage)).max().unwrap_or_default()
     }
 
-    /// Lists the functions as the variable `TARGET_FUNCTIONS` does.
+    /// Lists the functions in the form of the environment variable `TARGET_FUNCTIONS`.
     pub fn target_functions(&self) -> String {
         self.targets.iter().map(SimulatedTarget::arn).collect::<Vec<_>>().join(",")
     }

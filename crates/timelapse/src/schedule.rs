@@ -143,7 +143,7 @@ impl Schedule {
     }
 }
 
-/// Returns the policy with an allow-list of only the function of the followed events.
+/// Returns the policy with an allow-list that contains only the followed events' function.
 fn of_the_followed(policy: &Policy) -> Policies {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..policy.settings().clone() };
     Policy::new(settings).expect("BUG: only the allow-list has changed").into()
@@ -238,7 +238,7 @@ fn serve_backoff(
             Action::Defer { visibility_timeout, .. } | Action::Hold { visibility_timeout, .. } => {
                 visibility_timeout
             }
-            // The style does not affect the delays, and the engine reads both.
+            // The envelope's style does not affect the delays, and the engine reads both styles.
             Action::Reinvoke { envelope, .. } => return Ok(envelope.seal(Style::Wrap)),
             Action::DeadLetter { reason, .. } => return Err(reason.code),
         };
@@ -247,7 +247,7 @@ fn serve_backoff(
     }
 }
 
-/// Returns how often a message must be sent again, each time with a delay, to wait this many seconds.
+/// Returns the number of moves with which a message waits this many seconds.
 fn moves_of(wait: u32) -> u64 {
     u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
 }

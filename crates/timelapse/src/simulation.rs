@@ -39,11 +39,11 @@ pub enum RunError {
         event.map_or_else(|| "all events".to_owned(), |event| format!("event {event}"))
     )]
     Multiplied {
-        /// The event that multiplied; `None` if all events did together.
+        /// The event that multiplied; `None` if it was the copies of all events together that exceeded the limit.
         event: Option<EventNumber>,
         /// The limit that the number of copies exceeded.
         most: u64,
-        /// When that happened, counted from the run's start.
+        /// When the limit was exceeded, counted from the run's start.
         at: Duration,
     },
 }
@@ -141,8 +141,8 @@ fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {
     }
 }
 
-/// Passes one batch through the real retry handler. It makes its calls at the end of its run time, and none after its
-/// deadline.
+/// Passes one batch through the real retry handler. The handler makes its calls at the end of its run time, and none
+/// after its deadline.
 fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn Watcher) {
     let handler = &mut batch.environment.handler;
     let event = batch.struck.take();
@@ -172,8 +172,8 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
     world.delete_settled(batch, &kept);
 }
 
-/// Returns true if a handler that a fault should have killed has responded: it made no call, or only one, or moved
-/// nothing.
+/// Returns true if a handler that a fault should have killed responded anyway, because it made no call, or only one, or
+/// moved nothing.
 fn survives(report: &BatchReport<'_>, world: &World) -> bool {
     let death = world.at_hand().death;
     let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;

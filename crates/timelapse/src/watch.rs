@@ -104,7 +104,7 @@ pub(crate) fn elapsed(time: Duration) -> String {
 
 const SHOWN_LINES: usize = 40;
 
-/// An invariant that did not hold, and where. The run was stopped there.
+/// A broken invariant, with what led to it. The run stopped when the invariant broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The broken invariant.

@@ -1,4 +1,5 @@
-//! The simulated AWS account, and what each happening does to it. Its clock only moves from one happening to the next.
+//! The simulated AWS account, and the effect of each happening on it. The clock moves only from one happening to the
+//! next.
 
 pub(crate) mod batch;
 mod calls;
@@ -32,7 +33,7 @@ use crate::watch::Watcher;
 use batch::{AtHand, Batch, Death, Environments, Polled};
 use operated::Operated;
 
-/// Something planned to happen. It has no effect if the state has changed by then.
+/// Something planned to happen. If the state that it refers to has changed by then, it has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
     Arrival,
@@ -44,7 +45,7 @@ pub(crate) enum Happening {
     BatchEnds(usize),
     /// The timeout ends a handler that has not responded.
     HandlerTimesOut(usize),
-    /// A fault: SQS delivers a message again, if this is still its latest receipt.
+    /// A fault: if this is still the latest receipt of its message, SQS delivers the message again.
     AppearsEarly(ReceiptHandle),
     /// A fault: the retention of a message ends. The index is into the world's list of early expiries.
     ExpiresEarly(usize),
@@ -131,14 +132,15 @@ impl World {
         world
     }
 
-    /// Moves the clock to the next happening and returns it; `None` once the run is over.
+    /// Moves the clock to the next happening and returns the happening; `None` once the run is over.
     pub(crate) fn next(&mut self) -> Option<Happening> {
         let (now, happening) = self.agenda.next_until(self.scenario.end())?;
         self.advance(now);
         Some(happening)
     }
 
-    /// Performs a happening. If it starts the handler's calls for a batch, returns the batch.
+    /// Performs a happening. If the happening starts the handler's calls for a batch, returns the batch; otherwise
+    /// `None`.
     pub(crate) fn perform(&mut self, happening: Happening, watcher: &mut dyn Watcher) -> Option<Batch> {
         match happening {
             Happening::Arrival => self.arrive(),
@@ -149,7 +151,7 @@ impl World {
             Happening::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
             Happening::AppearsEarly(receipt) => self.appear_early(receipt),
             Happening::ExpiresEarly(index) => self.expire_early(index),
-            // They call the world, which must not be borrowed then.
+            // The operators call the world, which must not be borrowed while they act.
             Happening::OperatorsAct => {}
         }
         None
@@ -225,8 +227,8 @@ impl World {
         invocation
     }
 
-    /// Decides how an invocation ends. Seeded by the event and the attempt, so that runs with the same events differ in
-    /// nothing else.
+    /// Draws what decides how an invocation ends. The draws depend only on the seed, the event and the attempt, so that
+    /// runs of different policies draw the same.
     fn fate(&self, Attempt { event, number, .. }: Attempt) -> Fate {
         let Scenario { seed, failure_rate, poison, .. } = self.scenario;
         let draw = |purpose: &[u8], number: u64| {
@@ -252,7 +254,8 @@ impl World {
         watcher.invoked(self.now.since(START), attempt.event, attempt.number, error);
     }
 
-    /// Sends the record of a failed attempt to the retry queue. The target may have requested a wait in it.
+    /// Sends the record of a failed attempt to the retry queue. The record may contain a wait that the target
+    /// requested.
     fn send(&mut self, attempt: Attempt, mut body: String, error: TargetError) {
         let mut asked = error.retry_after;
         let flaw = self.strike_record(attempt.event, &mut body, &mut asked);

@@ -69,7 +69,7 @@ mod tests {
         agenda.plan(at(5_200), "poll");
         agenda.plan(at(5_100), "batch 1");
         agenda.plan(at(86_400_000), "batch 4");
-        // It has looked ahead to 5 s by now.
+        // The agenda has looked ahead to 5 s by now.
         assert_eq!(agenda.next_until(at(5_000)), None::<(Timestamp, &str)>);
         agenda.plan(at(4_000), "batch 0");
         agenda.plan(at(5_150), "batch 2");

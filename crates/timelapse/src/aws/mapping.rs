@@ -5,8 +5,8 @@ use std::time::Duration;
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-/// Number of pollers of a quiet queue: five. Lambda does not reduce them to two if a maximum concurrency is set, as it
-/// is here. Source: "Configuring scaling behavior for SQS event source mappings", AWS Lambda Developer Guide.
+/// Number of pollers of a quiet queue. Here a maximum concurrency is set; without one, Lambda would reduce the pollers
+/// to two. Source: "Configuring scaling behavior for SQS event source mappings", AWS Lambda Developer Guide.
 const QUIET_POLLERS: usize = 5;
 /// Length of a long poll, SQS's maximum. We assume that the mapping uses it: 5 pollers then make 15 empty polls a
 /// minute, 648,000 in 30 days, which matches the bills of idle queues.
@@ -19,7 +19,7 @@ pub(crate) struct Mapping<B> {
     under_way: Slab<(Option<B>, Option<usize>)>,
     /// Records of earlier batches, kept to reuse their text buffers.
     pub(crate) spare: Vec<Vec<Record>>,
-    /// When each poller of a quiet queue began its poll; `None` while its batch is in the handler.
+    /// When each poller of a quiet queue began its poll; `None` while the handler works on the poller's batch.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
     pub(crate) poll_planned: bool,
 }
@@ -38,7 +38,8 @@ impl<B> Mapping<B> {
         self.under_way.len()
     }
 
-    /// Starts an invocation of the handler. Returns the batch's key, and how many empty polls its poller made before.
+    /// Starts an invocation of the handler. Returns the batch's key, and the number of empty polls that its poller made
+    /// before this batch.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (usize, u64) {
         // The poller that has been looking longest; under load, one that Lambda added.
         let longest = (0..QUIET_POLLERS)
@@ -50,7 +51,7 @@ impl<B> Mapping<B> {
         (key, empty)
     }
 
-    /// Takes the content of a batch, which is possible once. Its poller stays busy.
+    /// Takes the content of a batch, which is possible only once. The batch's poller stays busy.
     pub(crate) fn take(&mut self, key: usize) -> B {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }
@@ -62,7 +63,7 @@ impl<B> Mapping<B> {
         }
     }
 
-    /// Counts the empty polls so far of the pollers that are polling now.
+    /// Counts the empty polls that the pollers now polling have made since they began.
     pub(crate) fn empty_polls(&self, now: Timestamp) -> u64 {
         self.looking_since.iter().flatten().map(|&since| polls(since, now)).sum()
     }
@@ -74,7 +75,7 @@ fn polls(since: Timestamp, now: Timestamp) -> u64 {
 }
 
 /// For each message, returns true if the queue keeps it, according to the ids in `batchItemFailures`. An unknown id
-/// keeps them all. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
+/// keeps all messages. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {

@@ -54,7 +54,7 @@ pub(crate) enum Removal {
 pub(crate) struct Sent<T> {
     pub(crate) id: Id,
     pub(crate) body: String,
-    /// `DelaySeconds`, a whole number of seconds: the message cannot be received before.
+    /// `DelaySeconds`: time until the message can be received; a whole number of seconds.
     pub(crate) delay: Duration,
     /// Message attributes. Boxed because hardly any message has them, and there may be millions of messages.
     pub(crate) attributes: Option<Box<Attributes>>,
@@ -139,7 +139,7 @@ pub(crate) struct QueuedMessage<T> {
     first_receive: Timestamp,
     last_receive: Timestamp,
     receive_count: u32,
-    /// Counter of the queue's handles when this message was sent. All handles of the message are later.
+    /// Number of the queue's latest handle when this message was sent. All handles of the message have higher numbers.
     sent_as: u64,
     /// Number of the message's latest handle.
     number: u64,
@@ -249,7 +249,7 @@ impl<T> SqsQueue<T> {
         received
     }
 
-    /// Delivers one message to a receiver. SQS may do so even if another receiver has it.
+    /// Delivers one message to a receiver. SQS may do so even while another receiver has the message.
     pub(crate) fn hand_out<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -305,7 +305,7 @@ impl<T> SqsQueue<T> {
                  exist or is not available for visibility timeout change."
             )
         })?;
-        // As documented. In fact AWS has been seen to answer with success, and to do nothing.
+        // Fails as documented. In practice, AWS has also been seen to report success and do nothing.
         if message.state != State::InFlight {
             return Err("MessageNotInflight: the message is visible again".into());
         }
@@ -319,8 +319,8 @@ impl<T> SqsQueue<T> {
         Ok(())
     }
 
-    /// `DeleteMessage`. Returns the body of the deleted message. A stale handle deletes nothing and gives `None`,
-    /// though SQS reports success.
+    /// `DeleteMessage`. Returns the body of the deleted message. With a stale handle, SQS reports success but deletes
+    /// nothing; the result is then `None`.
     pub(crate) fn delete(&mut self, receipt: ReceiptHandle) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot);
@@ -380,8 +380,8 @@ impl<T> SqsQueue<T> {
         self.messages.get_mut(receipt.slot).filter(is_its)
     }
 
-    /// Returns the data of a message in flight, and until when it is hidden. The handle may be from an earlier receive.
-    /// `None` if the message is not in flight.
+    /// Returns the data of a message in flight, and the moment at which the message becomes visible. The handle may be
+    /// from an earlier receive. `None` if the message is not in flight.
     pub(crate) fn hidden(&mut self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
         T: Copy,

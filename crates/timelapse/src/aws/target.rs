@@ -43,7 +43,8 @@ struct Invocation<T> {
 pub(crate) struct Ways {
     /// If set, a function that is down alternates between down and up, for this long each.
     pub(crate) flapping: Option<Duration>,
-    /// Run time of an invocation of a function that is down, until its timeout ends it; `None` if it fails at once.
+    /// Time after which the timeout ends an invocation of a function that is down; `None` if such an invocation fails
+    /// at once.
     pub(crate) hang: Option<Duration>,
     /// Share of the invocations after the outage that fail by chance.
     pub(crate) failure_rate: f64,
@@ -56,7 +57,7 @@ pub(crate) struct Ways {
 pub(crate) struct Fate {
     /// Index of the invoked function.
     pub(crate) function: usize,
-    /// Random number; the invocation fails by chance if it is below the failure rate.
+    /// Random number. If it is below the failure rate, the invocation fails by chance.
     pub(crate) luck: f64,
     /// True if the event always fails.
     pub(crate) is_poison: bool,
@@ -66,7 +67,8 @@ pub(crate) struct Fate {
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
-    /// Mean number of invocations a minute that the function handles, failing the others; `None` if it is unlimited.
+    /// Mean number of invocations that the function handles in a minute; it fails the others. `None` if it has no
+    /// limit.
     capacity: Option<f64>,
     /// The last minute in which the function was invoked while it was up, and its number of invocations in that minute.
     taken: (u64, u32),
@@ -190,8 +192,8 @@ pub struct TargetError {
     pub error_type: &'static str,
     /// `errorMessage` in the invocation record.
     pub error_message: &'static str,
-    /// The wait, in whole seconds, that the target asks for with `RetryAfter`; it is written before the message. `None`
-    /// if it asks for none.
+    /// The wait that the target requests with `RetryAfter`, in whole seconds; the record has it before the message.
+    /// `None` if the target requests no wait.
     pub retry_after: Option<Duration>,
 }
 
@@ -249,7 +251,8 @@ impl FailureRecords {
         text
     }
 
-    /// Writes the record of an event that Lambda gave up because it found no free concurrency. No function has run.
+    /// Writes the record of an event that Lambda gave up because it found no free concurrency. The function never ran
+    /// for it.
     pub(crate) fn write_aged(&mut self, now: Timestamp, request_id: Id, payload: &str) -> String {
         let mut time = String::new();
         self.write_time(now, &mut time);
@@ -279,7 +282,7 @@ impl FailureRecords {
     }
 }
 
-/// A version 4 UUID, as AWS uses them for request and message ids.
+/// A version 4 UUID, the form of AWS's request and message ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Id(Uuid);
 

@@ -42,7 +42,8 @@ impl Strikes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults(BTreeMap<Fault, Strikes>);
 
-/// For each of the handler's calls, and for its end: the faults that [`Faults::storm`] can choose from.
+/// For each kind of the handler's calls, and for the end of its batches: the faults that [`Faults::storm`] can choose
+/// from.
 const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
     &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],
@@ -77,8 +78,9 @@ impl Faults {
         faults
     }
 
-    /// Returns blackouts: each kind of call of the handler, and the end of its batches, fails without exception for 1
-    /// to 60 minutes. The seed chooses how it fails, and when in the first eighth of the run the blackout begins.
+    /// Returns blackouts: for 1 to 60 minutes each, every call of one kind fails, or every end of a batch does. There
+    /// is one for each kind of the handler's calls. The seed chooses the kind of failure, and the moment in the first
+    /// eighth of the run at which the blackout begins.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {

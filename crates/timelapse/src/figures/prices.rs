@@ -32,7 +32,7 @@ pub const TARGET_MEMORY_GB: f64 = 0.125;
 const BATCHES: u64 = 100_000;
 
 texts! {
-    /// An API call that Comeback causes and AWS bills. The first invocations of the target are not among them.
+    /// An API call that Comeback causes and AWS bills. An event's first invocation of the target is not one of them.
     pub enum ApiCall;
     /// Name of the call as `service:Operation`. The two kinds of `Invoke` add the function.
     pub fn name;
@@ -139,8 +139,8 @@ pub fn logs(bytes: u64) -> f64 {
     bytes as f64 / 1e9 * LOGS_GB
 }
 
-/// Price of one retry in a full batch of small messages, in US dollars. Its record is sent once and received twice:
-/// first to be hidden, then to be re-invoked and deleted.
+/// Price of one retry in a full batch of small messages, in US dollars. The retry's invocation record is sent once and
+/// received twice: first to be hidden, then to be re-invoked and deleted.
 pub fn usd_a_retry() -> f64 {
     let Scenario { handler_run_time, run_time, batch_size, .. } = Scenario::default();
     let retries = BATCHES * batch_size as u64;
@@ -196,8 +196,9 @@ mod tests {
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
     }
 
-    /// For a million moves, a tenth of: four SQS requests each, 1.6 USD; an invocation each, 0.2; 0.1 s of 0.25 GB
-    /// each, 0.333,335; and 702 bytes of log each, 0.351.
+    /// A million moves take 100,000 batches, a tenth of what a million batches cost: 1.6 USD for four SQS requests
+    /// each, 0.2 USD for an invocation each, 0.333,335 USD for 0.1 s of 0.25 GB each, and 0.351 USD for 702 bytes of
+    /// log each.
     #[test]
     fn a_million_moves_cost_a_quarter_of_a_dollar() {
         assert!((usd_a_move() * 1e6 - 0.248_433_5).abs() < 1e-9, "{}", usd_a_move());

@@ -14,7 +14,7 @@ use crate::schedule::Schedule;
 use crate::schedule::in_flight::pollers;
 use crate::simulation::{RunError, run};
 
-/// Number of events to follow that never succeed. All of them are alike, so a few are enough.
+/// Number of never-succeeding events to follow. They are all alike, so a few are enough.
 const NEVER_SUCCEEDING: usize = 100;
 const MINUTE: f64 = 60.0;
 
@@ -27,7 +27,7 @@ pub struct Candidate {
     pub jitter: &'static str,
     /// `BASE_BACKOFF` of the policy, in seconds.
     pub base_backoff: u64,
-    /// Milliseconds from the outage's end to the delivery of an event that failed in the outage. `None` if none is
+    /// Milliseconds from the outage's end to the delivery of an event that failed in the outage. `None` if no event is
     /// delivered.
     pub recovery_ms: Option<Percentiles>,
     /// Mean number of retries of an event that reaches the target in the outage.
@@ -41,7 +41,7 @@ pub struct Candidate {
     /// List price of the retries and moves of a million events that reach the target in the outage, in US dollars, with
     /// full batches.
     pub usd_per_million_events: f64,
-    /// Number of concurrent batches in the busiest minute, which `MAXIMUM_CONCURRENCY` must at least allow.
+    /// Number of concurrent batches in the busiest minute. `MAXIMUM_CONCURRENCY` must be at least this.
     pub maximum_concurrency: u64,
     /// Rehearsed events that were dead-lettered although they could have succeeded, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,

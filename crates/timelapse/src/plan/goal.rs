@@ -1,4 +1,4 @@
-//! The goal of a plan: the outage to recover from, and the time allowed for it.
+//! The goal of a plan: the outage to recover from, and the time allowed for the recovery.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::scenario::{Scenario, ScenarioError};
 
-/// Range of the times in a goal: from a second, SQS's unit, to its longest retention.
+/// Range of the times in a goal: from a second, SQS's unit of time, to SQS's longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
 /// Number of events rehearsed under each policy. They stand for all events, which affect each other only in the queue.
@@ -49,7 +49,8 @@ impl Default for Goal {
 }
 
 impl Goal {
-    /// Makes a scenario: the outage, followed by enough time for every event to end under these settings.
+    /// Makes a scenario: the outage, followed by enough time to deliver or dead-letter every event under these
+    /// settings.
     pub(super) fn scenario(&self, settings: &Settings, events: usize) -> Scenario {
         // A scenario's traffic consists of its own events, at least a minute's worth.
         let shorter = (60.0 / self.outage.as_secs_f64()).max(1.0);
@@ -84,7 +85,7 @@ impl Goal {
         self.least_recovery() > self.recover_within
     }
 
-    /// Checks every part of the goal. Fails with all parts that were refused.
+    /// Checks every part of the goal. Fails with the errors of all refused parts.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let Self { outage, events_per_second: rate, recover_within, never_succeed: never, .. } = self;
         let (time, share) = ("1 s to 14 days", "at least 0 and less than 1");
@@ -112,13 +113,13 @@ const BASES: [u64; 3] = [1, 10, 60];
 /// Compared values of `MAX_BACKOFF`, in seconds. The last is the longest possible.
 const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
-/// Compared jitters. `none` is omitted: a plan's events arrive evenly, which would hide how it makes retries come
-/// together.
+/// Compared jitters. `none` is omitted: it makes retries come together, which a plan cannot show, because its events
+/// arrive evenly.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
 /// Returns the settings to compare for a goal: the defaults, and a grid by cap, then jitter, then base.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
-    // A cap under half of the goal would only cost more.
+    // A cap under half of the goal's recovery time would only cost more.
     let shortest = (goal.recover_within / 2).as_secs();
     let first = CAPS.iter().rposition(|&cap| cap <= shortest).unwrap_or(0);
     let mut grid = Vec::new();

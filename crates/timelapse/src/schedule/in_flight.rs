@@ -31,8 +31,8 @@ pub struct InFlight {
     pub highest_events_per_second: Option<f64>,
     /// Moves of the events whose messages are not hidden.
     pub moves: Moves,
-    /// Number of concurrent batches, if they are full and take as long as [`Scenario`]'s default. `MAXIMUM_CONCURRENCY`
-    /// must be at least this, 2 or more. Lambda allows up to 1,000.
+    /// Number of concurrent batches, if each is full and takes as long as in the default [`Scenario`]; at least 2.
+    /// `MAXIMUM_CONCURRENCY` must be at least this. Lambda allows up to 1,000.
     pub pollers: u64,
 }
 

@@ -30,19 +30,19 @@ pub(crate) struct Batch {
     pub(crate) started: Timestamp,
     /// Time on the handler's clock when it started on the batch.
     pub(crate) clock: Timestamp,
-    /// The Lambda event as it should be, with all messages complete.
+    /// The Lambda event without faults: all of its messages are complete.
     pub(crate) event: BatchEvent,
     /// The Lambda event as the handler gets it, if a fault has removed fields from messages; otherwise `None`.
     pub(crate) struck: Option<BatchEvent>,
     /// Further data of each message, in the order of the event.
     pub(crate) messages: Vec<Polled>,
     pub(super) attributes: Vec<Option<Attributes>>,
-    /// The handler's environment, until its batch ends.
+    /// The handler's environment, which is busy until the batch ends.
     pub(crate) environment: SimulatedEnvironment,
     pub(crate) death: Option<Death>,
 }
 
-/// A crash of the handler, caused by a fault: after this many calls, or as soon as [it has moved
+/// A crash of the handler, caused by a fault. The handler crashes after this many calls, or as soon as [it has moved
 /// messages](Fault::HandlerDiedAfterMove).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Death {
@@ -54,14 +54,14 @@ pub(crate) struct Death {
 
 impl Batch {
     pub(super) fn bytes(&self) -> usize {
-        // A system attribute is free.
+        // SQS does not bill the bytes of a system attribute.
         let attributes =
             self.attributes.iter().flatten().filter_map(|attributes| attributes.comeback.as_ref());
         let attributes = attributes.map(|text| MOVED_ATTRIBUTE.len() + "String".len() + text.len());
         self.event.records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
     }
 
-    /// Restores moved messages to their original form, as a handler does that knows about moves.
+    /// Restores moved messages to their original form, as a handler that knows about moves does.
     pub(super) fn restore(&mut self) {
         for (record, attributes) in self.event.records.iter_mut().zip(&self.attributes) {
             let Some(attributes) = attributes else { continue };
@@ -90,7 +90,7 @@ pub(crate) struct AtHand {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// The crash to come, if any; its `calls` are the calls left until then.
+    /// The planned crash, whose `calls` are the calls left until the crash; `None` if none is planned.
     pub(crate) death: Option<Death>,
 }
 
@@ -110,7 +110,7 @@ impl AtHand {
 pub(crate) struct SimulatedEnvironment {
     pub(crate) handler: Environment,
     pub(super) reads: Reads,
-    /// Policies of the environment, as the number of policy changes they include.
+    /// Number of policy changes that the environment's policies include.
     pub(super) policies: usize,
     born: Timestamp,
     idle_since: Timestamp,
@@ -121,8 +121,8 @@ pub(crate) struct SimulatedEnvironment {
 pub(crate) struct Environments {
     /// Idle environments, the most recently used last.
     idle: Vec<SimulatedEnvironment>,
-    /// Templates for new environments, one for each set of policies, with the moment from which each is used; the
-    /// latest last.
+    /// Templates for new environments: one for each set of policies, after the moment from which Lambda uses it. The
+    /// latest comes last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }
@@ -144,7 +144,7 @@ impl Environments {
     }
 
     /// Takes an idle environment for a batch, or makes a new one, as Lambda does. No environment is reused once the
-    /// function's variables have changed.
+    /// function's environment variables have changed.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
         let policies = self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default();
         let lives = |it: &SimulatedEnvironment| {

@@ -1,5 +1,5 @@
-//! The handler's calls: each is counted, passed to the oracle, exposed to faults, and performed, even if its answer is
-//! then lost.
+//! The handler's calls. Each is counted, passed to the oracle and exposed to faults. A call whose answer a fault loses
+//! is performed all the same.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
 
-/// If a record was sent longer than this after it was written, the handler takes it for a redriven one.
+/// If more time than this passed between the writing and the sending of a record, the handler takes the record for a
+/// redriven one.
 const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Age of a stale answer to a read of the pauses.
 const STALE: Duration = Duration::from_secs(600);
@@ -162,8 +163,8 @@ impl Service for World {
 }
 
 impl World {
-    /// Returns the error of a batch call that a fault strikes; `None` if no fault does. An error without a code stands
-    /// for no answer.
+    /// If a fault strikes a batch call, returns the call's error; otherwise `None`. An error without a code means that
+    /// no answer came.
     fn refuse(
         &mut self,
         fault: Fault,

@@ -19,7 +19,8 @@ use crate::faults::records::{
 
 /// Largest difference between the clocks of SQS and of the handler, in ms.
 const SKEW_MS: u64 = 5_000;
-/// Fields of a message that SQS always writes: the object that contains each, and its name.
+/// Fields of a message that SQS always writes. Each has the path of the object that contains the field, and the field's
+/// name.
 const FIELDS: [(&str, &str); 6] = [
     ("", "messageId"),
     ("", "receiptHandle"),
@@ -53,7 +54,7 @@ impl World {
         None
     }
 
-    /// Lets a fault plan an early end of a message's retention.
+    /// If the fault strikes, plans an early end of a message's retention.
     pub(super) fn strike_retention(&mut self, slot: usize, id: Id, carried: Carried) {
         let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) else { return };
         let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));
@@ -82,7 +83,7 @@ impl World {
                 records[index].receive_count -= 1;
             }
             if let Some(rng) = self.dice.roll(Fault::DuplicateDelivery, self.now) {
-                // Half of the copies come at once, if the batch has room; the others within the hour, mostly soon.
+                // If the batch has room, half of the copies come at once. The others come within the hour, mostly soon.
                 if messages.len() < self.scenario.batch_size && rng.random_bool(0.5) {
                     let (slot, index, agenda) = (received.receipt.slot, records.len(), &mut self.agenda);
                     let copy = self.queue.hand_out(self.now, slot, agenda);
@@ -100,7 +101,7 @@ impl World {
         }
     }
 
-    /// Delivers a message again though it is hidden, unless it has changed state meanwhile.
+    /// Delivers a hidden message again. If the message has changed state since the fault struck, does nothing.
     pub(super) fn appear_early(&mut self, receipt: ReceiptHandle) {
         if let Some(received) = self.queue.appear_early(receipt) {
             let Polled { carried, .. } = self.polled(received);
@@ -121,8 +122,8 @@ impl World {
         Timestamp::from_millis(self.now.as_millis() + ahead - SKEW_MS)
     }
 
-    /// Draws the crash of a handler whose batch has this many messages; `None` if no fault strikes. The fault counts as
-    /// a strike when the handler crashes.
+    /// Draws the crash of a handler whose batch has this many messages; `None` if no fault strikes. The strike is
+    /// counted only when the handler crashes.
     pub(super) fn draw_death(&mut self, messages: u64) -> Option<Death> {
         for fault in [
             Fault::HandlerOutage,
@@ -148,7 +149,7 @@ impl World {
         None
     }
 
-    /// Removes fields from messages of a batch. Returns the indexes of the messages that the handler will overlook.
+    /// Removes fields from messages of a batch. Returns the indexes of these messages, which the handler cannot parse.
     pub(super) fn strike_fields(&mut self, batch: &mut Batch) -> Vec<usize> {
         let mut struck = None;
         let mut overlooked = Vec::new();

@@ -176,8 +176,7 @@ fn two_copies_of_an_event_are_told_apart() {
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Retries of ten events in an outage of three hours with this fault from its start, divided by the retries without the
-/// fault.
+/// Factor by which a fault, from the start of an outage of three hours, multiplies the number of retries of ten events.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);
@@ -238,12 +237,12 @@ fn the_same_seed_twice_is_byte_identical() {
 fn each_fault_alone_strikes_and_harms_no_event() {
     for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded) {
         let scenario = with(fault, Strikes { rate: 0.1, window: Duration::ZERO..5 * HOUR });
-        // A pause for faults of reading pauses.
+        // A pause, so that the faults of reading pauses can strike.
         let pause = Script::default().paused(HOUR, HOUR, HOUR);
         let operators = fault.name().starts_with("pauses_").then(|| pause.operators()).flatten();
         // Whole batches, so that a handler can do part of one.
         let scenario = Scenario { poll_delay: Duration::from_secs(20), operators, ..scenario };
-        // A dead-letter for faults of sending dead-letters.
+        // A dead-letter, so that the faults of sending dead-letters can strike.
         let hide_up_to = HideUpTo::UpTo(40);
         let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..long_waits() });
         assert_eq!(struck(&summary).into_keys().collect::<Vec<_>>(), [fault.name()]);
@@ -272,7 +271,7 @@ fn deliveries_repeat_failed_calls_and_count_each() {
         sent(Fault::DeadLetterRefused),
         sent(Fault::DeadLetterLost),
     ] {
-        // One entry a call, so that deliveries can be counted.
+        // Each call has one entry, so that deliveries can be counted.
         let scenario = Scenario {
             batch_size: 1,
             outage: 24 * HOUR,

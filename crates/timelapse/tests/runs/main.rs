@@ -30,7 +30,7 @@ const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3_600)
 }
 
-/// Settings whose waits go from a second to the longest that SQS can hide a message.
+/// Settings with waits from a second to the longest time that SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -64,7 +64,7 @@ fn busy() -> Scenario {
     }
 }
 
-/// With the default policy, every event is back within an hour of the outage's end, however long the outage.
+/// With the default policy, every event is delivered within an hour of the outage's end, however long the outage was.
 #[test]
 fn every_event_is_back_within_an_hour_of_any_outage() {
     for outage in [HOUR / 4, hours(3), hours(20)] {

@@ -72,7 +72,7 @@ fn full_history_leaves_room_for_new_pauses() {
     assert_eq!((summary.delivered, seen.invoked_in_pause), (100, 0));
 }
 
-/// The oracle leaves out only the paused time that is still recorded.
+/// When the oracle computes an event's age, it subtracts only the paused time that is still recorded.
 #[test]
 fn forgotten_pause_counts_toward_an_events_age() {
     let (scenario, _) = with_a_full_history(Duration::from_secs(4_000));
@@ -82,8 +82,8 @@ fn forgotten_pause_counts_toward_an_events_age() {
     assert_eq!((summary.delivered, summary.dead_lettered.values().sum::<usize>()), (0, 100));
 }
 
-/// A pause of three hours takes effect within the interval of the reads. After it every event comes back within the
-/// spread, or at the end of its last hold, and no minute has many more events than its share.
+/// A pause of three hours takes effect within the interval of the reads. After the pause, every event comes back within
+/// the spread or at the end of its last hold. No minute has many more events than its share.
 #[test]
 fn held_events_come_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {
@@ -98,7 +98,7 @@ fn held_events_come_back_spread_after_the_pause() {
         assert!(after.len() > 2_900, "seed {seed}: {} were held", after.len());
         let latest = spread.max(HOLD) + MINUTE;
         assert!(after.iter().all(|seconds| *seconds <= latest.as_secs_f64()), "seed {seed}");
-        // The later of the draw and the end of the last hold, both drawn evenly: S/2 + H²/6S.
+        // Mean of the later of the draw and the end of the last hold, if both are drawn evenly: S/2 + H²/6S.
         let mean = after.iter().sum::<f64>() / after.len() as f64;
         let expected = 1_800.0 + HOLD.as_secs_f64().powi(2) / (6.0 * 3_600.0);
         assert!((mean - expected).abs() < 80.0, "seed {seed}: {mean} s, not {expected}");
@@ -135,7 +135,8 @@ fn a_pause_of_13_days_loses_nothing() {
         });
 }
 
-/// SQS keeps no message longer than its retention, so the handler dead-letters the message before, with its reason.
+/// SQS keeps no message longer than its retention, so the handler dead-letters the message before the retention ends,
+/// with a reason.
 #[test]
 fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     let operators = Script::default().opened(PauseTarget::All, HOUR, None, HOUR).operators();
@@ -150,7 +151,7 @@ fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     );
 }
 
-/// Most events would be too old when the pause ends, and some holds end even later.
+/// If paused time counted, most events would be too old when the pause ends. Some holds end even later.
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {

@@ -82,7 +82,8 @@ fn plan_lists_everything_refused() {
     assert!(matches!(error, PlanError::Refused { .. }));
 }
 
-/// `make policy-table` prints every row of docs/plan.md. This test computes the cheapest default rows again.
+/// `make policy-table` prints every row of docs/plan.md. This test computes again those rows of the defaults that take
+/// the least time.
 #[test]
 fn page_shows_the_defaults_beside_other_policies() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");

@@ -22,7 +22,7 @@ pub(crate) const POLICIES: [(&str, [u64; 3]); 3] = [
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
 
-/// An outage, with enough events in it: at least one a minute, because the busiest minute would otherwise be chance.
+/// An outage with at least one event a minute. With fewer, the figures of the busiest minute would be chance.
 #[derive(Clone, Copy)]
 pub(crate) struct Outage {
     pub(crate) name: &'static str,
@@ -93,7 +93,7 @@ pub(crate) mod quiet {
     use super::*;
 
     const EVENTS: usize = 15;
-    /// Number of runs; 67 have a thousand events in all.
+    /// Number of runs. Together, 67 runs have a thousand events.
     const RUNS: u64 = 67;
     pub(crate) const COLUMNS: &str =
         "| policy | p50, min | p99, min | retries an event | busiest minute, retries |";

@@ -75,8 +75,8 @@ fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     });
 }
 
-/// With 1,000 environments, each reads the parameter every 375 s. Even a request for a single second reaches
-/// everything: each hidden message is checked when its hiding ends, up to 12 hours later.
+/// With 1,000 environments, each reads the parameter every 375 s. Even a request to retry within a second reaches every
+/// event: each hidden message is checked when its hiding ends, up to 12 hours later.
 #[test]
 fn request_reaches_messages_hidden_before_it_was_read() {
     let settings =
@@ -150,7 +150,7 @@ fn a_cancel_of_another_error_or_withdrawn_cancels_nothing() {
     assert_eq!(cancelled(None, true), 0);
 }
 
-/// After its withdrawal, a request reaches only events whose handlers still know it.
+/// After its withdrawal, a request reaches only the events of handlers that have not yet read the withdrawal.
 #[test]
 fn a_withdrawn_request_brings_nothing_back() {
     let early = |script: Script| {

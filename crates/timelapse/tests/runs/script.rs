@@ -28,12 +28,12 @@ impl Script {
         self
     }
 
-    /// A pause of every function, which somebody ends after `length`.
+    /// Adds a pause of every function that somebody ends after `length`.
     pub(super) fn paused(self, at: Duration, length: Duration, spread: Duration) -> Self {
         self.opened(PauseTarget::All, at, None, spread).resumed(PauseTarget::All, at + length, spread)
     }
 
-    /// The beginning of a pause, whose end may be planned.
+    /// Adds the beginning of a pause. The end may be planned in advance.
     pub(super) fn opened(
         self,
         target: PauseTarget,
@@ -47,7 +47,7 @@ impl Script {
         self.with(at, move |pauses, _| pauses.with(pauses.iter().cloned().chain([pause.clone()])))
     }
 
-    /// The end of the open pause of this target.
+    /// Adds the end of the open pause of this target.
     pub(super) fn resumed(self, target: PauseTarget, at: Duration, spread: Duration) -> Self {
         let now = START.saturating_add(at);
         self.with(at, move |pauses, _| {
@@ -58,21 +58,21 @@ impl Script {
         })
     }
 
-    /// A request to retry all events now, within this time.
+    /// Adds a request to retry all events now, within this time.
     pub(super) fn retried(self, at: Duration, within: Duration) -> Self {
         self.with(at, move |pauses, policies| {
             pauses.with_retry(&RetryNow { request: request(at, within, None, policies), within })
         })
     }
 
-    /// A request to cancel all events, or those with this error.
+    /// Adds a request to cancel all events or, with an `error`, only those with this error.
     pub(super) fn cancelled(self, at: Duration, error: Option<&'static str>) -> Self {
         self.with(at, move |pauses, policies| {
             pauses.with_cancel(&Cancel { request: request(at, Duration::ZERO, error, policies) })
         })
     }
 
-    /// The withdrawal of the requests that were made at `made`.
+    /// Withdraws the requests that were made at `made`.
     pub(super) fn withdrawn(self, at: Duration, made: Duration) -> Self {
         let made = START.saturating_add(made);
         self.with(at, move |pauses, _| {
@@ -80,7 +80,7 @@ impl Script {
         })
     }
 
-    /// An unreadable request.
+    /// Adds an unreadable entry.
     pub(super) fn garbled(mut self, at: Duration) -> Self {
         self.garbled.push(at);
         self.with(at, |pauses, _| pauses.clone())
@@ -123,7 +123,7 @@ impl Script {
         if rng.random_bool(0.25) { self.withdrawn(made + after, made) } else { self }
     }
 
-    /// The operators who write it; `None` if it is empty.
+    /// Returns operators who make these edits; `None` if there are no edits.
     pub(super) fn operators(self) -> Option<MakeOperators> {
         let make = move |script: &Self, policies: &Policies| MakeOperators::writing(script.texts(policies));
         (!self.edits.is_empty()).then(|| MakeOperators::new(move |run| make(&self, &run.policies()).of(run)))

@@ -21,7 +21,7 @@ type Sender = usize;
 type Got = (Sender, ReceiptHandle, Record);
 
 impl Fixture {
-    /// Returns the messages that the queue itself has removed since the call before.
+    /// Returns the messages that the queue itself has removed since the last call.
     fn removed(&mut self) -> Vec<(Sender, Removal)> {
         std::mem::take(&mut self.queue.removals)
     }

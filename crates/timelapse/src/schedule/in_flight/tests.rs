@@ -41,7 +41,8 @@ fn limit_is_reached_after_some_are_dead_lettered() {
 
 #[test]
 fn events_not_hidden_are_delayed_without_limit() {
-    // 10 a second that wait for 2,700 s are 27,000, and take 3 moves each. 900 hidden messages save one move a second.
+    // 10 events a second that each wait 2,700 s make 27,000 waiting events, with 3 moves each. Hiding 900 messages
+    // saves one move a second.
     let in_flight = schedule(&[2_700], HideUpTo::UpTo(900)).in_flight(10.0, LIMIT);
     assert_eq!(
         (in_flight.waiting, in_flight.in_flight, in_flight.in_flight_at_most),
