@@ -17,14 +17,15 @@ use tokio::sync::OnceCell;
 use crate::repository::{path_with_tools, root, scratch};
 use crate::shell::{Background, Shell, eventually, free_port};
 
-/// The region that the tests use. AWS CLI 1 has no SQS endpoint of its own for it; where it has one, it ignores
-/// `AWS_ENDPOINT_URL`.
+/// The region that the tests use. AWS CLI 1 has no SQS endpoint of its own for this region. For a region that has one,
+/// it ignores `AWS_ENDPOINT_URL`.
 const REGION: &str = "eu-south-2";
 const ACCOUNT: &str = "000000000000";
 /// Access key and secret of MiniStack's root user.
 const KEY: &str = "test";
 
-/// The command that starts MiniStack, with the Python of its own virtual environment: another may come first on `PATH`.
+/// The command that starts MiniStack, with the Python of MiniStack's own virtual environment, because another Python
+/// may come first on `PATH`.
 const RUN: &str = ".tools/ministack/bin/python tests/tools/run_ministack.py";
 
 /// A MiniStack server on a free loopback port, with a shell and SDK clients that use it.
@@ -95,11 +96,13 @@ impl MiniStack {
             .with("BIND_HOST", "127.0.0.1")
             .with("GATEWAY_PORT", port.to_string())
             .with("RECORDED", recorded(name))
-            // The functions inherit it and their SDKs send it, so the recorder recognizes the handler's requests.
+            // The functions inherit this variable and their SDKs send it, so the recorder recognizes the handler's
+            // requests.
             .with("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023")
-            // It unpacks functions here, and does not clean up.
+            // MiniStack unpacks functions here, and does not clean up.
             .with("TMPDIR", &directory)
-            // Checks each call against the policies of the caller's role and of the queue, which is TLS only.
+            // Checks each call against the policies of the caller's role and of the queue. The queue's policy allows
+            // only TLS.
             .with("AUTH", "true")
             .with("USE_SSL", "1")
             .with("MINISTACK_SSL_CERT", &certificate)
@@ -139,7 +142,7 @@ impl MiniStack {
     }
 
     /// The longest function timeout that Lambda allows, in seconds of the server's clock. If that clock runs fast, 15
-    /// minutes may be too short for a busy machine, so it is longer, which MiniStack accepts.
+    /// minutes may be too short for a busy machine. The timeout is then longer, which MiniStack accepts.
     pub fn longest_timeout(&self) -> i32 {
         900 * self.speed as i32
     }
@@ -192,7 +195,7 @@ fn recorded(name: &str) -> PathBuf {
     folder.join(format!("{name}.jsonl"))
 }
 
-/// Writes a certificate and key for this machine, and returns an HTTP client that trusts it.
+/// Writes a certificate and key for this machine, and returns an HTTP client that trusts the certificate.
 fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
     let made =
@@ -208,8 +211,8 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
 }
 
-/// The socket name of a process that runs AWS CLI commands, which all tests of this process share. Without it, each
-/// command would take half a second of processor time to start. Its log is in the first caller's folder.
+/// The socket name of a server that runs AWS CLI commands for all tests of this process. Without the server, each
+/// command would take half a second of processor time to start. The server's log is in the first caller's folder.
 async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {

@@ -35,7 +35,7 @@ pub struct Ran {
 }
 
 impl Operator {
-    /// The program to start for `comeback` from another terminal.
+    /// The path of `comeback`, to start it from another terminal.
     pub fn program() -> &'static Path {
         command()
     }
@@ -58,7 +58,7 @@ impl Operator {
         Self::of(ministack).with_permissions_of(ministack, command, stack, function)
     }
 
-    /// Takes from the operator all permissions but those that `docs/operate.md` lists for a command.
+    /// Leaves the operator only the permissions that `docs/operate.md` lists for a command.
     pub fn with_permissions_of(
         self,
         ministack: &MiniStack,
@@ -176,7 +176,7 @@ fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     json!({"Version": "2012-10-17", "Statement": statements}).to_string()
 }
 
-/// The ARNs of a resource, which is named as in the table of `docs/operate.md`.
+/// The ARNs of a resource. `resource` is its name in the table of `docs/operate.md`.
 fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
     let of_function = |name: &str| {
         let arn = MiniStack::function_arn(name);
@@ -217,7 +217,7 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
             vec![format!("arn:aws:cloudwatch:*:*:alarm:{queue}-lost-{function}")]
         }
         "the function's role" => role(function),
-        // The queues that it reads and sends to, in docs/consumer.md.
+        // The queues that the function reads and sends to, as docs/consumer.md calls them.
         "the function's queues" => vec![format!("arn:aws:sqs:*:*:{function}*")],
         "the stack" => vec![format!("arn:aws:cloudformation:*:*:stack/{}/*", stack.name())],
         "the pauses parameter" => {

@@ -63,7 +63,7 @@ impl Shell {
         )
     }
 
-    /// Runs a script to its end and returns its standard output. Fails if the script does.
+    /// Runs a script to completion and returns its standard output. Fails if the script does.
     pub fn run(&self, script: &str) -> Result<String, String> {
         let output = self.output(script);
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -74,7 +74,7 @@ impl Shell {
         Err(format!("{}\n$ {script}\n{stdout}{stderr}", output.status))
     }
 
-    /// Runs a script to its end and returns its output and exit status, even if the script fails.
+    /// Runs a script to completion and returns its output and exit status, even if the script fails.
     pub fn output(&self, script: &str) -> Output {
         let mut command = self.command();
         command
@@ -120,7 +120,7 @@ impl Default for Shell {
     }
 }
 
-/// A server that ends when this is dropped, or when the test's process ends, even if it is killed.
+/// A server that ends when this value is dropped, or when the test's process ends or is killed.
 #[derive(Debug)]
 pub struct Background {
     child: Child,
@@ -143,7 +143,7 @@ impl Drop for Background {
 }
 
 /// The longest that a test waits for anything. A passing test waits far less. On a busy machine, though, a call may
-/// count as lost; on a fast clock, its event then waits for up to two minutes.
+/// count as lost. If the clock is fast, the call's event then waits for up to two minutes.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. Tests wait for results only in this
@@ -163,7 +163,7 @@ pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-/// A loopback port that nobody listens on, and that this process has not returned before.
+/// A loopback port that nobody listens on, and that no earlier call in this process has returned.
 ///
 /// The port is below the range that systems give to clients (32768 and up on Linux), so no outgoing connection can take
 /// it before the server listens.

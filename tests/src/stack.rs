@@ -44,8 +44,8 @@ pub(crate) fn built() -> &'static Path {
 }
 
 impl MiniStack {
-    /// Deploys the functions with `sam deploy`, as the documentation does. It takes those that [`build`] wrote to the
-    /// default folder inside the shell's folder.
+    /// Deploys the functions that [`build`] wrote to the default folder inside the shell's folder. Uses `sam deploy`,
+    /// as the documentation does.
     pub async fn sam_deploy(&self, shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
         shell.run(&format!(
             "sam deploy --stack-name {name} --parameter-overrides Architecture={ARCHITECTURE} {parameters}"
@@ -102,8 +102,8 @@ impl MiniStack {
     }
 
     /// Describes a deployed stack. If the server's clock is real, this also lowers the retry queue's visibility timeout
-    /// to ten seconds, for messages that the handler does not hide. The template has 1,230 s, which a test cannot wait
-    /// for; it lets a handler be down for days.
+    /// to ten seconds, for messages that the handler does not hide. The template sets 1,230 s, so that a handler can be
+    /// down for days, but a test cannot wait that long.
     pub async fn stack(&self, name: &str) -> Result<Stack, String> {
         let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
         let stacks = cloudformation.describe_stacks().stack_name(name).send().await;
@@ -173,7 +173,7 @@ impl Stack {
     }
 }
 
-/// Deploys queues and a handler without CloudFormation, which may retry the function `invoices`. Returns the retry
+/// Deploys, without CloudFormation, queues and a handler that may retry the function `invoices`. Returns the retry
 /// queue's ARN.
 pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
     let shell = ministack.shell();

@@ -175,7 +175,7 @@ pub struct PolicyChanges(Vec<(&'static str, String)>);
 
 impl PolicyChanges {
     /// Parses a list such as `jitter=none,max-backoff=1h`. A part without `=` continues the value before it, because a
-    /// value can be a list. After `policies=`, so does any part that does not begin with a flag.
+    /// value can be a list. After `policies=`, a part that does not begin with a flag also continues the value.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut changes: Vec<(&'static str, String)> = Vec::new();
         for part in text.split(',') {

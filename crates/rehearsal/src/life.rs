@@ -31,7 +31,7 @@ pub enum Mark {
     Hid,
     /// The event was dead-lettered.
     DeadLettered,
-    /// Draws no mark. For a re-invocation, or for a step that failed and left the message in the queue.
+    /// A re-invocation, or a step that failed and left the message in the queue. Neither has a mark.
     Other,
 }
 

@@ -14,11 +14,11 @@ use crate::figure::Chart;
 
 pub use plot::draw;
 
-/// Up to this many retries, the table has a row for each.
+/// Number of retries up to which the table has a row for each retry.
 const ROWS: usize = 32;
-/// With more retries, only this many of the first ones have a row, ...
+/// Number of first retries that have a row if there are more than [`ROWS`] retries.
 const FIRST_ROWS: usize = 12;
-/// ... followed by about this many retries with round numbers.
+/// Approximate number of later retries that then have a row. They have round numbers.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page. It follows a tenth of the usual number of events.
@@ -80,7 +80,7 @@ pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry
     retries.iter().filter(move |retry| has_row(retry.retry as usize))
 }
 
-/// Formats a share: `100 %`, `97.3 %`. Only exactly all is shown as 100 %, and only exactly none as 0 %.
+/// Formats a share, such as `97.3 %`. Gives `100 %` only for a share of exactly 1, and `0 %` only for exactly 0.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         100.0 => "100 %".into(),
@@ -89,8 +89,9 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Returns the time axis of a schedule, from the first retry to `MAX_AGE`, or to the last retry if `MAX_RETRIES` ends
-/// retries long before. It is logarithmic if the gaps between retries grow, linear if they are even.
+/// Returns the time axis of a schedule, which starts at the first retry. If `MAX_RETRIES` ends the retries long before
+/// `MAX_AGE`, the axis ends at the last retry, otherwise at `MAX_AGE`. It is logarithmic if the gaps between retries
+/// grow, and linear if they are even.
 pub fn axis_of(schedule: &Schedule, max_age: Duration) -> TimeAxis {
     let times = || schedule.retries.iter().map(|retry| retry.since_first_failure_seconds);
     let first = times().next().map_or(1, |time| time.p5);

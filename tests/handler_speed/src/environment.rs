@@ -28,7 +28,7 @@ struct Services {
 pub(crate) struct Environment {
     process: Child,
     started: Instant,
-    /// When it asked for its first event.
+    /// When the environment asked for its first event.
     ready: Instant,
     events: Sender<String>,
     asked: Receiver<Instant>,
@@ -73,17 +73,18 @@ impl Environment {
         Ok(Self { process, started, ready, events, asked, given, answered, services })
     }
 
-    /// Time from its start to its first request for an event.
+    /// Time from the environment's start to its first request for an event.
     pub(crate) fn until_ready(&self) -> Duration {
         self.ready - self.started
     }
 
-    /// Time from its start to its answer at `answered`.
+    /// Time from the environment's start to its answer, which came at `answered`.
     pub(crate) fn since_start(&self, answered: Instant) -> Duration {
         answered - self.started
     }
 
-    /// Passes it an event and waits for the answer: the time it took, when it came, and its text.
+    /// Passes an event to the environment and waits for the answer. Returns the time that took, the moment of the
+    /// answer, and its text.
     pub(crate) fn handle(&self, event: String) -> io::Result<(Duration, Instant, String)> {
         self.events.send(event).map_err(io::Error::other)?;
         let given = self.given.recv_timeout(PATIENCE).map_err(io::Error::other)?;
@@ -108,7 +109,7 @@ impl Environment {
 
 impl Drop for Environment {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -142,7 +143,7 @@ fn serve(connection: TcpStream, services: &Services) -> io::Result<()> {
     Ok(())
 }
 
-/// Lambda's part: sends the next event, or takes the answer to the last.
+/// Plays Lambda: sends the next event, or takes the answer to the last one.
 fn of_the_runtime(
     connection: &BufReader<TcpStream>,
     request: Request,
@@ -183,7 +184,7 @@ fn answer_to(call: &Request) -> io::Result<(&'static str, &'static str, String)>
             let entries: Vec<String> = (0..10).map(|id| format!(r#"{{"Id":"{id}"}}"#)).collect();
             done(format!(r#"{{"Successful":[{}]}}"#, entries.join(",")))
         }
-        // The article's handler hides one message at a time.
+        // The article's handler, which `bench.sh` may compare, hides one message at a time.
         "AmazonSQS.ChangeMessageVisibility" => done("{}".into()),
         "AmazonSSM.GetParameter" => {
             Ok(("400 Bad Request", JSON, r#"{"__type":"ParameterNotFound","message":"none"}"#.into()))

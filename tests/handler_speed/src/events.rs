@@ -12,7 +12,8 @@ pub(crate) fn deferrals(round: usize) -> String {
     batch(round, "1", Duration::ZERO, |order| order)
 }
 
-/// The same for retry 10. Most of its backoffs are over two minutes, so their log lines have receipt handles.
+/// First receives of messages whose next retry is the tenth. Most backoffs before that retry are over two minutes, so
+/// their log lines have receipt handles.
 pub(crate) fn long_deferrals(round: usize) -> String {
     let first_failure = since_epoch().as_secs() - 3_600;
     batch(round, "1", Duration::ZERO, |order| {
@@ -21,7 +22,7 @@ pub(crate) fn long_deferrals(round: usize) -> String {
     })
 }
 
-/// Messages whose backoff is over, which are due.
+/// Messages that are due, because their backoff is over.
 pub(crate) fn re_invocations(round: usize) -> String {
     batch(round, "2", Duration::from_secs(60), |order| order)
 }

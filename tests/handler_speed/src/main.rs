@@ -1,9 +1,9 @@
 //! Measures the retry handler's start, the time of its batches and its size, beside an empty function on the same
-//! runtime, beside the handler of an earlier commit, and beside the article's handler, if its code is at hand. `make
-//! bench-handler`
+//! runtime, beside the handler of an earlier commit and, if `bench.sh` finds one, beside an article's handler in
+//! Python. `make bench-handler` runs it.
 //!
-//! Read the ratios; the milliseconds depend on the machine. Each is of medians, and handler and empty function take
-//! turns.
+//! Compare only the ratios, because the milliseconds depend on the machine. Each ratio is between two medians. The
+//! handler and the empty function are measured in turns.
 
 mod environment;
 mod events;
@@ -15,13 +15,15 @@ use std::time::Duration;
 
 use crate::environment::Environment;
 
-/// Starts of each bootstrap, and of each kind of first batch.
+/// Number of starts of each bootstrap, and for each kind of first batch.
 const STARTS: usize = 25;
-/// Batches of each kind, in one environment.
+/// Number of batches of each kind, in one environment.
 const BATCHES: usize = 41;
-/// As the template sets them: both clients besides those of SQS and Lambda are built, and the log has metrics.
+/// Environment variables as the template sets them: with them, the handler also builds the two clients besides those of
+/// SQS and Lambda, and its log has metrics.
 const AS_DEPLOYED: [(&str, &str); 2] = [("PAUSES", "/comeback/bench/pauses"), ("METRICS", "stack")];
-/// No read of the parameter, and no count of messages in flight, before the first batch.
+/// Environment variables with which the handler neither reads the pauses parameter nor counts the messages in flight
+/// before the first batch.
 const WITHOUT_LOOKS: [(&str, &str); 1] = [("HIDE_UP_TO", "always")];
 const MB: f64 = 1e6;
 
@@ -88,7 +90,8 @@ fn zipped(program: &Path) -> io::Result<f64> {
     Ok(bytes / MB)
 }
 
-/// Batches of an environment that has handled some before, beside one call. Returns the milliseconds of a call.
+/// Measures the batches of an environment that has handled some before, and compares them with one call to AWS. Returns
+/// the milliseconds of a call.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
     let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());
@@ -115,7 +118,7 @@ fn batches(handler: &Path) -> io::Result<f64> {
     Ok(call)
 }
 
-/// Gives the same batches to an earlier handler and to this one.
+/// Gives the same batches, in turns, to an earlier handler and to this one.
 fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
     for (batch, what, kept) in [
@@ -136,7 +139,8 @@ fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Time of a first batch once the environment is ready, in calls.
+/// Measures the time from an environment's readiness to the end of its first batch, and compares it with one call to
+/// AWS.
 fn first_batches(handler: &Path, call: f64) -> io::Result<()> {
     for (variables, how) in
         [(&WITHOUT_LOOKS[..], "HIDE_UP_TO=always, no PAUSES"), (&AS_DEPLOYED, "as deployed")]

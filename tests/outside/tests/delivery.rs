@@ -7,7 +7,7 @@ use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Sender, ServiceError};
 
-/// An API that fails for the first entry of every thousandth call, and refuses 13.
+/// An API that fails for the first entry of every thousandth call, and refuses the entry 13.
 #[derive(Default)]
 struct Api(AtomicU64);
 

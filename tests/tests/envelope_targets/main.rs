@@ -11,7 +11,7 @@ use std::process::Command;
 use comeback_tests::pages;
 use lambda_runtime::{Context, Diagnostic};
 
-// The page's lines, with its imports.
+// The Rust lines of docs/envelope.md, with their imports.
 include!("target.rs");
 
 #[test]

@@ -48,8 +48,8 @@ pub(crate) fn value_of(ministack: &MiniStack, parameter: &str) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Backdates when a function was detached, so that `detach` knows none of its events can still be on the way to the
-/// queue.
+/// Backdates the moment at which a function was detached, so that `detach` knows that none of the function's events can
+/// still be on the way to the queue.
 pub(crate) fn detached_long_ago(ministack: &MiniStack, function: &str) {
     let arn = MiniStack::function_arn(function);
     aws(
@@ -81,8 +81,8 @@ fn differences(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Repeats a `comeback` command while another trial changes the stack that they share, as its error advises. On a busy
-/// machine, two trials that read the stack at the same time may both change it, and one of the changes is lost.
+/// Repeats a `comeback` command, as its error advises, while another trial changes the stack that both trials share. On
+/// a busy machine, two trials that read the stack at the same time may both change it, and one of the changes is lost.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);

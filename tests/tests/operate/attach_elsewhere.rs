@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use crate::attach::{aws, detached_long_ago, is_retried, policies, recursion, settings, tags};
 use crate::world::World;
 
-/// `attach` changes a handler deployed by cargo-lambda itself, because its allow-list is an environment variable.
+/// If cargo-lambda deployed the handler, `attach` changes the handler's function itself, because the allow-list is one
+/// of its environment variables.
 pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     const HANDLER: &str = "comeback-retry-handler";
     let ministack = world.by_hand().await;
@@ -47,8 +48,8 @@ pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     assert_eq!(recursion(ministack, "payments"), "Terminate");
 }
 
-/// `attach` leaves a stack without the parameter `TargetFunctions` alone, as in a CDK app: only its template may change
-/// what the handler invokes.
+/// `attach` leaves a stack without the parameter `TargetFunctions`, such as a CDK app's, alone: only the stack's
+/// template may change what the handler invokes.
 pub(crate) async fn a_stack_without_the_parameter_is_left_alone(world: &World) {
     const FUNCTION: &str = "attached-of-an-app";
     world.built().await;
@@ -89,7 +90,7 @@ pub(crate) async fn a_stack_without_the_parameter_is_left_alone(world: &World) {
     assert_eq!(settings(ministack, FUNCTION, None), Value::Null);
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 
-    // It has no variable PAUSES either.
+    // The handler has no environment variable `PAUSES` either.
     for command in ["pause --all --reason maintenance", "retry --all"] {
         let unread = operator.comeback(&format!("{command} --stack app --yes"));
         assert_eq!(unread.code, 3, "{}", unread.stderr);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// The body of a dead-letter as the handler writes it, and no attribute `Reason`.
+/// A dead-letter with a body as the handler writes it, and without the attribute `Reason`.
 pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
     let body = json!({
         "reason": "max_age", "detail": "why", "function_arn": function_arn, "retries_made": 7,

@@ -4,7 +4,7 @@ use crate::world::World;
 
 /// Tests `make local` without a terminal, so that nobody types an event.
 pub(crate) async fn local_stack_is_healthy_and_serves_until_stopped(world: &World) {
-    // It builds the same functions, which are there by then.
+    // `make local` builds the same functions, so it finds them built.
     world.built().await;
     let operator = Operator::of(world.ministack().await);
     let shell = operator.shell().clone().with("LOCAL", env!("CARGO_BIN_EXE_local"));

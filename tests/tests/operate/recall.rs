@@ -11,7 +11,7 @@ use crate::world::World;
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
 /// Least number of events that must be recalled. On a busy machine, a call of the handler may be answered too late, and
-/// its event then waits for an hour.
+/// the call's event then waits for an hour.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 
@@ -95,7 +95,7 @@ async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: 
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);
     drop(operator.comeback(&format!("pause {function} --reason 'a bad deploy' {STACK}")).ended(0));
-    // By the time it is due, every handler has read the pause.
+    // By the time the event is due, every handler has read the pause.
     let mut record: Value = serde_json::from_str(&record(function, "RetryAfter", "held")).expect("JSON");
     record["responsePayload"]["errorMessage"] = "45s".into();
     send(ministack, stack, &[record.to_string()]).await;

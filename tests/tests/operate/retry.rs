@@ -11,14 +11,14 @@ use crate::world::World;
 /// Number of the function's events. A bug fails [`BROKEN`] of them, which is 30 %.
 const EVENTS: usize = 20;
 const BROKEN: usize = 6;
-/// The time within which the operator requests the retries.
+/// Time within which the retries are to come, as the operator requests.
 const WITHIN: Duration = Duration::from_secs(14 * 60);
 /// The longest time from the request to the last retry, by the fast clock.
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
 
-/// A bug fails 30 % of a function's events, and each would wait for 11 hours. The operator fixes the bug and requests a
-/// retry now. All waiting messages are moved, so the handler reads the request when it next moves one, within 15
-/// minutes. The clock is 60 times as fast.
+/// A bug fails 30 % of a function's events, and each failed event would wait for 11 hours. The operator fixes the bug
+/// and requests a retry now. All waiting messages are moved, so the handler reads the request when it next moves one,
+/// within 15 minutes. The clock is 60 times as fast.
 pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let stack =
         world.deploy_sped_up("fixed", "BaseBackoff=40000 MaxBackoff=43170 Jitter=none HideUpTo=0").await;

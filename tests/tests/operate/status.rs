@@ -91,7 +91,8 @@ fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operat
     }
 }
 
-/// Every command prints the account and region it works in, and so does its error if the stack does not exist.
+/// Every command prints the account and region it works in. If the stack does not exist, the command's error names both
+/// too.
 fn where_it_works(operator: &Operator) {
     const PLACE: &str = "eu-south-2 of account 000000000000";
     let seen = operator.comeback("status --stack seen");

@@ -16,7 +16,7 @@ pub(crate) async fn event_is_traced_from_first_failure_to_success(world: &World)
     let ended = async |id: &str, steps: usize| {
         eventually(&format!("the end of {id}"), async || {
             let ran = trace(id);
-            // Its first failure takes a moment to reach the log.
+            // The event's first failure takes a moment to reach the log.
             let trace = (ran.code == 0).then(|| ran.json(0))?;
             let is_last = trace["steps"].as_array().expect("a list").len() == steps;
             (is_last && trace["invocations"][0]["report"]["seen"] == "yes").then_some(trace)

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     // One after another, because each keeps a processor busy, and its server waits for it.
     arguments.test_threads = arguments.test_threads.or(Some(1));
     let conclusion = libtest_mimic::run(&arguments, trials);
-    // The servers end with it.
+    // Dropping the world ends the servers.
     drop(world);
     conclusion.exit_code()
 }

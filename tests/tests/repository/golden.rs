@@ -103,7 +103,7 @@ fn outage_with_retry_after() {
     check(&expect_file!["../../golden/replays/outage-retry-after.txt"], &scenario, long_waits());
 }
 
-/// Operators who write to the pauses parameter, each time after so many minutes.
+/// Operators who write these members to the pauses parameter, each at its minute of the run.
 fn writing(members: &[(u64, &str)]) -> Option<MakeOperators> {
     let texts = members.iter().map(|(at, members)| (minutes(*at), format!(r#"{{"v":1,{members}}}"#)));
     Some(MakeOperators::writing(texts.collect()))

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use comeback_tests::{pages, root};
 
-/// Page, section and test: the test runs the section's `sh` blocks, if these have more than `comeback` and `make`
-/// commands.
+/// Page, section and test. The test runs the section's `sh` blocks. A section with only `comeback` and `make` commands
+/// is not listed.
 const CLAIMS: [(&str, &str, &str); 24] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
@@ -58,8 +58,8 @@ fn every_sh_block_is_run_by_a_test() {
     assert_eq!(claimed, CLAIMS.iter().collect(), "every claim has a block");
 }
 
-/// Returns true for commands that a test runs in whatever page they are: `comeback` (`crates/cli/tests/cli/pages.rs`)
-/// and `make` (`every_make_target_exists`).
+/// Returns true for a command that some test runs on whichever page it stands: `comeback`
+/// (`crates/cli/tests/cli/pages.rs`) and `make` (`every_make_target_exists`).
 fn is_run_wherever_it_stands(line: &str) -> bool {
     let is_comeback =
         line.starts_with("cargo run ") && line.contains(" -p comeback -- ") && !line.contains(" > ");

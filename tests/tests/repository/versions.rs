@@ -54,7 +54,7 @@ fn python_packages_have_the_version() {
     }
 }
 
-/// The tag of the handler's function has the version, which `comeback status` shows.
+/// The handler's function has a tag with the version, because `comeback status` shows that tag.
 #[test]
 fn handlers_tag_has_the_version() {
     let tag = format!("Tags: {{ \"comeback:version\": \"{VERSION}\" }}");
@@ -81,7 +81,7 @@ fn newest_release_of_the_changelog_has_the_version() {
     assert!(newest.is_none_or(|newest| &newest[1] == VERSION), "the packages have {VERSION}");
 }
 
-/// The documentation says that nothing is released until there is a release, and then no longer.
+/// The documentation says that nothing is released if, and only if, there is no release.
 #[test]
 fn pages_say_whether_anything_is_released() {
     let is_released = pages::read("CHANGELOG.md").lines().any(|line| released().is_match(line));

@@ -16,7 +16,8 @@ use crate::policies::{dead_lettered, update, waiting};
 use crate::retries::successes;
 use crate::world::World;
 
-/// Runs docs/deploy-sam.md. Its first code block has deployed the stack `comeback`, for this machine's architecture.
+/// Runs the commands of docs/deploy-sam.md. The page's first code block has already deployed the stack `comeback`, for
+/// this machine's architecture.
 pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     let (ministack, _) = (world.ministack().await, world.comeback().await);
     let blocks = pages::blocks("docs/deploy-sam.md", "From a checkout");

@@ -62,7 +62,7 @@ pub(crate) async fn stack_is_given_a_key_and_then_another(world: &World) {
     assert_eq!(allowed(&shell, handler, &key), ["kms:Decrypt"], "for what waits under the old key");
 }
 
-/// The KMS key of the retry queue and that of the dead-letter queue; `None` without one.
+/// The KMS key of the retry queue and that of the dead-letter queue; `None` for a queue without a key.
 async fn keys(ministack: &MiniStack, stack: &Stack) -> [Option<String>; 2] {
     let key = async |url: &str| {
         let queue = ministack.sqs.get_queue_attributes().queue_url(url);

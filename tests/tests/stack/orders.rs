@@ -69,7 +69,7 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     let [handler, queue, dead_letters] =
         ["RetryHandlerName", "RetryQueueUrl", "DeadLetterQueueUrl"].map(|name| stack.output(name));
 
-    // As after an update of the handler without its role: it may not move the first order.
+    // The handler may not move the first order, as after an update of the handler without its role.
     let role = Role::of(ministack, &stack);
     role.forbid_moves();
     orders.come(0..1).await;

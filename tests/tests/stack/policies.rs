@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::attach::send_failures_to;
 use crate::world::World;
 
-/// The policy changes by a parameter of the template.
+/// A parameter of the template changes the policy.
 pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: &World) {
     let ministack = world.ministack().await;
     world.built().await;

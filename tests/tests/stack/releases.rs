@@ -188,7 +188,7 @@ fn options() -> String {
     format!("--yes --template .aws-sam/build/template.yaml --parameters Architecture={ARCHITECTURE}")
 }
 
-/// Names of everything that still exists of the run of `make verify-aws` with this output.
+/// Names of everything left over from the run of `make verify-aws` that printed this output.
 fn left(shell: &Shell, printed: &str) -> String {
     let (_, name) = printed.split_once("all named ").expect("it says what it makes");
     let name = name.split([',', ' ']).next().expect("a name stands there");

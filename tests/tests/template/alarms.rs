@@ -1,5 +1,5 @@
-//! Each alarm of the template fires in the situation it is for, but not in a similar one, and stops with it. Tests also
-//! cover the metrics that the alarms watch, the topic they notify, and their cost.
+//! Each alarm of the template fires in the situation it is for, and stops when that situation ends. It does not fire in
+//! a similar situation. Tests also cover the metrics that the alarms watch, the topic they notify, and their cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The template's promises that no local stack could show, so these tests read the template itself.
+//! Tests of the template's promises that no local stack could show. The tests read the template itself.
 //!
 //! | file | holds |
 //! |---|---|

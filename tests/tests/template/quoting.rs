@@ -1,4 +1,5 @@
-//! Each tool reads `POLICIES` correctly as docs/settings.md quotes it. A fake AWS catches what the tool sends.
+//! Each tool reads `POLICIES` correctly if the value is quoted as in docs/settings.md. A fake AWS catches what the tool
+//! sends.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -80,8 +81,8 @@ fn refusing_aws() -> (String, Receiver<String>) {
     (endpoint, requests)
 }
 
-/// Reads a request and passes its body on, before it answers that nothing exists, because the tool may then end at
-/// once.
+/// Reads a request, passes its body on, and answers that nothing exists. The answer comes last, because the tool may
+/// end at once after it.
 fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];

@@ -116,7 +116,7 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
-/// Returns the settings that the plan chose, and others that must not keep their default.
+/// Returns the settings that the plan chose, and other settings whose defaults do not suffice.
 pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSetting> {
     let default = Settings::default();
     let [base, cap] = [policy.base_backoff, policy.max_backoff].map(|seconds| seconds.to_string());
@@ -128,7 +128,7 @@ pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSett
     backoff.chain(age).chain(retries).chain(queue_settings(policy)).collect()
 }
 
-/// Returns the queue setting that must not keep its default; `None` if the default is fine.
+/// Returns the queue setting whose default does not suffice; `None` if the default does.
 pub(super) fn queue_settings(policy: &Candidate) -> Option<DeployedSetting> {
     let pollers = policy.maximum_concurrency;
     let is_needed = pollers > Settings::default().maximum_concurrency;

@@ -31,15 +31,15 @@ pub struct SimulateArguments {
     pub policy: PolicyFlags,
 }
 
-/// Makes the operators of a run, who do these tasks; `None` if there are none. The program passes it in, because only it
-/// knows an account.
+/// A function that makes the operators who perform these tasks in a run; it returns `None` if there are no tasks. The
+/// program passes the function in, because this crate knows no account.
 pub type OperatorsOf = fn(&OperatorTasks) -> Option<MakeOperators>;
 
 /// A checked scenario, its policies, and the flags and policies of `--vs` to compare with.
 type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 impl SimulateArguments {
-    /// Checks all arguments. Fails with everything that is wrong at once, and with each error of the two policies only
+    /// Checks all arguments. The failure lists everything that is wrong, and an error that both policies share only
     /// once.
     pub fn checked(&self, operators: OperatorsOf) -> Result<Checked, Failure> {
         let scenario = self.scenario(self.simulation.scenario().seed, operators);
@@ -188,8 +188,8 @@ impl SimulationFlags {
         self.retry_now.map(|at| (at, self.within.unwrap_or(DEFAULT_WITHIN)))
     }
 
-    /// Returns the given flags as words of a command, without the seed and the CSV file. A report does not depend on
-    /// its path, so its command always writes to the current folder.
+    /// Returns the given flags as words of a command, without the seed and the CSV file. A report contains this command
+    /// and must not depend on its own path, so the command always writes to the current folder.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);

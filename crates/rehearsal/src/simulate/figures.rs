@@ -21,7 +21,7 @@ pub fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
     format!("{}; {seeds} from {} on", assumptions(scenario), scenario.seed)
 }
 
-/// A sentence about the events that had not arrived by the end of the run; `None` if all had.
+/// A sentence about the events that had not arrived by the end of the run; `None` if all events had arrived.
 pub fn not_arrived(scenario: &Scenario, events: u64) -> Option<String> {
     let text = || {
         format!(

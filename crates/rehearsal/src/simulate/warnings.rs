@@ -1,4 +1,4 @@
-//! Warnings about settings that delayed a run's events or made it expensive.
+//! Warnings about settings that delayed a run's events or made the run expensive.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use comeback_timelapse::{Fault, Minute, Scenario, Summary};
 
 use crate::simulate::figures::not_arrived;
 
-/// Pollers cannot keep up if each has more than this many batches of visible messages ...
+/// Number of batches of visible messages per poller above which the pollers count as behind.
 const BATCHES_BEHIND: u64 = 10;
-/// ... for this many minutes in a row. A mere burst is over sooner.
+/// Number of minutes in a row for which the pollers must be behind before a warning. A mere burst is over sooner.
 const MINUTES_BEHIND: usize = 5;
 
 /// Returns every warning about a run.

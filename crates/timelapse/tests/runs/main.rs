@@ -131,7 +131,7 @@ fn every_limit_gives_its_reason() {
     assert_eq!(only(Settings { max_age: 600, ..long_waits() }), ["max_age"]);
     let globs = vec!["*Down".into()];
     assert_eq!(only(Settings { non_retryable_errors: globs, ..long_waits() }), ["non_retryable_error"]);
-    // Sizes around the one above which a failure's record could not come back.
+    // Sizes below and above the limit for payloads whose retry could still be recorded if it failed.
     for payload_size in [981_000, 983_000, 1_046_528] {
         let large = Scenario { payload_size, events: 2, ..Scenario::default() };
         let reasons = summary(&large, long_waits()).dead_lettered.into_keys().collect::<Vec<_>>();
@@ -150,7 +150,7 @@ fn target_is_left_alone_until_its_requested_time() {
     let off = summary(&asking, Settings { directives: false, ..long_waits() });
     assert_eq!((off.retries, drawn.delivered), (drawn.retries, 200), "as if it had said nothing");
     let (asked, drawn) = (asked.recovery_delay_ms.unwrap(), drawn.recovery_delay_ms.unwrap());
-    // The last of them fail an hour after the start, and come back three hours and 18 minutes later.
+    // The last events fail an hour after the start, and come back three hours and at most 18 minutes later.
     assert!(asked.max < 78 * 60_000 && asked.max < drawn.max, "{asked:?} {drawn:?}");
 }
 

@@ -39,7 +39,7 @@ impl Running {
         running
     }
 
-    /// Starts the console on the demonstration, which needs no account: the command would find no credentials.
+    /// Starts the console on the demonstration, without credentials, because the demonstration needs no account.
     pub(crate) async fn start_demonstration(name: &str) -> Self {
         let shell =
             Shell::default().with("COMEBACK", Operator::program()).with("AWS_CONFIG_FILE", "/nowhere");

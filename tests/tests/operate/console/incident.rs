@@ -82,7 +82,7 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     assert!(from.matches(':').count() == 2, "the figures have a time: {from}");
 }
 
-/// The same without a mouse: shortcuts, Tab and Enter lead from the first page to events that are retried.
+/// The incident without a mouse: shortcuts, Tab and Enter lead from the first page to events that are retried.
 pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     let running = Running::start_demonstration("keyboard").await;
     let mut browser = Browser::signed_in(&running, "keyboard").await;

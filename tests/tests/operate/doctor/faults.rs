@@ -155,7 +155,7 @@ pub(super) const FAULTS: &[Fault] = &[
         " is Disabled",
         FixAnd("queue \"$DEAD_URL\" SqsManagedSseEnabled=true; queue \"$DEAD_URL\" KmsMasterKeyId="),
     ),
-    // The fix makes the one alarm that the next two break.
+    // The fix creates the alarm that the next two faults break.
     warning(
         "CB040",
         "aws cloudwatch delete-alarms --alarm-names $(aws cloudwatch describe-alarms --alarm-name-prefix checked- \

@@ -40,10 +40,12 @@ pub(crate) trait Queue {
 
 /// A retry queue with its event source mapping, which also supports delays and attributes.
 pub(crate) trait Stand: Queue {
-    /// Sends a message with attributes and a delay. Returns its id, or `None` if the queue refuses it.
+    /// Sends a message with attributes and a delay. Returns the message's id, or `None` if the queue refuses the
+    /// message.
     async fn send_delayed(&self, message: &Delayed) -> Option<String>;
 
-    /// Sends several messages in one batch call. Returns the id of each, or `None` if the queue refuses it.
+    /// Sends several messages in one batch call. Returns the id of each message, or `None` if the queue refuses that
+    /// message.
     async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>>;
 
     /// Asynchronously invokes a function that fails once, with the queue as its failure destination.
@@ -74,8 +76,8 @@ pub(crate) struct Delayed {
     pub(crate) attributes: Attributes,
 }
 
-/// Known differences of MiniStack 1.5.33 from AWS. The contracts assert each difference, so that they fail once
-/// MiniStack removes it; then its exception can be removed here too.
+/// Known differences of MiniStack 1.5.33 from AWS. The contracts assert each difference, so that one fails once
+/// MiniStack removes the difference. The variant can then be removed here too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
     /// MiniStack can hide a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: it does not check
@@ -94,8 +96,8 @@ pub(crate) enum Difference {
     /// succeeds too, though the message may stay. Cause: MiniStack does not find the handle. The message stays either
     /// way.
     RefusesOldHandles,
-    /// MiniStack takes a batch response with an unknown or empty id and deletes all messages that it does not name. AWS
-    /// keeps the whole batch. Cause: MiniStack subtracts the failed ids from those of the batch.
+    /// MiniStack accepts a batch response with an unknown or empty id, and deletes all messages that the response does
+    /// not name. AWS keeps the whole batch. Cause: MiniStack subtracts the failed ids from those of the batch.
     DeletesDespiteUnknownIds,
     /// MiniStack writes invocation records without `version`, `timestamp` and `executedVersion`, and without a
     /// qualifier in `functionArn`. AWS writes them all. Cause: MiniStack writes what is left of an event after its

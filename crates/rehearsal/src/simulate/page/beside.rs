@@ -15,7 +15,7 @@ use crate::simulate::page::template::Tile;
 use crate::simulate::page::{depth, recovery, retries, tables};
 use crate::simulate::warnings::warnings;
 
-/// Results of two policies side by side; of only one if both are the same.
+/// Results of two policies side by side. If both policies are the same, results of only one.
 pub struct Beside {
     /// Describes the scenario in one line.
     pub headline: String,
@@ -38,8 +38,8 @@ pub struct Beside {
 }
 
 /// Runs both policies. `rate` is the number of failing events a second for the sentences about waiting events; `None`
-/// takes the run's own. `watch` returns the watcher for each of the up to two runs, given its number and its virtual
-/// duration.
+/// stands for the run's own rate. `watch` returns the watcher for each of the up to two runs, given its number and its
+/// virtual duration.
 pub fn beside<W: Watcher>(
     (arguments, operators): (&SimulateArguments, OperatorsOf),
     (name, other): (&str, &PolicyFlags),

@@ -26,7 +26,7 @@ struct Moment {
     text: String,
 }
 
-/// The event's life chosen for the report.
+/// The life of the event that the report shows.
 #[derive(Debug, PartialEq)]
 pub(super) struct Life {
     event: usize,

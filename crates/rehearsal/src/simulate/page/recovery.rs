@@ -38,9 +38,9 @@ pub(super) struct Recovery<'a> {
 /// Colours of the jitters that have no compared policy.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw: first the policy under its own jitter, then under each other jitter, then the compared
-/// policy, if it differs in more than its jitter. A compared policy keeps its usual colour. Without other jitters, the
-/// policy appears under its own name.
+/// Returns the runs to draw: first the policy under its own jitter, then under each other jitter. If the compared
+/// policy differs in more than its jitter, it comes last. A compared policy keeps its usual colour. Without other
+/// jitters, the policy appears under its own name.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);

@@ -14,7 +14,7 @@ use crate::flags::{PolicyFlags, variable};
 
 /// All runs of a simulation report: the same events under several policies.
 pub struct Runs {
-    /// The run of the given policy, and that of the policy compared with it, if any.
+    /// The run of the given policy and, if the report compares two policies, the second policy's run.
     pub(super) sides: Vec<Side>,
     /// Runs of the policy with each other jitter. Empty if there is no outage, and so no recovery to show. Also empty
     /// if an entry of `POLICIES` sets a jitter, because changing the stack's jitter would not affect it.
@@ -37,8 +37,8 @@ pub(super) struct Side {
 const FOLLOWED_SHARE: usize = 10;
 
 impl Runs {
-    /// Makes all runs but the first, whose summary is given. `watch` returns the watcher for a run, given its
-    /// description.
+    /// Makes all runs except the first, whose summary the caller passes in. `watch` returns the watcher for a run,
+    /// given its description.
     pub fn make<W: Watcher>(
         scenario: &Scenario,
         (flags, policies, summary): (PolicyFlags, Policies, Summary),
@@ -68,7 +68,7 @@ impl Runs {
             let summary = match sides.iter().find(|side| side.flags == flags) {
                 Some(known) => known.summary.clone(),
                 None => {
-                    // A list of ceilings refuses decorrelated jitter.
+                    // A policy with a list of ceilings cannot have decorrelated jitter.
                     let Ok(policies) = flags.policies(&scenario.target_functions()) else { continue };
                     made(&format!("jitter {jitter}"), &policies)?
                 }
@@ -113,7 +113,7 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     }
 }
 
-/// Makes a sentence about each side, or a single one without a name if it is the same for all sides.
+/// Makes a sentence about each side. If all sentences are equal, returns only one, without a side's name.
 pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
     let sentences: Vec<String> = sides.iter().map(&sentence).collect();
     if sentences.windows(2).all(|pair| pair[0] == pair[1]) {

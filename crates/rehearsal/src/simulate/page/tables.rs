@@ -34,7 +34,7 @@ pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
     ]
 }
 
-/// Returns a table of the handler's variables.
+/// Returns a table of the handler's environment variables.
 pub(super) fn policy(sides: &[Side]) -> Table {
     let labels = PolicyFlags::names().map(variable).collect();
     let caption = "The retry handler's variables";
@@ -105,7 +105,7 @@ pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<
 }
 
 /// Returns a table with a row for each rate of arrivals: the number of waiting events, and the moves and pollers they
-/// take. If events can reach the in-flight limit, it also says after what time.
+/// take. If the events can reach the in-flight limit, the table also says after what time.
 pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let own = own_rate(scenario);
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();
