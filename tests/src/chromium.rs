@@ -1,6 +1,6 @@
 //! Headless Chromium, driven by its DevTools protocol over two pipes (`--remote-debugging-pipe`: JSON messages that
-//! each end with a NUL). This needs only serde_json, and no port. Existing crates use WebSocket and generate code for
-//! the whole protocol, which takes a minute to compile, though the tests use ten commands.
+//! each end with a NUL). This needs only serde_json, and no port. The tests use only ten commands of the protocol.
+//! Existing crates use WebSocket, and generate code for the whole protocol, which takes a minute to compile.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -80,7 +80,7 @@ impl Chromium {
         chromium
     }
 
-    /// Opens another tab and makes it the current one.
+    /// Opens another tab, which becomes the current one.
     pub fn open_tab(&mut self) -> Tab {
         self.tab = None;
         let target = self.call("Target.createTarget", json!({"url": "about:blank"}));
@@ -146,7 +146,7 @@ impl Chromium {
         self.ask(expression).unwrap_or_else(|problem| panic!("{expression}: {problem}"))
     }
 
-    /// Evaluates a JavaScript expression in the current tab, and awaits its result if that is a promise. Fails if the
+    /// Evaluates a JavaScript expression in the current tab. If the result is a promise, awaits it. Fails if the
     /// expression throws, or if the tab leaves the page.
     pub fn ask(&mut self, expression: &str) -> Result<Value, Value> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});

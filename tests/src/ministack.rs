@@ -50,14 +50,14 @@ pub struct MiniStack {
 }
 
 impl MiniStack {
-    /// Starts a server and waits until it is healthy. `name` is the name of its scratch folder.
+    /// Starts a server and waits until it is healthy. `name` is the name of the server's scratch folder.
     pub async fn start(name: &str) -> Result<Self, String> {
         Self::start_with(name, &format!("exec {RUN}"), 1).await
     }
 
     /// Starts a server whose clock, and the clocks of its functions, run `speed` times as fast as real time: with 60, a
-    /// visibility timeout of a minute takes a second. Its event source mappings look for visible messages once a real
-    /// second.
+    /// visibility timeout of a minute takes a second. The server's event source mappings look for visible messages once
+    /// a real second.
     pub async fn start_sped_up(name: &str, speed: u32) -> Result<Self, String> {
         Shell::new().run("command -v faketime").map_err(|_| {
             "faketime is not installed: run `make faketime` (or apt-get install faketime)".to_owned()
@@ -245,8 +245,8 @@ pub struct DeadLetter {
     pub attributes: BTreeMap<String, String>,
 }
 
-/// Waits until one of the messages in a dead-letter queue matches, and returns it. Reads at most ten messages, and
-/// leaves all of them visible.
+/// Waits until one of the messages in a dead-letter queue matches, and returns the message. Reads at most ten messages,
+/// and leaves all of them visible.
 pub async fn dead_letter(
     ministack: &MiniStack,
     queue_url: &str,

@@ -42,7 +42,7 @@ pub(crate) fn built_program(name: &str) -> PathBuf {
 }
 
 /// Removes the environment variables that cargo sets for tests from a command that runs cargo. The build script of
-/// `ring` depends on them, so a build that inherits them would rebuild `ring` and everything that needs it.
+/// `ring` depends on these variables, so a build that inherits them would rebuild `ring` and everything that needs it.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {

@@ -13,7 +13,7 @@ use crate::pages;
 use crate::repository::root;
 use crate::shell::{Shell, eventually};
 
-/// This machine's architecture, as the template names it. The functions must be built for it to run here.
+/// This machine's architecture, as the template names it. Only functions built for this architecture run here.
 pub const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
 
 /// Folder that `sam build` writes to by default.
@@ -21,8 +21,8 @@ pub const SAMS_OWN: &str = ".aws-sam/build";
 static BUILT: OnceLock<PathBuf> = OnceLock::new();
 
 /// Builds the functions of the shipped `template.yaml` for this machine's architecture. Each test program needs its own
-/// `folder`, because others may be reading theirs. Builds run one at a time, because cargo-lambda moves the executables
-/// that it builds.
+/// `folder`, because a build must not change the files that another program is reading. Builds run one at a time,
+/// because cargo-lambda moves the executables that it builds.
 pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     let shell = shell.clone().with("LOCK", build_lock()).with("FOLDER", folder);
     let parameters = format!("Architecture={ARCHITECTURE}");

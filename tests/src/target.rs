@@ -16,7 +16,7 @@ pub async fn plain_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "plain_target").await;
 }
 
-/// Creates a Python function that fails while a file exists, and records each invocation in another file. Its event
+/// Creates a Python function that fails while a file exists, and records each invocation in another file. Each event
 /// names both files (`tests/targets/outage_target.py`).
 pub async fn outage_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "outage_target").await;
@@ -40,8 +40,8 @@ pub async fn example_target(ministack: &MiniStack, name: &str) {
     create_from_file(ministack, name, Runtime::Providedal2023, &bootstrap, no_variables).await;
 }
 
-/// Creates a function that appends the event of each batch to the file `batches`, and reports as failed the ids that it
-/// reads from the pipe `answers` as a JSON list (`tests/targets/answering_target.py`).
+/// Creates a function that appends the event of each batch to the file `batches`. It then reads a JSON list of ids from
+/// the pipe `answers`, and reports these ids as failed (`tests/targets/answering_target.py`).
 pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path, answers: &Path) {
     let file = root().join("tests/targets/answering_target.py");
     let path = |path: &Path| path.to_str().expect("the repository's path is Unicode").to_owned();
@@ -85,7 +85,7 @@ impl Consumer {
     }
 }
 
-/// Creates a function that reads its SQS queue itself. `permissions` is the policy of its role.
+/// Creates a function that reads its SQS queue itself. `permissions` is the policy of the function's role.
 pub async fn consumer_target(
     ministack: &MiniStack,
     name: &str,

@@ -14,7 +14,7 @@ use comeback_timelapse::SimulatedTarget;
 use crate::failure::Failure;
 
 /// The handler's policy variables as command-line flags. The handler's own code parses their values, so meanings and
-/// errors are the same.
+/// errors are those of the handler.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFlags(Vec<(&'static str, String)>);
 

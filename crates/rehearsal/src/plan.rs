@@ -106,7 +106,7 @@ fn other_settings(policy: &Policy) -> Settings {
 /// A plan, with settings ready for a deployment and the reasons for failure. `comeback plan --json` prints it as JSON.
 #[derive(Serialize)]
 pub struct Recommended {
-    /// The policies compared, and the recommended one.
+    /// The compared policies, and the recommended policy.
     #[serde(flatten)]
     pub plan: Plan,
     #[serde(flatten)]
@@ -225,9 +225,9 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
     command_line(own_command().iter().copied().chain(["plan"]).chain(flags))
 }
 
-/// Returns a `comeback plan` command for an outage and a rate of events a second, which also draws the policies.
-/// Readers are to replace its goal with their own. `own_policy` is the value of `--policies`, and the function to plan
-/// for.
+/// Returns a `comeback plan` command for an outage and a rate of events a second. The command also draws the policies.
+/// Readers are to replace the command's goal with their own. `own_policy` is the value of `--policies`, and the
+/// function to plan for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];

@@ -76,7 +76,7 @@ pub(crate) struct World {
     environments: Environments,
     operated: Operated,
     scenario: Scenario,
-    /// The stack's first policy. Only its queue-wide settings are used, which never change during a run.
+    /// The stack's first policy. Only its queue-wide settings are used, because these never change during a run.
     policy: Policy,
     /// Moments at which events arrive, the earliest last.
     arrivals: Vec<Timestamp>,

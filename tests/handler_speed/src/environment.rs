@@ -38,7 +38,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Starts a bootstrap, and waits until it asks for an event.
+    /// Starts a bootstrap, and waits until its process asks for an event.
     pub(crate) fn start(bootstrap: &Path, variables: &[(&str, &str)]) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?.to_string();
@@ -217,7 +217,7 @@ struct Request {
     body: String,
 }
 
-/// The next request on a connection. `None` once the other end has closed it.
+/// The next request on a connection. `None` once the other end has closed the connection.
 fn next_request(connection: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut line = String::new();
     if connection.read_line(&mut line)? == 0 {

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const MESSAGES: usize = 10;
 
-/// First receives. The handler must hide each for its backoff and report it failed, so that SQS keeps it.
+/// First receives. The handler must hide each message for its backoff, and report the message failed, so that SQS keeps
+/// it.
 pub(crate) fn deferrals(round: usize) -> String {
     batch(round, "1", Duration::ZERO, |order| order)
 }

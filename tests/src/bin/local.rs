@@ -1,8 +1,8 @@
 //! `make local`: runs the shipped stack on this machine. It deploys the stack to MiniStack, sends an event that fails
-//! three times, and traces it until it succeeds; then it does the same for each line of standard input. Ctrl-C stops
-//! following an event; at the prompt it stops MiniStack. Without a terminal, only a signal stops it. `local build` only
-//! builds the functions. The tests that start servers build this way first, because a compiler running beside a server
-//! would delay it, and its clock does not wait.
+//! three times, and traces it until it succeeds; then it does the same for each line of standard input. While an event
+//! is followed, Ctrl-C stops following it; at the prompt, Ctrl-C stops MiniStack. Without a terminal, only a signal
+//! stops MiniStack. `local build` only builds the functions. The tests that start servers build this way first, because
+//! a compiler beside a server would slow the server down, but not the server's clock.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Folder for the built functions. It is not `.aws-sam/build`, because tests of the stack may be reading that.
+/// Folder for the built functions. It is not `.aws-sam/build`, because tests of the stack may be reading that folder.
 const BUILD: &str = "target/end-to-end/local-build";
 const EVENT: &str = r#"{"fail_times": 3}"#;
 /// Events to suggest at the prompt. Each ends within about a minute.

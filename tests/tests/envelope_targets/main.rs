@@ -1,5 +1,5 @@
 //! Targets in three languages open their events and request retries, with the files that docs/envelope.md tells readers
-//! to copy, and with its own example code.
+//! to copy, and with the example code of that page.
 
 mod golden;
 mod page;

@@ -36,8 +36,8 @@ fn rust_writes_its_sample() {
     assert_writes_its_sample("rust", |_| Command::new(env!("CARGO_BIN_EXE_documented_target")));
 }
 
-/// Runs the example of docs/envelope.md in a real Lambda runtime. For a held order, it fails as the sample in `events/`
-/// says; for a cancelled order, it requests no retry.
+/// Runs the example of docs/envelope.md in a real Lambda runtime. For a held order, the example fails as the sample in
+/// `events/` says. For a cancelled order, it requests that its event not be retried.
 fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) {
     let folder = page::function(&format!("runtime-{language}"));
     let fail = |request_id: &str, event: &str| {

@@ -82,7 +82,7 @@ fn differences(report: &Value) -> Vec<String> {
 }
 
 /// Repeats a `comeback` command, as its error advises, while another trial changes the stack that both trials share. On
-/// a busy machine, two trials that read the stack at the same time may both change it, and one of the changes is lost.
+/// a busy machine, two trials that read the stack at the same time may both change it. One of the changes is then lost.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);
@@ -257,7 +257,7 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 }
 
-/// `attach` is killed after its first, its second and its third change, and repeated each time.
+/// `attach` is killed after its first change, after its second and after its third, and repeated each time.
 pub(crate) async fn killed_attach_is_resumed_by_repeating_it(world: &World) {
     let (ministack, _) = (world.ministack().await, world.attaching().await);
     let operator = Operator::of(ministack);

@@ -8,7 +8,7 @@ use crate::attach::{
 };
 use crate::world::World;
 
-/// Repeats `detach` until it has nothing left to do later, and returns its last output.
+/// Repeats `detach` until the command leaves nothing to be done later, and returns the last output.
 async fn detached(operator: &Operator, arguments: &str) -> String {
     eventually(&format!("{arguments} to end"), async || {
         let ran = patiently(operator, arguments).await;
@@ -17,7 +17,7 @@ async fn detached(operator: &Operator, arguments: &str) -> String {
     .await
 }
 
-/// Attaches three functions, and one that does not exist, with one plan and one update of the stack.
+/// Attaches three existing functions and one missing function, with one plan and one update of the stack.
 pub(crate) async fn several_functions_are_attached_at_once(world: &World) {
     const THREE: [&str; 3] = ["several-orders", "several-invoices", "several-refunds"];
     let ministack = world.ministack().await;

@@ -11,7 +11,7 @@ use crate::world::World;
 use faults::{FAULTS, Fault, Undo};
 
 const FUNCTION: &str = "checked-orders";
-/// Name of a function that is not attached and reads its own queue, which has the same name.
+/// Name of a function that is not attached and reads its own queue. The queue has the same name.
 const CONSUMER: &str = "checked-consumer";
 
 /// Shell functions that the scripts of the faults use.
@@ -174,7 +174,7 @@ impl Ward {
     }
 }
 
-/// Checks the function that reads its own queue, once with a deployment and once without one, with the same result.
+/// Checks the function that reads its own queue, once with a deployment and once without. The results must be equal.
 fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
     let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);

@@ -30,8 +30,8 @@ use console::{dead_letters, hostile, incident, lab, looks, strangers};
 use dead::discarding;
 use world::World;
 
-/// Number of trials that run at the same time. They mostly wait. But with many more on two cores, a call of the handler
-/// would take longer than 20 s, count as unanswered, and make its event wait for an hour.
+/// Number of trials that run at the same time. Trials mostly wait. But with many more of them on two cores, a call of
+/// the handler would take longer than 20 s and count as unanswered, and the call's event would wait for an hour.
 const AT_ONCE: usize = 8;
 
 fn main() -> ExitCode {

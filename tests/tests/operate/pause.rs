@@ -7,7 +7,7 @@ use crate::world::World;
 const STACK: &str = "--stack pausing";
 
 /// Uses a clock 60 times as fast, because a held event is checked only every 22 minutes. `comeback` uses the real time,
-/// so the pause ends long before the event is due, and its retry is not spread.
+/// so the pause ends long before the event is due, and the event's retry is not spread.
 pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let stack = world.deploy_sped_up("held", "BaseBackoff=1 MaxBackoff=1").await;
     let ministack = world.sped_up().await;

@@ -15,8 +15,8 @@ const EVENTS: u64 = 1_000;
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// Each backoff takes an hour, though the function works again. Each step must end within the `PATIENCE` of
-/// `eventually`, which is much shorter.
+/// Each backoff takes an hour, although the function works again before that. Each step must end within the `PATIENCE`
+/// of `eventually`, which is much shorter.
 pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World) {
     // Nothing is moved, even if counting the messages in flight takes longer than the handler waits for it.
     let parameters = "BaseBackoff=3600 MaxBackoff=3600 Jitter=none HideUpTo=always";
@@ -89,7 +89,7 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     held_events_return_when_their_pause_ends(ministack, &stack).await;
 }
 
-/// A held event is retried when its pause ends, because it is recalled. Otherwise, the handler would check it 22
+/// A held event is recalled and retried when its pause ends. Without the recall, the handler would check the event 22
 /// minutes later.
 async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: &Stack) {
     let function = stack.output("ExampleTargetName");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Number of the function's events. A bug fails [`BROKEN`] of them, which is 30 %.
+/// Number of the function's events. A bug fails [`BROKEN`] of these events, which is 30 %.
 const EVENTS: usize = 20;
 const BROKEN: usize = 6;
 /// Time within which the retries are to come, as the operator requests.
@@ -105,9 +105,9 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
     request.clone()
 }
 
-/// Asserts that all events are retried within the requested time, and none before it is due. Events that failed at
-/// about the same time are also found together, so this checks due times: they are random, and at most half of them lie
-/// within half a minute.
+/// Asserts that all events are retried within the requested time, and none before its due time. Also asserts that the
+/// due times are random: at most half of them lie within half a minute. The times of the retries would not show it,
+/// because events that failed at about the same time are also found together.
 fn assert_are_retried(lines: &[Value], request: &Value, keys: &[String]) {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
     let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == request["at"];

@@ -5,8 +5,8 @@ use crate::world::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs every command of the rehearsal in docs/operate.md, in its order. The clock is 60 times as fast, because a held
-/// event is checked only every 22 minutes.
+/// Runs every command of the rehearsal in docs/operate.md, in the order of the page. The clock is 60 times as fast,
+/// because a held event is checked only every 22 minutes.
 pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &World) {
     world.deploy_sped_up("comeback", "NonRetryableErrors=OrderRefused").await;
     let ministack = world.sped_up().await;

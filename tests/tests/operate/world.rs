@@ -41,7 +41,8 @@ impl World {
         or_panic(self.built.get_or_init(async || build(&shell, "target/end-to-end/operate-build")).await);
     }
 
-    /// Deploys the shipped template as a stack that only one trial uses, so that it may break and change anything.
+    /// Deploys the shipped template as a stack that only one trial uses, so that the trial may break and change
+    /// anything.
     pub(crate) async fn deploy(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
         let stack = self.ministack().await.deploy(name, parameters).await;

@@ -167,7 +167,7 @@ fn outage_of_two_functions_with_a_policy_each() {
     check_under(&expect_file!["../../golden/replays/outage-two-functions.txt"], &scenario, &policies);
 }
 
-/// Arguments of the published Python program of the contention study, and what it printed.
+/// Arguments of the contention study's published Python program, and the output for each.
 const FIGURES: &str = include_str!("../../contention/reference_figures.txt");
 
 fn figures() -> Vec<(&'static str, &'static str)> {

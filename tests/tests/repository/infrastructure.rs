@@ -1,5 +1,5 @@
-//! Attributes in `docs/attach-with-your-tool.md` exist in the packages of Terraform and similar tools, and its HCL is
-//! formatted.
+//! Attributes in `docs/attach-with-your-tool.md` exist in the packages of Terraform and similar tools. The page's HCL
+//! is formatted.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;

@@ -1,6 +1,6 @@
 //! Contracts that say how SQS, the event source mapping and asynchronous invocations behave. Each contract runs on
-//! MiniStack and on the model that simulations use, so that neither can drift from the other unnoticed. The queue of
-//! the engine's tests runs only the contracts that it claims to fulfil.
+//! MiniStack and on the model that simulations use, so that a difference between the two is noticed. The queue of the
+//! engine's tests runs only the contracts that it claims to fulfil.
 
 #[path = "../../../crates/engine/tests/engine/account/queue.rs"]
 mod engine;

@@ -32,7 +32,7 @@ pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     .await;
 }
 
-/// Deploys the example app of docs/deploy-cdk.md. It takes the functions that `sam build` has built, so nothing is
+/// Deploys the example app of docs/deploy-cdk.md. The app takes the functions that `sam build` has built, so nothing is
 /// built again.
 pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
@@ -74,7 +74,8 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
 }
 
 /// Asserts that the app's Python function is dead-lettered after two retries, by a policy of its own. With the stack's
-/// policy, it would be retried four times. The function counts its attempts by the key that the inline style adds.
+/// policy, the function would be retried four times. The function counts its attempts by the key that the inline style
+/// adds.
 async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of the Python function's policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;
@@ -86,8 +87,8 @@ async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &
     assert_eq!(dead_letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
 
-/// Deploys the app with another `maxRetries` for its Rust function while one of that function's events waits, in the
-/// form in which the CDK would synthesize it.
+/// While an event of the app's Rust function waits, deploys the app with another `maxRetries` for that function.
+/// Changes the synthesized template as the CDK would.
 async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &Stack, output: &Path) {
     const BACKOFFS: &str = " BACKOFFS=1,2,12 ";
     let template = output.join("ComebackExample.template.json");

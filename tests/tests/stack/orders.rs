@@ -169,7 +169,8 @@ pub(crate) struct Seen {
     event: Value,
 }
 
-/// Raises the handler's timeout: its minute is one real second on the fast clock, which is too short on a busy machine.
+/// Raises the handler's timeout. On the fast clock, the usual minute is one real second, which is too short on a busy
+/// machine.
 pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let longer = ministack.lambda.update_function_configuration().function_name(handler);

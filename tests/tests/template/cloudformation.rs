@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// Maximum size of a template, in bytes. CloudFormation takes a larger one only from a bucket.
 const LARGEST_BODY: usize = 51_200;
 
-/// Output of a script in `packaging/`, run with the Python of the SAM CLI, which it needs.
+/// Output of a script in `packaging/`. The script needs the Python of the SAM CLI, so this runs it with that.
 fn printed(script: &str, argument: &str) -> Vec<u8> {
     let output = Command::new(root().join(".tools/sam/bin/python"))
         .args([script, argument])
@@ -83,8 +83,8 @@ fn release_fits_cloudformation_without_a_bucket() {
     assert!(size <= LARGEST_BODY, "{size} bytes");
 }
 
-/// No test applies the Terraform code in docs/deploy-cloudformation.md, so this compares its names and values with the
-/// template's.
+/// No test applies the Terraform code in docs/deploy-cloudformation.md, so this test compares the code's names and
+/// values with the template's.
 #[test]
 fn page_of_terraform_has_the_templates_values() {
     let page = pages::blocks_in("hcl", "docs/deploy-cloudformation.md", "With Terraform").join("\n");

@@ -82,7 +82,7 @@ fn refusing_aws() -> (String, Receiver<String>) {
 }
 
 /// Reads a request, passes its body on, and answers that nothing exists. The answer comes last, because the tool may
-/// end at once after it.
+/// end as soon as it has the answer.
 fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];

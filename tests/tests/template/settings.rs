@@ -191,8 +191,8 @@ fn hide_up_to_takes_one_spelling_of_each_number() {
     }
 }
 
-/// Variables whose values CloudFormation would refuse, and names of rules that the values break; `None` if the template
-/// has a parameter for none of the variables.
+/// Variables whose values CloudFormation would refuse, and names of rules that the values break. If the template has no
+/// parameter for any of the variables, `None`.
 fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     let variables = variables.as_object().expect("variables");
     let given = variables.iter().filter_map(|(name, value)| {

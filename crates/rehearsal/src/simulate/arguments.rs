@@ -1,4 +1,4 @@
-//! The arguments of `comeback simulate`, and the scenario they describe.
+//! The arguments of `comeback simulate`, and the scenario that they describe.
 
 use std::path::PathBuf;
 use std::time::Duration;

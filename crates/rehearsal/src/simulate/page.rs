@@ -64,8 +64,8 @@ pub fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives) -> Str
     page.render().expect("BUG: writing to a String")
 }
 
-/// Returns the value of `--policies` and the function's name, if the run has exactly one function and an entry for it;
-/// otherwise `None`.
+/// If the run has exactly one function and `--policies` has an entry for it, returns the value of `--policies` and the
+/// function's name; otherwise `None`.
 fn own_policy<'s>(scenario: &'s Scenario, side: &'s Side) -> Option<(&'s str, &'s str)> {
     let [SimulatedTarget { name, .. }] = scenario.targets.as_slice() else { return None };
     side.policies.entry_of(&recorded_arn(name))?;

@@ -101,7 +101,7 @@ pub(crate) struct Received {
     pub(crate) id: Id,
 }
 
-/// Number of messages in each state, as `GetQueueAttributes` reports it.
+/// Number of messages in each state, as `GetQueueAttributes` reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// `ApproximateNumberOfMessages`: messages that can be received, unless the in-flight limit is reached.
@@ -363,7 +363,7 @@ impl<T> SqsQueue<T> {
         self.messages.get(received.receipt.slot).filter(|message| message.id == received.id)
     }
 
-    /// Returns each message as a receiver would get it, with the data it carries.
+    /// Returns each message as a receiver would get it, with its attributes and its sender's data.
     pub(crate) fn stored(&self) -> impl Iterator<Item = (Record, Option<&Attributes>, &T)> {
         self.messages.iter().map(|(slot, message)| {
             let mut record = blank(message.sent_at);

@@ -1,5 +1,5 @@
 //! Asynchronous invocations of the target functions, and Lambda's records of their failures. A target is down for a
-//! while, and may fail by chance afterwards.
+//! while. After that, an invocation may fail by chance.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use slab::Slab;
 use uuid::{Builder, Uuid};
 
-/// ARN of the function whose events are retried, unless a scenario names others. The policy must allow it.
+/// ARN of the function whose events are retried, unless a scenario names others. The policy must allow this function.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
 pub(crate) const DOWN: TargetError = TargetError {
@@ -159,7 +159,7 @@ impl<T> Target<T> {
         (carried, failure)
     }
 
-    /// Copies the text into the buffer of an earlier record, if one is free, or into a new one.
+    /// Copies the text of a record. Reuses the buffer of an earlier record if one is free.
     pub(crate) fn copy(&mut self, record: &str) -> String {
         let mut copy = self.spare.pop().unwrap_or_default();
         record.clone_into(&mut copy);
@@ -197,7 +197,7 @@ pub struct TargetError {
     pub retry_after: Option<Duration>,
 }
 
-/// A failed invocation, as its invocation record describes it.
+/// The parts of a failed invocation that its invocation record contains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailedInvocation<'p> {
     pub(crate) request_id: Id,

@@ -65,13 +65,13 @@ const HOSTILE: [(&str, Option<Duration>); 12] = [
     ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
     ("900 🕐", None),
 ];
-/// Numbers of digits of hostile numbers: those of 10^400, and nearly a megabyte.
+/// Lengths of hostile numbers, in digits: 401 as in 10^400, and nearly a megabyte.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
 /// Maximum size of a record, in bytes. Lambda would drop a record that is much larger.
 const LARGEST_RECORD: usize = 1_000_000;
 
-/// Turns a record's error into a `RetryAfter` that nobody would write. Returns the wait that it still requests; `None`
-/// if it requests none.
+/// Turns a record's error into a `RetryAfter` that nobody would write. Returns the wait that this `RetryAfter`
+/// requests; `None` if it requests no wait.
 pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Duration> {
     let start = record.rfind(RESPONSE_PAYLOAD).expect("BUG: Lambda writes what the function answered");
     record.truncate(start);

@@ -20,12 +20,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts the console in a scratch folder with this name, and waits until it serves.
+    /// Starts the console in a scratch folder with this name, and waits until the console serves.
     pub(crate) async fn start(operator: &Operator, name: &str, flags: &str) -> Self {
         Self::start_in(operator.shell().clone(), name, flags).await
     }
 
-    /// Starts the console in this shell, whose variable `$COMEBACK` is the command, and waits until it serves.
+    /// Starts the console in this shell, whose variable `$COMEBACK` is the command, and waits until the console serves.
     pub(crate) async fn start_in(shell: Shell, name: &str, flags: &str) -> Self {
         let (folder, port) = (scratch(&format!("console-{name}")), free_port());
         let shell = shell.at(&folder).with("KEYS", folder.join("keys"));
@@ -99,7 +99,7 @@ impl Browser {
         self.tab.clone()
     }
 
-    /// Opens another tab and makes it the current one.
+    /// Opens another tab, which becomes the current one.
     pub(crate) fn open_tab(&mut self) -> Tab {
         self.tab = self.chromium.open_tab();
         self.chromium.look(WIDE);
@@ -129,7 +129,8 @@ impl Browser {
         text.as_str().expect("a text").to_owned()
     }
 
-    /// Waits until the text of the page's main part meets `is_it`, and returns the text. The page refreshes itself.
+    /// Waits until the text of the page's main part meets `is_it`, and returns the text. The page refreshes itself in
+    /// the meantime.
     pub(crate) async fn sees(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let seen = async || {
             let shown = self.chromium.ask("document.querySelector('main').innerText").ok()?;

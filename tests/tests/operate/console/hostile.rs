@@ -61,8 +61,8 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
     }
 }
 
-/// Three dead-letters: one of a function with hostile texts, also in a payload of half a megabyte; one whose event the
-/// handler could not parse; and one of a function whose name is markup.
+/// Three dead-letters. The first is of a function with hostile texts, and has such texts in a payload of half a
+/// megabyte. The handler could not parse the event of the second. The third is of a function whose name is markup.
 fn dead_letters(function_arn: &str) -> [(String, Option<&'static str>); 3] {
     let dead_letter = |function_arn: &str, key: String, note: String| {
         json!({
@@ -146,7 +146,7 @@ fn is_harmless(browser: &mut Browser, page: &str) {
          return [typeof obeyed, made]",
     );
     assert_eq!(obeyed, json!(["undefined", 0]), "{page}");
-    // A script or style that the page's own policy has to stop was parsed as markup already.
+    // If the page's own policy has to stop a script or style, the browser has already parsed the text as markup.
     let stopped: Vec<&Value> =
         browser.chromium.console().into_iter().filter(|it| it.to_string().contains("Policy")).collect();
     assert_eq!(stopped, [&Value::Null; 0], "{page}");

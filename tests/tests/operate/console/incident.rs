@@ -121,8 +121,8 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.sees("the plan of one event", |text| text.contains("The plan") && text.contains("--key")).await;
 }
 
-/// Asserts that a browser whose clock is nine hours ahead shows each moment in local time, with UTC as its title, and
-/// without the script in UTC.
+/// Asserts that a browser whose time zone is nine hours ahead shows each moment in local time, with UTC in the title
+/// attribute. Without the page's script, it must show UTC.
 fn assert_times_are_local(browser: &mut Browser, key: &str) {
     let page = format!("/event?id={key}");
     let first_failure = |browser: &mut Browser| {

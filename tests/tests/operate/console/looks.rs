@@ -64,7 +64,8 @@ fn pages_of(browser: &mut Browser) -> Vec<String> {
     links.as_array().expect("a list").iter().map(|it| it.as_str().expect("a text").to_owned()).collect()
 }
 
-/// Asserts that axe-core finds nothing in either theme, each at another width, and that the page fits into the window.
+/// Asserts, in both themes and at a different width in each, that axe-core finds nothing and that the page fits into
+/// the window.
 fn looks_well(browser: &mut Browser, page: &str) {
     for look in [WIDE, Look { width: NARROW, dark: true }] {
         browser.chromium.look(look);
@@ -78,9 +79,9 @@ fn looks_well(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Asserts that the picture `docs/NAME.png` shows this page. Times, counts and pixels differ from run to run, so this
-/// compares only the words that were on the page when the picture was taken, each once: how many rows there are, and what
-/// of the page ends up in the picture, differ too.
+/// Asserts that the picture `docs/NAME.png` shows this page. Times, counts and pixels differ from run to run, and so do
+/// the number of rows and the part of the page in the picture. This therefore compares only the set of words that were
+/// on the page when the picture was taken.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_000;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});

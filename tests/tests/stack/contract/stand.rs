@@ -13,7 +13,7 @@ use super::engine;
 pub(crate) const ERROR_TYPE: &str = "OrderRefused";
 pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
-/// A retry queue of MiniStack or of a model, as the contracts use it.
+/// The operations of a retry queue, in MiniStack or in a model, that the contracts use.
 pub(crate) trait Queue {
     /// Returns true if this queue is known to differ from AWS in this way.
     fn differs(&self, difference: Difference) -> bool;
@@ -83,8 +83,8 @@ pub(crate) enum Difference {
     /// MiniStack can hide a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: it does not check
     /// visibility timeouts.
     HidesOverTwelveHours,
-    /// MiniStack can hide a message that is visible again. AWS: `MessageNotInflight`, as documented, or success without
-    /// effect, as others have seen. The model refuses. Cause: MiniStack looks only for the receipt handle.
+    /// MiniStack can hide a message that is visible again. AWS documents `MessageNotInflight`; others have also seen
+    /// success without effect. The model refuses. Cause: MiniStack looks only for the receipt handle.
     HidesWhatIsVisible,
     /// MiniStack can delay a message for more than 15 minutes. AWS: `InvalidParameterValue`. Cause: it checks only the
     /// delay of a queue.

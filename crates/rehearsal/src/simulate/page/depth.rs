@@ -53,13 +53,13 @@ pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     }
 }
 
-/// Returns the messages in flight, and those other counts that were ever above zero.
+/// Returns the count of messages in flight, and each other count that was ever above zero.
 fn counts(sides: &[Side]) -> Vec<Count> {
     let is_there = |count: &Count| sides.iter().any(|side| count.most(&side.summary.minutes) > 0);
     once(IN_FLIGHT).chain([DELAYED, VISIBLE].into_iter().filter(is_there)).collect()
 }
 
-/// Describes the peak of messages in flight and, if it reached the limit, the consequences.
+/// Describes the peak number of messages in flight and, if the peak reached the limit, the consequences.
 pub(super) fn story(side: &Side) -> String {
     let summary = &side.summary;
     let mut story = format!("At most {} messages were in flight.", peak(summary));

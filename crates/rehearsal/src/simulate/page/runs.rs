@@ -17,7 +17,7 @@ pub struct Runs {
     /// The run of the given policy and, if the report compares two policies, the second policy's run.
     pub(super) sides: Vec<Side>,
     /// Runs of the policy with each other jitter. Empty if there is no outage, and so no recovery to show. Also empty
-    /// if an entry of `POLICIES` sets a jitter, because changing the stack's jitter would not affect it.
+    /// if an entry of `POLICIES` sets a jitter, because changing the stack's jitter would not affect that entry.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 
@@ -129,7 +129,7 @@ impl Side {
         Schedule::of(policies.stack(), seed, events, &|| {})
     }
 
-    /// Prefixes a sentence with the side's name, if it has one.
+    /// If the side has a name, prefixes a sentence with the name.
     pub(super) fn say(&self, sentence: &str) -> String {
         if self.name.is_empty() { sentence.to_owned() } else { format!("{}: {sentence}", self.name) }
     }
