@@ -38,7 +38,8 @@ pub(crate) trait Service {
     fn read_pauses(&mut self) -> Result<Option<String>, CallFailure>;
 }
 
-/// The AWS account as the handler sees it. A call gets its answer at once, or never if the handler has crashed.
+/// The AWS account as the handler sees it. A call gets its answer at once. If the handler has crashed, the call never
+/// gets one.
 pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,

@@ -1,5 +1,5 @@
-//! The faults of a run: each [`Fault`], the rates and windows of [`Faults`], and the dice that decide when
-//! one strikes.
+//! The faults of a run: each [`Fault`], the rates and windows of [`Faults`], and the dice that decide when a fault
+//! strikes.
 
 pub(crate) mod fault;
 pub(crate) mod mix;
@@ -33,8 +33,8 @@ struct Die {
 }
 
 impl Dice {
-    /// Windows are counted from `start`. Each fault has its own generator, so that adding one changes no draw of
-    /// another.
+    /// Windows are counted from `start`. Each fault has its own generator, so that adding a fault changes no draw of
+    /// another fault.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {
@@ -49,8 +49,8 @@ impl Dice {
         Self { dice, notes: Vec::new() }
     }
 
-    /// If the fault strikes now, returns its generator for further draws, and the caller [notes](Self::note) the
-    /// strike. Otherwise returns `None`.
+    /// Decides whether the fault strikes now. If so, returns the fault's generator for further draws, and the caller
+    /// must [note](Self::note) the strike; otherwise returns `None`.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);

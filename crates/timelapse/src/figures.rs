@@ -16,11 +16,12 @@ use crate::scenario::Scenario;
 use crate::targets::Mix;
 use prices::{ApiCall, CallCounts};
 
-/// Counts that a run keeps as it goes, to be summed up at its end.
+/// Counts that a run keeps as it goes. At the end of the run, they are summed up.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
-    /// Lines in the handler's log: one per message, and one per batch for all its messages that only continue to wait.
+    /// Number of lines in the handler's log: one for each message, except that all messages of a batch that only
+    /// continue to wait share one.
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,
@@ -87,7 +88,7 @@ fn index(moment: Timestamp) -> usize {
 
 /// Figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`, always.
 ///
-/// Serialized as JSON, it has the members below in this order, and nothing that depends on the machine. Members may be
+/// In JSON, a summary has the members below in this order, and nothing that depends on the machine. Members may be
 /// added, never renamed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
@@ -99,8 +100,8 @@ pub struct Summary {
     pub virtual_seconds: u64,
     /// Events that an invocation of the target handled successfully.
     pub delivered: usize,
-    /// Dead-lettered events, by reason. Two reasons are not given by the handler: `max_receive_count`, if SQS itself
-    /// moved the message to the dead-letter queue, and `expired`, if SQS deleted it after 14 days.
+    /// Dead-lettered events, by reason. The handler does not give two of the reasons: with `max_receive_count`, SQS
+    /// itself moved the message to the dead-letter queue; with `expired`, SQS deleted the message after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events that still wait for a retry at the end of the run.
     pub waiting: usize,
@@ -137,10 +138,10 @@ pub struct Summary {
     pub log_bytes: u64,
     /// List price of the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
-    /// Figures of each target. Empty, and omitted from the JSON, if there is only one target.
+    /// Figures of each target. If there is only one target, empty and omitted from the JSON.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetFigures>,
-    /// Counts of the faults that struck. `None`, and omitted from the JSON, if no fault could strike.
+    /// Counts of the faults that struck. If no fault could strike, `None` and omitted from the JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
     /// The run, minute by minute. Not part of the JSON.

@@ -1,8 +1,8 @@
 //! Simulates a deployment that keeps running: its functions and its retry handler, stepped from moment to moment.
 //!
-//! For [`run`](crate::run), everything that will happen is planned in advance. Here somebody acts on the deployment
-//! while it runs: the queues, the pauses parameter and the logs are [`Surroundings`], which others read and change
-//! between two steps.
+//! For [`run`](crate::run), everything that will happen is planned in advance. Here, somebody acts on the deployment
+//! while the deployment runs: the queues, the pauses parameter and the logs are [`Surroundings`], which others read and
+//! change between two steps.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::world::batch::{IDLE, LIFE};
 
 /// Time until a poller receives a visible message.
 const POLL_DELAY: Duration = Duration::from_millis(20);
-/// Run time of the retry handler for a batch. It makes its calls at the end.
+/// Run time of the retry handler for a batch. The handler makes its calls at the end.
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
 /// Maximum number of messages in a batch.
 const BATCH_SIZE: usize = 10;
@@ -58,8 +58,8 @@ pub trait Surroundings {
     /// Returns true if at least one message of the retry queue is visible.
     fn has_visible(&mut self, now: Timestamp) -> bool;
 
-    /// Returns when the queue next changes on its own, because a message becomes visible or expires; `None` if it will
-    /// not.
+    /// Returns the next moment at which the queue changes on its own, because a message becomes visible or expires;
+    /// `None` if there is no such moment.
     fn next_change(&self) -> Option<Timestamp>;
 
     /// Returns the number of in-flight messages in the retry queue.
@@ -75,7 +75,7 @@ pub trait Surroundings {
     fn handled(&mut self, now: Timestamp);
 }
 
-/// A function to simulate: the events that arrive for it, and its defect.
+/// A function to simulate, with its events and its defect.
 #[derive(Clone, Debug)]
 pub struct LiveFunction {
     /// ARN of the function, without a qualifier.
@@ -365,7 +365,8 @@ impl Live {
     }
 }
 
-/// Ends a batch: the handler writes its log lines, and the mapping deletes the messages that it did not report failed.
+/// Ends a batch: the handler writes its log lines, and the mapping deletes the messages that the handler did not report
+/// failed.
 fn answer(report: &BatchReport<'_>, now: Timestamp, stream: &str, surroundings: &mut impl Surroundings) {
     for line in report.log_lines(now) {
         let line = serde_json::to_string(&line).expect("BUG: a log line is not JSON");

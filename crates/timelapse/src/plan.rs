@@ -140,7 +140,7 @@ fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
 }
 
 /// Returns the policies that lose nothing and that no other such policy beats, the fastest first. Of policies with
-/// equal figures, it returns the one with the shortest cap.
+/// equal figures, returns only the one with the shortest cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));

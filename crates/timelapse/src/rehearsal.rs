@@ -1,4 +1,5 @@
-//! Runs the retry handler for one batch on a simulated AWS that accepts everything, and records every call it makes.
+//! Runs the retry handler for one batch on a simulated AWS that accepts everything, and records every call that the
+//! handler makes.
 
 use comeback_engine::{
     Attribute, BatchEvent, BatchReport, CallFailure, DeadLettered, Environment, InFlightCount, Move,
@@ -9,7 +10,7 @@ use serde::Serialize;
 
 use crate::account::{Answers, Invoked, Service, SimulatedAccount};
 
-/// A call that the handler made. In JSON, it is named after its API operation.
+/// A call that the handler made. In JSON, each variant has the name of its API operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "operation")]
 pub enum Call {
@@ -36,7 +37,7 @@ pub enum Call {
     /// The call that moves messages, by sending them to the retry queue again.
     #[serde(rename = "sqs:SendMessageBatch (retry queue)")]
     SendAgain {
-        /// The copies, without their bodies, which do not change.
+        /// The copies of the messages. Their bodies are omitted, because moving does not change them.
         copies: Vec<SentAgain>,
     },
 }

@@ -36,8 +36,8 @@ pub struct Scenario {
     pub events: usize,
     /// Length of the period from the start of the run in which events arrive, at random times.
     pub arrival_spread: Duration,
-    /// Duration of the outage. Every invocation that begins within this time from the start fails, unless its target
-    /// has an outage of its own.
+    /// Duration of the outage. Every invocation that begins within this time from the start fails, except those of a
+    /// target with an outage of its own.
     pub outage: Duration,
     /// Share of the invocations after the outage that fail; 0 to 1.
     pub failure_rate: f64,
@@ -49,8 +49,8 @@ pub struct Scenario {
     pub hang: Option<Duration>,
     /// If set, the target handles this multiple of its usual traffic per minute, and fails the other invocations.
     pub capacity: Option<f64>,
-    /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days. `None`
-    /// requests none.
+    /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days. With
+    /// `None`, the target requests no wait.
     pub retry_after: Option<Duration>,
     /// Minimum size of a payload in bytes, at most 1,046,528. With a smaller minimum, payloads have about 100 bytes.
     pub payload_size: usize,
@@ -60,7 +60,8 @@ pub struct Scenario {
     pub duration: Duration,
     /// Maximum number of messages in a batch; 1 to 10.
     pub batch_size: usize,
-    /// Run time of the retry handler for a batch; at most its timeout of 60 s. Its calls reach AWS at the end.
+    /// Run time of the retry handler for a batch; at most its timeout of 60 s. The handler's calls reach AWS at the end
+    /// of it.
     pub handler_run_time: Duration,
     /// Time until a poller receives a visible message; at most 20 s, the length of a long poll.
     pub poll_delay: Duration,

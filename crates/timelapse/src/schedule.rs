@@ -43,7 +43,7 @@ pub struct Schedule {
     /// Seconds from each event's first failure to its last retry, in ascending order.
     #[serde(skip)]
     waits: Vec<u32>,
-    /// Mean number of moves of an event if none of its waits is hidden.
+    /// Mean number of moves of an event whose messages are never hidden.
     #[serde(skip)]
     moves_of_an_event: f64,
     /// `HIDE_UP_TO` of the policy.
@@ -81,7 +81,7 @@ pub struct ScheduledRetry {
     pub since_first_failure_seconds: Spread,
 }
 
-/// Mean of some values, and the range of the middle nine tenths of them.
+/// Mean of some values, and the range of the middle nine tenths of these values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Mean of the values.
@@ -94,7 +94,7 @@ pub struct Spread {
 
 impl Schedule {
     /// Follows this many events, 1 to [`MAX_EVENTS`], each from its first failure to its last. `progress` is called
-    /// after each event. The number of threads changes no figure.
+    /// after each event. The figures do not depend on the number of threads.
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
@@ -190,7 +190,7 @@ struct Chain {
     dead_lettered: ReasonCode,
 }
 
-/// The times of one retry, in seconds. The engine waits whole seconds, and nothing else takes time here.
+/// The times of one retry, in seconds. The engine's waits are whole seconds, and in a schedule nothing else takes time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
     /// Time since the failure before this retry.

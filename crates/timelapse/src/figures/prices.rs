@@ -59,7 +59,7 @@ texts! {
     InvokeTarget = "lambda:Invoke (target)",
 }
 
-/// Number of calls to each API, and of the requests that AWS bills for them.
+/// Number of calls to each API, and number of requests that AWS bills for these calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
     calls: [u64; ApiCall::ALL.len()],
@@ -83,7 +83,7 @@ impl CallCounts {
         self.requests[call as usize] += calls;
     }
 
-    /// Adds one call with this many bytes of payload. SQS may bill it as several requests.
+    /// Adds one call with this many bytes of payload. SQS may bill the call as several requests.
     pub(crate) fn add_carrying(&mut self, call: ApiCall, bytes: usize) {
         self.calls[call as usize] += 1;
         self.requests[call as usize] += chunks(bytes);
@@ -95,7 +95,7 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// Serializes as an object from a call's name to its count. Reads of the pauses are omitted if there were none.
+/// Serializes as an object from a call's name to its count. If the run had no reads of the pauses, omits them.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;

@@ -143,8 +143,8 @@ impl Never {
     }
 }
 
-/// Computes the moves of the outage's events that do not fit in the room for hidden messages: one for each 900 s that
-/// an event is delayed. Returns the total, and the moves a second in the busiest minute.
+/// Computes the moves of the outage's events for which there is no room to hide their messages. Each event takes one
+/// move for each 900 s of delay. Returns the total number of moves, and the moves a second in the busiest minute.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
     let (sum, most) = delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));

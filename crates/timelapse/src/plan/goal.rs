@@ -14,7 +14,7 @@ const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// Number of events rehearsed under each policy. They stand for all events, which affect each other only in the queue.
 pub const REHEARSED: usize = 1_000;
 
-/// The outage to recover from, and the time allowed for it.
+/// The outage to recover from, and the time allowed for the recovery.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goal {
     /// Seed of everything random.

@@ -8,8 +8,8 @@ use crate::aws::queue::LONGEST_DELAY;
 use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
-/// Number of events that wait when events keep failing at a steady rate (arrival rate × mean wait), and where they
-/// wait.
+/// Number of events that wait (arrival rate × mean wait) when events keep failing at a steady rate, and the places in
+/// which they wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
     /// Number of events a second that fail every time.
@@ -18,7 +18,8 @@ pub struct InFlight {
     pub mean_wait_seconds: f64,
     /// Number of waiting events, once as many events are dead-lettered as arrive.
     pub waiting: f64,
-    /// Number of messages that would be hidden, and so in flight, if the queue had no limit; at most about `HIDE_UP_TO`.
+    /// Number of messages that would be hidden, and therefore in flight, in a queue without a limit. It is at most
+    /// about `HIDE_UP_TO`.
     pub in_flight: f64,
     /// Maximum number of hidden messages between two counts of the queue: twice `HIDE_UP_TO`, plus a batch for each
     /// poller.
@@ -39,8 +40,8 @@ pub struct InFlight {
 impl Schedule {
     /// Computes the figures for this many events a second that fail every time. By Little's law, L = λ · W events wait.
     /// Up to `HIDE_UP_TO` of their messages are hidden. The others are delayed messages, which have no limit. If
-    /// `HIDE_UP_TO` is `always`, or not below `limit`, the limit is reached in the end. When the target has been down
-    /// for a time `t`, an event has waited for `t` at most.
+    /// `HIDE_UP_TO` is `always`, or not below `limit`, the limit is reached in the end. The computation uses that an
+    /// event has waited for at most `t` when its target has been down for a time `t`.
     ///
     /// ```
     /// use comeback_engine::{HideUpTo, Policy, Settings};

@@ -14,8 +14,8 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::scenario::{PolicyChange, Scenario};
 
-/// Lambda ends an idle environment after about this long, and replaces an old one. AWS documents neither time: these
-/// are assumptions.
+/// Time after which Lambda ends an idle environment. AWS documents neither this time nor the age at which Lambda
+/// replaces an environment, so both are assumptions.
 pub(crate) const IDLE: Duration = Duration::from_secs(600);
 pub(crate) const LIFE: Duration = Duration::from_secs(7_200);
 
@@ -32,7 +32,7 @@ pub(crate) struct Batch {
     pub(crate) clock: Timestamp,
     /// The Lambda event without faults: all of its messages are complete.
     pub(crate) event: BatchEvent,
-    /// The Lambda event as the handler gets it, if a fault has removed fields from messages; otherwise `None`.
+    /// If a fault has removed fields from messages, the Lambda event as the handler gets it; otherwise `None`.
     pub(crate) struck: Option<BatchEvent>,
     /// Further data of each message, in the order of the event.
     pub(crate) messages: Vec<Polled>,
@@ -48,7 +48,7 @@ pub(crate) struct Batch {
 pub(crate) struct Death {
     pub(crate) fault: Fault,
     pub(crate) calls: u64,
-    /// Time from the handler's start to its calls; `None` for its usual run time.
+    /// Time from the handler's start to its calls; `None` stands for the handler's usual run time.
     pub(crate) calls_at: Option<Duration>,
 }
 
@@ -121,8 +121,8 @@ pub(crate) struct SimulatedEnvironment {
 pub(crate) struct Environments {
     /// Idle environments, the most recently used last.
     idle: Vec<SimulatedEnvironment>,
-    /// Templates for new environments: one for each set of policies, after the moment from which Lambda uses it. The
-    /// latest comes last.
+    /// Templates for new environments, one for each set of policies. With each is the moment from which Lambda uses the
+    /// template. The latest comes last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }

@@ -27,7 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts the deliveries of one kind, and those in which every allowed call failed.
+/// Counts the deliveries of one kind, and how many of them failed in every allowed call.
 struct Deliveries {
     of: &'static str,
     made: u64,

@@ -13,7 +13,7 @@ fn hiding(hide_up_to: HideUpTo) -> Settings {
     Settings { hide_up_to, ..long_waits() }
 }
 
-/// Every retry of a run: its event, its number, and its due time in ms.
+/// Every retry of a run, each as its event, its number and its due time in ms.
 #[derive(Default)]
 struct Retries(BTreeSet<(usize, u64, u64)>);
 
@@ -88,7 +88,7 @@ fn nothing_moves_with_room_and_counts_are_few() {
     assert!((1..100).contains(&counts), "{counts} counts in a day");
 }
 
-/// Many pollers share the room for hidden messages, so each environment has little of it.
+/// Many pollers share the room for hidden messages, so each environment has room for only a few.
 #[test]
 fn too_many_pollers_move_despite_room() {
     let moved = |maximum_concurrency| {

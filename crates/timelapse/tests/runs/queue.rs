@@ -1,4 +1,4 @@
-//! Limits of SQS and of the event source mapping, and a handler that is too slow for them.
+//! Simulated runs that reach limits of SQS and of the event source mapping, also with a handler that is too slow for them.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ fn stalled_queue_dead_letters_events_before_sqs_deletes_them() {
         Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..long_waits() };
     let summary = summary(&Scenario { in_flight_limit: 1, ..two_weeks() }, settings);
     assert_eq!(summary.peak_in_flight, 1);
-    // The wait of one event is cut to leave a last retry before its message is dead-lettered.
+    // One event's wait is cut, so that there is a last retry before its message is dead-lettered.
     assert_eq!((summary.dead_lettered, summary.delivered), ([("max_age", 39)].into(), 1));
 }
 

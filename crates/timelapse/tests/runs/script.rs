@@ -86,7 +86,8 @@ impl Script {
         self.with(at, |pauses, _| pauses.clone())
     }
 
-    /// Draws up to two pauses, up to three requests to retry and one to cancel; for some seeds none of these.
+    /// Draws up to two pauses, up to three requests to retry, and up to one request to cancel. For some seeds, draws
+    /// none of these.
     pub(super) fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x5c21_9700);
         let (secs, all) = (duration.as_secs(), Duration::from_secs);
