@@ -106,7 +106,7 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
 }
 
 /// Asserts that all events are retried within the requested time, and none before its due time. Also asserts that the
-/// due times are random: at most half of them lie within half a minute. The times of the retries would not show it,
+/// due times are random: at most half of them lie within half a minute. The times of the retries cannot show that,
 /// because events that failed at about the same time are also found together.
 fn assert_are_retried(lines: &[Value], request: &Value, keys: &[String]) {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");

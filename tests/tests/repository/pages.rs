@@ -58,8 +58,8 @@ fn every_sh_block_is_run_by_a_test() {
     assert_eq!(claimed, CLAIMS.iter().collect(), "every claim has a block");
 }
 
-/// Returns true for a command that some test runs on whichever page it stands: `comeback`
-/// (`crates/cli/tests/cli/pages.rs`) and `make` (`every_make_target_exists`).
+/// Returns true for the commands that a test runs on every page: `comeback` (`crates/cli/tests/cli/pages.rs`) and
+/// `make` (`every_make_target_exists`).
 fn is_run_wherever_it_stands(line: &str) -> bool {
     let is_comeback =
         line.starts_with("cargo run ") && line.contains(" -p comeback -- ") && !line.contains(" > ");

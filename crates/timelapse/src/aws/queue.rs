@@ -139,7 +139,7 @@ pub(crate) struct QueuedMessage<T> {
     first_receive: Timestamp,
     last_receive: Timestamp,
     receive_count: u32,
-    /// Number of the queue's latest handle when this message was sent. All handles of the message have higher numbers.
+    /// Value of the queue's handle counter when this message was sent. All handles of the message have higher numbers.
     sent_as: u64,
     /// Number of the message's latest handle.
     number: u64,

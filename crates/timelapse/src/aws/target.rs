@@ -67,7 +67,7 @@ pub(crate) struct Fate {
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
-    /// Mean number of invocations that the function handles in a minute; it fails the others. `None` if it has no
+    /// Mean number of invocations that the function handles in a minute; it fails the others. `None` if there is no
     /// limit.
     capacity: Option<f64>,
     /// The last minute in which the function was invoked while it was up, and its number of invocations in that minute.
@@ -251,8 +251,8 @@ impl FailureRecords {
         text
     }
 
-    /// Writes the record of an event that Lambda gave up because it found no free concurrency. The function never ran
-    /// for it.
+    /// Writes the record of an event that Lambda gave up because no concurrency was free. The function never ran for
+    /// this event.
     pub(crate) fn write_aged(&mut self, now: Timestamp, request_id: Id, payload: &str) -> String {
         let mut time = String::new();
         self.write_time(now, &mut time);

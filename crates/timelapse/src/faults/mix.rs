@@ -78,9 +78,9 @@ impl Faults {
         faults
     }
 
-    /// Returns blackouts: for 1 to 60 minutes each, every call of one kind fails, or every end of a batch does. There
-    /// is one for each kind of the handler's calls. The seed chooses the kind of failure, and the moment in the first
-    /// eighth of the run at which the blackout begins.
+    /// Returns blackouts: one for each kind of the handler's calls, and one for the ends of its batches. During a
+    /// blackout, which lasts 1 to 60 minutes, every such call or end fails. The seed chooses the kind of failure, and
+    /// the moment in the first eighth of the run at which the blackout begins.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {

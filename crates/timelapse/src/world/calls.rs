@@ -1,5 +1,5 @@
-//! The handler's calls. Each is counted, passed to the oracle and exposed to faults. A call whose answer a fault loses
-//! is performed all the same.
+//! The handler's calls. Each is counted, passed to the oracle and exposed to faults. If a fault loses a call's answer,
+//! the call is still performed.
 
 use std::time::Duration;
 

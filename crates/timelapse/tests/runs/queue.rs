@@ -1,4 +1,4 @@
-//! Simulated runs that reach limits of SQS and of the event source mapping, also with a handler that is too slow for them.
+//! Simulated runs that reach limits of SQS and of the event source mapping, also with too slow a handler.
 
 use std::time::Duration;
 

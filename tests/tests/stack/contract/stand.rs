@@ -76,8 +76,8 @@ pub(crate) struct Delayed {
     pub(crate) attributes: Attributes,
 }
 
-/// Known differences of MiniStack 1.5.33 from AWS. The contracts assert each difference, so that one fails once
-/// MiniStack removes the difference. The variant can then be removed here too.
+/// Known differences of MiniStack 1.5.33 from AWS. The contracts assert each difference. Once MiniStack removes a
+/// difference, a contract therefore fails, and the variant can be removed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
     /// MiniStack can hide a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: it does not check
