@@ -63,7 +63,7 @@ impl Shell {
         )
     }
 
-    /// Runs a script to completion and returns its standard output. Fails if the script does.
+    /// Runs a script to completion and returns its standard output. Fails if the script fails.
     pub fn run(&self, script: &str) -> Result<String, String> {
         let output = self.output(script);
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -142,8 +142,8 @@ impl Drop for Background {
     }
 }
 
-/// The longest that a test waits for anything. A passing test waits far less. On a busy machine, though, a call may
-/// count as lost. If the clock is fast, the call's event then waits for up to two minutes.
+/// The longest time that a test waits for anything. A passing test waits far less. The limit is this high because a
+/// call may count as lost on a busy machine. If the clock is fast, the call's event then waits for up to two minutes.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. Tests wait for results only in this

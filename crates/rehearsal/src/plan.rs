@@ -111,7 +111,7 @@ pub struct Recommended {
     pub plan: Plan,
     #[serde(flatten)]
     pasted: Pasted,
-    /// Sentences that say why no policy meets the goal; empty if one does.
+    /// Sentences that say why no policy meets the goal; empty if a policy meets it.
     pub limited_by: Vec<String>,
     /// The entry of `POLICIES` that the plan is for; `None` for a plan for the whole stack.
     #[serde(skip)]

@@ -23,9 +23,9 @@ pub use goal::{Goal, REHEARSED};
 pub struct Plan {
     /// The outage to recover from, and the time allowed for the recovery.
     pub goal: Goal,
-    /// The cheapest policy that meets the goal; `None` if no policy does.
+    /// The cheapest policy that meets the goal; `None` if no policy meets the goal.
     pub cheapest: Option<Candidate>,
-    /// The reasons why no policy meets the goal; empty if a policy does.
+    /// The reasons why no policy meets the goal; empty if a policy meets it.
     pub limits: Vec<Limit>,
     /// The default policy, with its figures.
     pub defaults: Candidate,
@@ -153,7 +153,7 @@ fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     unbeaten
 }
 
-/// Returns the cheapest unbeaten policy that recovers within this time; `None` if no policy does.
+/// Returns the cheapest unbeaten policy that recovers within this time; `None` if there is no such policy.
 fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     let met = unbeaten(grid).into_iter().filter(|candidate| p99(candidate) <= time.as_millis() as f64);
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))

@@ -38,7 +38,7 @@ pub struct Schedule {
     pub retries_made: RetriesMade,
     /// Number of events dead-lettered in the end, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Figures of each retry, starting with the first, up to the last that any event had.
+    /// Figures of the first retry, of the second, and so on, up to the highest number of retries that any event had.
     pub retries: Vec<ScheduledRetry>,
     /// Seconds from each event's first failure to its last retry, in ascending order.
     #[serde(skip)]

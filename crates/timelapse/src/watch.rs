@@ -113,7 +113,7 @@ pub struct Violation {
     pub seed: u64,
     /// When the invariant was broken, counted from the run's start.
     pub at: Duration,
-    /// The event that broke the invariant; `None` if no single event did.
+    /// The event that broke the invariant; `None` if no single event broke the invariant.
     pub event: Option<EventNumber>,
     /// Describes what was wrong.
     pub detail: String,

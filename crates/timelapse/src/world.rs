@@ -372,7 +372,7 @@ impl World {
         self.mapping.spare.push(batch.event.records);
     }
 
-    /// Deletes the messages that the handler did not report failed, as the mapping does.
+    /// Acts for the event source mapping: deletes the messages that the handler did not report failed.
     pub(crate) fn delete_settled(&mut self, mut batch: Batch, kept: &[bool]) {
         self.at_hand = None;
         let lost = kept.contains(&false) && self.dice.strikes(Fault::DeleteLost, self.now, batch.events());

@@ -189,7 +189,7 @@ fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     alone
 }
 
-/// The doctor's fix, with its placeholder for a topic replaced as an operator would.
+/// The fix that `doctor` names, with a shell variable in place of the placeholder for a topic.
 fn with_topic(fix: &str) -> String {
     fix.replace("TOPIC_ARN", "\"$TOPIC_ARN\"")
 }

@@ -24,7 +24,8 @@ use std::process::Command;
 
 use comeback_tests::root;
 
-/// Builds a crate outside the workspace, without its settings, that uses the libraries as another project would.
+/// Builds a crate that uses the libraries as another project would: outside the workspace, without the workspace's
+/// settings.
 #[test]
 fn another_project_can_use_the_libraries() {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), Into::into);

@@ -115,7 +115,7 @@ pub struct Depth {
 /// A timer that the queue sets. It has no effect if the message has changed state since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
-    /// Ends a message's delay or visibility timeout, unless the message was received again since.
+    /// Ends a message's delay or visibility timeout. If the message was received again since, does nothing.
     Appears(ReceiptHandle),
     Retention(usize),
 }
@@ -125,7 +125,7 @@ enum State {
     /// The delay of the message is not over.
     Delayed,
     Visible,
-    /// The message was received: it is hidden, or being handled.
+    /// The message was received, and neither deleted nor made visible again.
     InFlight,
 }
 

@@ -26,7 +26,7 @@ pub struct InFlight {
     pub in_flight_at_most: f64,
     /// In-flight limit of the queue.
     pub in_flight_limit: usize,
-    /// Seconds from the first of these failures until the in-flight limit is reached; `None` if it never is.
+    /// Seconds from the first of these failures until the in-flight limit is reached; `None` if it is never reached.
     pub full_after_seconds: Option<f64>,
     /// Highest rate at which the in-flight limit is never reached, in events a second; `None` if no rate reaches it.
     pub highest_events_per_second: Option<f64>,
@@ -83,8 +83,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the `t`, in seconds, at which the mean of min(`t`, wait) reaches this value; `None` if it never does.
-    /// The mean is linear between two waits.
+    /// Returns the `t`, in seconds, at which the mean of min(`t`, wait) reaches this value; `None` if it never reaches
+    /// the value. The mean is linear between two waits.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {

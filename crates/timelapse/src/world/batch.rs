@@ -143,7 +143,7 @@ impl Environments {
         Self { idle: Vec::new(), new, reads }
     }
 
-    /// Takes an idle environment for a batch, or makes a new one, as Lambda does. No environment is reused once the
+    /// Acts for Lambda: takes an idle environment for a batch, or makes a new one. No environment is reused once the
     /// function's environment variables have changed.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
         let policies = self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default();

@@ -62,7 +62,7 @@ impl World {
         self.early_expiries.push((slot, id, carried));
     }
 
-    /// Ends a message's retention early, unless the message is gone by now.
+    /// Ends a message's retention early. If the message is gone by now, does nothing.
     pub(super) fn expire_early(&mut self, index: usize) {
         let (slot, id, Carried { entry, origin }) = self.early_expiries[index];
         if self.queue.expire_early(slot, id) {

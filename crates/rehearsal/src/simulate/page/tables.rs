@@ -43,7 +43,8 @@ pub(super) fn policy(sides: &[Side]) -> Table {
     })
 }
 
-/// Returns a table of how often each fault struck, besides the target's failures; `None` if no fault could strike.
+/// Returns a table with the number of strikes of each fault, without the target's failures; `None` if no fault could
+/// strike.
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     let of = |side: &Side| side.summary.faults.as_ref().map(strikes);
     let labels = of(&sides[0])?.into_iter().map(|[what, _]| what).collect();
