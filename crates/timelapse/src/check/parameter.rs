@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(pauses(&ended, &pause(7_200, Some(300))), None, "it became a part of another");
         assert_eq!(pauses(&ended, ""), Some(Invariant::KeptEdits), "there is room");
         assert_eq!(pauses(&pause(60, None), ""), None, "another operator writes at once");
-        let many = vec![pause(90_000, Some(80_000)); 60].join(",");
+        let many = vec![pause(90_000, Some(80_000)); 63].join(",");
         assert_eq!(pauses(&format!("{many},{ended}"), &many), None, "it does not fit");
     }
 
