@@ -1,6 +1,6 @@
-//! The AWS account as the handler sees it: the trait `Account`, and the wrapper through which a batch uses one. The
-//! engine decides what a failure means; an implementation decides how many API calls a request takes, and repeats calls
-//! within the deadline.
+//! The AWS account as the handler sees it: the trait `Account`, and the wrapper through which a batch calls an account.
+//! The engine decides what a failed call means for its message. An implementation of `Account` decides how many API
+//! calls a request takes, and repeats failed calls until the deadline.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -31,11 +31,11 @@ pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of one `Invoke` call. It is long because only Lambda's answer shows whether the event was accepted or
 /// lost.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time kept free after the last `Invoke`: each one ends this long before the handler's own timeout, so that messages
-/// can still be dead-lettered and hidden even if Lambda answers none.
+/// Time kept free after the last `Invoke`: each `Invoke` ends this long before the handler's own timeout. So messages
+/// can still be dead-lettered and hidden even if Lambda answers no call.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
-/// Time kept free at the end of a batch: its deadline is this long before the handler's own timeout, so that a call
-/// under way can end and the response is sent in time.
+/// Time kept free at the end of a batch: the batch's deadline is this long before the handler's own timeout, so that a
+/// call under way can end and the response is sent in time.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
 /// Time limit of counting the retry queue's messages in flight. The count comes last in a batch, and no message depends
 /// on it.
@@ -44,25 +44,27 @@ pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of `Invoke` calls under way at once: all ten messages of a batch may be due.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
-// The deadline does not cut a wait between calls short, so all of them must end within one call's time.
+// The deadline does not cut short a wait between two tries of a call, so all waits of a call must fit into its time
+// limit.
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
 /// The AWS calls that the handler makes. Each call names the messages it is about.
 ///
-/// `past_deadline` returns true once it is too late to start an API call. An implementation asks before each one.
+/// The parameter `past_deadline` returns true once it is too late to start an API call. An implementation calls it
+/// before each API call.
 pub trait Account {
-    /// Hides any number of messages of the retry queue, each for its own time. Returns a result for each, in order; a
-    /// missing result counts as a failure.
+    /// Hides messages of the retry queue, each for its own time. Returns one result per message, in order; a missing
+    /// result counts as a failure.
     fn change_visibility(
         &self,
         changes: &[VisibilityChange<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Re-invokes a function for a message: one asynchronous `Invoke` of exactly `function_arn`, to which the call adds
-    /// no qualifier. If the message has a [trace](crate::TraceHeader), the call is part of it. Returns the request id
-    /// of the new invocation, or `None` if Lambda's answer has none.
+    /// Re-invokes the target of a message with one asynchronous `Invoke` of exactly `function_arn`; no qualifier is
+    /// added. If the message has a [trace](crate::TraceHeader), the invocation becomes part of that trace. Returns the
+    /// request id of the new invocation, or `None` if Lambda's answer has none.
     fn invoke(
         &self,
         record: &Record,
@@ -70,16 +72,16 @@ pub trait Account {
         payload: String,
     ) -> impl Future<Output = Result<Option<String>, InvokeFailure>>;
 
-    /// Sends any number of messages to the dead-letter queue. Returns a result for each, in order; a missing result counts
-    /// as not sent.
+    /// Sends messages to the dead-letter queue. Returns one result per message, in order; a message whose result is
+    /// missing counts as not sent.
     fn send_dead_letters(
         &self,
         dead_lettered: &[DeadLettered<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Sends each of these messages to the retry queue again, at most once, because every accepted copy is retried
-    /// separately. Returns a result for each message, in order. A copy whose result is missing may have been accepted.
+    /// Sends a copy of each message to the retry queue. No copy is sent twice, because every accepted copy is retried
+    /// separately. Returns one result per message, in order. If a result is missing, SQS may have accepted the copy.
     fn send_again(
         &self,
         moves: &[Move<'_>],
@@ -89,8 +91,8 @@ pub trait Account {
     /// Counts the retry queue's messages in flight, within [`COUNT_TIMEOUT`].
     fn count_in_flight(&self) -> impl Future<Output = Result<InFlightCount, CallFailure>>;
 
-    /// Reads the SSM parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Returns its text, or `None` if it does
-    /// not exist. Called only if the variable `PAUSES` is set.
+    /// Reads the SSM parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Returns the parameter's text, or
+    /// `None` if the parameter does not exist. Called only if the variable `PAUSES` is set.
     fn read_pauses(&self) -> impl Future<Output = Result<Option<String>, CallFailure>>;
 }
 
@@ -112,11 +114,11 @@ pub struct DeadLettered<'a> {
     pub dead_letter: &'a DeadLetter,
 }
 
-/// A copy of a message, to be sent to the retry queue with a delay in place of the message.
+/// A copy that is sent to the retry queue with a delay and replaces its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move<'a> {
-    /// The message to copy. The copy has its body, byte for byte, its `AWSTraceHeader` and its
-    /// [attributes](Self::attributes).
+    /// The message to copy. The copy has the same body, byte for byte, the same `AWSTraceHeader`, and the message
+    /// attributes that [`attributes`](Self::attributes) returns.
     pub record: &'a Record,
     /// JSON value of the copy's message attribute [`MOVED_ATTRIBUTE`](crate::MOVED_ATTRIBUTE).
     pub attribute: String,
@@ -125,8 +127,8 @@ pub struct Move<'a> {
 }
 
 impl Move<'_> {
-    /// The copy's message attributes: the handler's own, `Comeback`, and the sender's as far as SQS's limit of ten
-    /// allows.
+    /// The copy's message attributes: the handler's own, `Comeback`, and as many of the sender's as fit into SQS's
+    /// limit of ten.
     pub fn attributes(&self) -> Vec<Attribute> {
         let value = self.attribute.clone();
         let ours = Attribute { name: MOVED_ATTRIBUTE.into(), data_type: "String".into(), value };
@@ -145,7 +147,7 @@ pub enum MoveFailure {
     /// SQS did not accept the copy. The original is hidden for its wait instead.
     NotSent(CallFailure),
     /// SQS did not answer, so it may have accepted the copy. The original is hidden for at least one to two hours, so
-    /// that the event cannot multiply with each wait.
+    /// that repeated moves cannot quickly multiply the event.
     Unanswered(String),
 }
 
@@ -158,13 +160,13 @@ pub struct InFlightCount {
     pub at: Timestamp,
 }
 
-/// A failed AWS call, or a failed entry of a batch call, as the log has it.
+/// A failed AWS call, or a failed entry of a batch call, as it is logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
     /// The error message that the AWS service returned.
     #[serde(rename = "problem", serialize_with = "cut")]
     pub cause: String,
-    /// The operator's remedy for the failure; `None` if that is unknown.
+    /// The remedy that an operator can apply; `None` if none is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Cow<'static, str>>,
 }
@@ -172,8 +174,8 @@ pub struct CallFailure {
 /// Failure of an `Invoke` call. Each variant tells the handler how to proceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// Lambda refused the call for now: it was throttled, answered with a 5xx, or failed in a way that an operator can
-    /// fix. The message is kept and hidden; no retry is used up.
+    /// Lambda refused the call for now: the call was throttled, answered with a 5xx, or failed in a way that an
+    /// operator can fix. The message is kept and hidden; no retry is used up.
     Later(CallFailure),
     /// The call was never sent. The message is kept and hidden; no retry is used up.
     NotSent(CallFailure),
@@ -184,17 +186,17 @@ pub enum InvokeFailure {
     NotFound(String),
     /// The payload exceeds Lambda's limit (413).
     TooLarge(String),
-    /// Lambda will never accept this request, for any other reason.
+    /// Lambda will never accept this request, for a reason other than `NotFound` and `TooLarge`.
     Refused(String),
 }
 
-/// Writes a text as much as the log shows of it.
+/// Serializes the part of a text that the log shows.
 fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(logged(text))
 }
 
-/// Wraps the account for one batch: starts no call past the deadline, and gives every entry a result, even if the
-/// account panics or returns too few.
+/// Wraps the account for one batch. Starts no call past the deadline, and gives every entry a result even if the
+/// account panics or returns too few results.
 pub(crate) struct BatchAccount<'c, A> {
     pub(crate) account: &'c A,
     pub(crate) past_deadline: &'c dyn Fn() -> bool,
@@ -209,7 +211,7 @@ enum NoAnswer {
 /// The results of a call, by message id.
 pub(crate) type Answers<E = CallFailure> = HashMap<String, Result<(), E>>;
 
-/// Assigns the account's results, which come in the order of the entries, to message ids.
+/// Maps each message id to its result. The account returns its results in the order of the entries.
 fn by_message<'r, E: Clone>(
     records: impl Iterator<Item = &'r Record>,
     given: Vec<Result<(), E>>,
@@ -295,8 +297,8 @@ impl<A: Account> BatchAccount<'_, A> {
         by_message(records, given, otherwise)
     }
 
-    /// Awaits `call`, unless the deadline has passed. A future does nothing until it is polled, so past the deadline the account
-    /// is not called at all, and a panic anywhere in the call is caught.
+    /// Awaits `call` unless the deadline has passed, and catches any panic in it. A future does nothing until it is
+    /// polled, so past the deadline the account is not called at all.
     async fn started_in_time<O>(&self, call: impl Future<Output = O>) -> Result<O, NoAnswer> {
         if (self.past_deadline)() {
             return Err(NoAnswer::NotStarted);

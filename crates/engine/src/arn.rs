@@ -42,7 +42,7 @@ pub struct QueueArn {
     pub name: String,
 }
 
-/// The text is not the ARN of a function, or not that of a queue.
+/// Error for a text that is not the ARN of a function, or not the ARN of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnArn {
     /// The text is not a function ARN.
@@ -81,13 +81,13 @@ impl fmt::Display for FunctionArn {
 }
 
 impl QueueArn {
-    /// Returns true for a FIFO queue. A retry queue cannot be one.
+    /// Returns true for a FIFO queue. The retry queue cannot be a FIFO queue.
     pub fn is_fifo(&self) -> bool {
         self.name.ends_with(".fifo")
     }
 
-    /// Returns true if SQS accepts this account and this name: twelve digits, and up to 80 letters, digits, `-` and `_`,
-    /// with `.fifo` at the end of a FIFO queue.
+    /// Returns true if SQS accepts this account id and this queue name. An id has twelve digits. A name has up to 80
+    /// characters: letters, digits, `-` and `_`, with `.fifo` at the end of a FIFO queue's name.
     pub fn is_valid(account: &str, name: &str) -> bool {
         let plain = name.strip_suffix(".fifo").unwrap_or(name);
         is_account(account) && (1..=80).contains(&name.len()) && is_name(plain)
@@ -223,8 +223,8 @@ pub(crate) enum PolicyPattern {
     Name {
         name: WildMatch,
         qualifier: Option<String>,
-        /// Account and region of the retry queue. A bare name matches only functions there; while this is `None`, in
-        /// any account and region.
+        /// Account and region of the retry queue, in which alone a bare name matches functions. While this is `None`, a
+        /// bare name matches in any account and region.
         home: Option<(String, String)>,
     },
 }
@@ -314,8 +314,8 @@ impl fmt::Display for PauseTarget {
 }
 
 /// The retry handler's own name and region, from its runtime. The handler is never a target, whatever the patterns
-/// allow: it would retry its own batches. The runtime does not give its account, so a function with that name and
-/// region in another account is refused too.
+/// allow, because it would retry its own batches. The runtime does not name the handler's account, so a function with
+/// the same name and region in another account is refused as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// The function's name, from `AWS_LAMBDA_FUNCTION_NAME`.
@@ -335,7 +335,7 @@ impl HandlerFunction {
     }
 }
 
-/// The fields of a function ARN, borrowed from its text, because patterns are compared for every message.
+/// The fields of a function ARN. They are borrowed from its text, because patterns are compared for every message.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     partition: &'a str,

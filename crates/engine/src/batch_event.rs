@@ -11,22 +11,22 @@ use crate::time::Timestamp;
 
 /// A batch of messages: the event that the event source mapping sends to the handler.
 ///
-/// Each message is parsed separately, and only the members that the handler needs, so that a malformed message harms no
-/// other.
+/// Each message is parsed separately, so that a malformed message harms no other. Only the members that the handler
+/// needs are parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchEvent {
     /// The messages that the handler can process, in the order of the batch.
     pub records: Vec<Record>,
     /// Messages that lack a required field. The handler can only report them as failed, so that SQS keeps them.
     pub incomplete: Vec<IncompleteMessage>,
-    /// Errors of those `records` whose message attribute `Comeback` is unreadable. The attribute is ignored, so each
-    /// counts as a new message.
+    /// Errors for those of `records` whose message attribute `Comeback` is unreadable. The attribute is ignored, so
+    /// such a record counts as a new message.
     pub garbled: Vec<GarbledMessage>,
-    /// The ARN of the retry queue: `eventSourceARN` of the first message that has one; `None` if no message has.
+    /// The ARN of the retry queue: `eventSourceARN` of the first message that has one; `None` if no message has one.
     pub queue_arn: Option<String>,
 }
 
-/// A message without a field or an attribute that SQS always adds. The handler can only keep it.
+/// A message that lacks a field or an attribute that SQS always adds. The handler can only keep such a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {what} is missing or unreadable; SQS always adds it")]
 pub struct IncompleteMessage {
@@ -36,7 +36,7 @@ pub struct IncompleteMessage {
     pub what: &'static str,
 }
 
-/// A message whose message attribute `Comeback` is unreadable, with what is wrong.
+/// A message whose message attribute `Comeback` is unreadable, and the mistake in the attribute.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {problem}; it counts as a new message")]
 pub struct GarbledMessage {
@@ -46,13 +46,13 @@ pub struct GarbledMessage {
     pub problem: GarbledAttribute,
 }
 
-/// A message of the batch has no id, so the handler cannot report it as failed, and Lambda would delete it. The handler
-/// does nothing and keeps the whole batch.
+/// Error for a batch in which a message has no id. The handler could not report that message as failed, so Lambda would
+/// delete it. Therefore the handler does nothing and keeps the whole batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message has no messageId; the whole batch is kept")]
 pub struct MissingMessageId;
 
-/// The handler was invoked with an event that is not a batch of SQS messages.
+/// Error for an event that is not a batch of SQS messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an SQS event: {0}")]
 pub struct NotABatch(String);
@@ -146,11 +146,11 @@ impl BatchEvent {
         Ok(batch)
     }
 
-    /// Checks that every message can be reported failed by its id.
+    /// Checks that every message has an id, by which the handler can report it as failed.
     ///
     /// # Errors
     ///
-    /// Fails if a message has no id. Then the handler must not process any of them.
+    /// Fails if a message has no id. The handler must then process no message of the batch.
     pub fn check_ids(&self) -> Result<(), MissingMessageId> {
         let nameless = self.incomplete.iter().any(|message| message.message_id.is_empty());
         if nameless { Err(MissingMessageId) } else { Ok(()) }
@@ -195,8 +195,8 @@ impl WireMessage<'_> {
         })
     }
 
-    /// The sender's message attributes, without those that SQS would refuse: they could prevent a dead-letter from
-    /// being sent.
+    /// The sender's message attributes, except those that SQS would refuse. A refused attribute could prevent a
+    /// dead-letter from being sent.
     fn senders_attributes(&self) -> Vec<Attribute> {
         let attributes = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
         let attributes: BTreeMap<String, &RawValue> = attributes.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The format of a dead-letter, and the reasons to dead-letter. Operators read dead-letters, and a redrive starts the
-//! event anew from one.
+//! The format of dead-letters, and the reasons to dead-letter. Operators read dead-letters, and a redrive starts an
+//! event anew from its dead-letter.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -50,7 +50,8 @@ pub enum ReasonCode {
     TargetRefused,
     /// `TARGET_FUNCTIONS` does not allow the target.
     TargetNotAllowed,
-    /// The event, or the invocation record of its next failure, exceeds the size limit.
+    /// The event is too large to re-invoke the target with, or the invocation record of its next failure could be too
+    /// large for SQS.
     PayloadTooLarge,
     /// The body of the message is not an invocation record.
     MalformedRecord,
@@ -125,8 +126,8 @@ impl fmt::Display for Reason {
 pub struct DeadLetter {
     /// The dead-letter as JSON, or the received body verbatim if it could not be parsed or is too large to wrap.
     pub body: String,
-    /// Message attributes: `Reason` and what else is known of the event. If the message could not be parsed, also its
-    /// sender's attributes.
+    /// Message attributes: `Reason`, and facts about the event as far as they are known. If the message could not be
+    /// parsed, also its sender's attributes.
     pub attributes: Vec<Attribute>,
 }
 
@@ -150,8 +151,8 @@ pub(crate) struct ErrorBody<'a> {
     pub(crate) message: Option<&'a RawValue>,
 }
 
-/// The body of a received dead-letter: the members that distinguish Comeback's dead-letters from other JSON, and those
-/// that a redrive needs.
+/// The body of a received dead-letter: the members that distinguish Comeback's dead-letters from other JSON, and the
+/// members that a redrive needs.
 #[derive(Deserialize)]
 pub(crate) struct Redriven<'a> {
     #[serde(deserialize_with = "reason")]
@@ -176,8 +177,8 @@ fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReasonCode, D::E
     ReasonCode::named(&name).ok_or_else(|| D::Error::custom("not a known reason"))
 }
 
-/// Serializes a body as JSON. SQS refuses raw U+FFFE and U+FFFF, which a decoded escape can contain, so they are
-/// escaped.
+/// Serializes a body as JSON. U+FFFE and U+FFFF, which decoded text can contain, are escaped, because SQS refuses the
+/// raw characters.
 pub(crate) fn json_of(body: &Body<'_>) -> String {
     let json = serde_json::to_string(body).expect("BUG: strings, numbers and raw JSON are JSON");
     json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
@@ -200,8 +201,8 @@ impl DeadLetter {
         dead_letter.or_verbatim(record, reason)
     }
 
-    /// The dead-letter of a message that could not be parsed: its body verbatim and its sender's attributes, which may
-    /// show what it is.
+    /// The dead-letter of a message that could not be parsed: the message's body verbatim, and its sender's attributes,
+    /// which may show what kind of message it is.
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
         let ours = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
         let all = Attribute::beside(ours.clone(), &record.attributes);
@@ -212,8 +213,8 @@ impl DeadLetter {
         Self { attributes: ours, ..dead_letter }.or_verbatim(record, reason)
     }
 
-    /// Returns this dead-letter if SQS accepts its size; otherwise the received body, with the attribute `Reason` if
-    /// that still fits.
+    /// Returns this dead-letter if SQS accepts its size. Otherwise returns the received body, with the attribute
+    /// `Reason` if both together fit.
     fn or_verbatim(self, record: &Record, reason: &Reason) -> Self {
         if self.fits() {
             return self;

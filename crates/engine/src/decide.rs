@@ -11,10 +11,10 @@
 //! A moved message (one sent again with a delay) keeps the id, the receive count and the `SentTimestamp` of the
 //! original. Only the 13 days and 12 hours of rule 4 count from the `SentTimestamp` of the copy.
 //!
-//! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for 1,344 s after the handler noticed the
-//! end of the pause, so that it has checked every held event by then. Each environment is assumed to notice as late as it
-//! can: the longest interval between two reads of the pauses after the end. Until then, and while the pause is open, it
-//! counts as noticed now.
+//! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for another 1,344 s after the handler
+//! has noticed the end of the pause, because the handler needs that long to check every held event. It is assumed to
+//! notice the end as late as possible: after the longest interval between two reads of the pauses. Before that moment,
+//! and while the pause is open, it is assumed to notice the end now.
 //!
 //! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
 //!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
@@ -23,18 +23,18 @@
 //! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error is not retryable
 //!    (`non_retryable_error`): one of its type's [names](crate::error_names()) matches `NON_RETRYABLE_ERRORS`, or its
 //!    simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
-//! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, if its
-//!    message was sent over 13 days and 12 hours ago (both `max_age`), or else if an operator's [`Cancel`](crate::Cancel)
-//!    is for it (`cancelled`). A cancel is for events whose message was sent before its `at`; one that names keys is for
-//!    these events whenever they failed.
+//! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, if
+//!    its message was sent over 13 days and 12 hours ago (both `max_age`), or else if an operator's
+//!    [`Cancel`](crate::Cancel) applies to it (`cancelled`). A cancel applies to events whose message was sent before
+//!    the cancel's `at`. A cancel that names keys applies to the events with these keys whenever they failed.
 //! 5. The delay is a whole number of seconds, which depends on `JITTER`:
 //!    - `full` draws from {1 … *c*}.
 //!    - `equal` draws from {⌈*c*/2⌉ … *c*}.
 //!    - `none` is *c*.
 //!    - `decorrelated` draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)}, where *s*₀ is `BASE_BACKOFF`.
 //!
-//!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th of `BACKOFFS`; past the end of the
-//!    list, its last. The generator is seeded by the message and *n*, or for `decorrelated` by the event.
+//!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th entry of `BACKOFFS`, whose last
+//!    entry repeats. The generator is seeded by the message and *n*, or for `decorrelated` by the event.
 //!
 //!    If the error's simple name is `RetryAfter` and its message names a moment after the failure, the delay ends at
 //!    that moment instead, whatever `MAX_BACKOFF` is. Up to a tenth of the time from the failure to that moment is
@@ -45,22 +45,23 @@
 //!    days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the cut
 //!    leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
 //! 7. The retry is due at *start* + delay. Two things may change that, in this order:
-//!    - A pause of the function that is over, if it ended after that moment. The retry moves to a random moment within the
-//!      pause's spread, counted from its end, but no later than rule 6's last retry. The generator is seeded by the
-//!      message, *n* and the end of the pause. Later pauses may move the retry again.
-//!    - A retry request, a [`RetryNow`](crate::RetryNow), if the message was sent before its `at`. It makes the retry due
-//!      at a random moment between `at` and `at` + `within`, but not before *start*. The generator is seeded by the
-//!      message, *n* and `at`. Pauses move that moment like any other. A request changes nothing if the result would not be
-//!      sooner. It leaves alone a retry that a pause has moved, the retry with *n* = `MAX_RETRIES`, and, unless it names
-//!      keys, a wait that a `RetryAfter` asked for.
-//! 8. The message is deferred until the retry is due: on a first receive always, and on a later one if 0.5 s or more
-//!    are left.
+//!    - A pause: if a pause of the function is over and ended after that moment, the retry moves to a random moment
+//!      within the pause's spread, counted from its end, but no later than rule 6's last retry. The generator is seeded
+//!      by the message, *n* and the end of the pause. Later pauses may move the retry again.
+//!    - A retry request, a [`RetryNow`](crate::RetryNow): if the message was sent before the request's `at`, the retry
+//!      becomes due at a random moment between `at` and `at` + `within`, but not before *start*. The generator is
+//!      seeded by the message, *n* and `at`. Pauses move that moment like any other. A request changes nothing if the
+//!      result would not be sooner. It leaves alone a retry that a pause has moved, the retry with *n* = `MAX_RETRIES`,
+//!      and, unless it names keys, a wait that a `RetryAfter` asked for.
+//! 8. The message is deferred until the retry is due: on a first receive always, and on a later receive if 0.5 s or
+//!    more are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
 //!    pause if that is sooner.
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
-//!     receive; on a later one, at most 41,940 s after now. A longer wait takes several deferrals.
+//!     receive; on a later receive, at most 41,940 s after now. A longer wait takes several deferrals.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
-//!     over 1,048,576 bytes: this record's size, with its payload newly enveloped, plus 64 KiB.
+//!     over 1,048,576 bytes. The size of that record is taken as the size of this one, with its payload newly
+//!     enveloped, plus 64 KiB.
 //!
 //! With `DIRECTIVES` off, an error's simple name matters only to `NON_RETRYABLE_ERRORS`.
 
@@ -86,26 +87,26 @@ use crate::timing::{
     longest_between_reads,
 };
 
-/// A retry counts as due if less than this is left until its due time, because SQS's clock and ours differ.
+/// A retry counts as due if less than this is left until its due time, because SQS's clock and the handler's differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Maximum number of bytes that the next record may have more than this one, apart from the payload. The next record's
+/// Maximum number of bytes by which the next record may exceed this one, apart from the payload. The next record's
 /// `responsePayload` holds the error's message and stack trace, escaped: about ten KiB for an ordinary trace in Java or
-/// Node. This one may have none, for example if the event was throttled.
+/// Node. This record may have no error, for example if the event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes. Details are logged, and an error type may be a megabyte
 /// long.
 const SHOWN_CHARACTERS: usize = 256;
-/// The last retry is made this long before the end of `MAX_AGE`, or a tenth of `MAX_AGE` before if that is shorter, so
-/// that a late poll does not lose it.
+/// Time from the last retry to the end of `MAX_AGE`, unless a tenth of `MAX_AGE` is shorter. A poll that is late by
+/// less than this does not miss the last retry.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
-/// Up to this share of the wait that a `RetryAfter` asks for is added to it. An overloaded function asks for the same
+/// Maximum jitter of a `RetryAfter`, as a share of the wait that it asks for. An overloaded function asks for the same
 /// wait each time, and its events must not all come back at once.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
 /// The next step for a message, as decided by [`decide()`].
 #[derive(Clone, Debug)]
 pub enum Action<'a> {
-    /// Hide the message for a while, because its retry is not due.
+    /// Hide the message for a while, because its retry is not due yet.
     Defer {
         /// When the message's retry is due.
         due: Timestamp,
@@ -113,10 +114,10 @@ pub enum Action<'a> {
         visibility_timeout: Duration,
         /// The rule or request that set the due time.
         due_by: DueBy,
-        /// The retry request that moved the due time forward; `None` if none did.
+        /// The retry request that made the retry due earlier; `None` if none did.
         early: Option<Early>,
     },
-    /// Hide the message although its retry is due, because its function is paused. This does not count as a retry.
+    /// Hide the message because its function is paused, although its retry is due. Holding does not count as a retry.
     Hold {
         /// When the message's retry was due.
         due: Timestamp,
@@ -127,7 +128,7 @@ pub enum Action<'a> {
     Reinvoke {
         /// When the message's retry was due.
         due: Timestamp,
-        /// The retry request that moved the due time forward; `None` if none did.
+        /// The retry request that made the retry due earlier; `None` if none did.
         early: Option<Early>,
         /// The payload for the target, in its envelope.
         envelope: Envelope<'a>,
@@ -176,7 +177,7 @@ struct Due {
     at: Timestamp,
     /// The rule or request that set the due time.
     by: DueBy,
-    /// The retry request that moved the due time forward; `None` if none did.
+    /// The retry request that made the retry due earlier; `None` if none did.
     early: Option<Early>,
 }
 
@@ -231,12 +232,13 @@ impl<'r> Case<'_, 'r> {
         expiring(record, record.sent, now).or_else(|| self.cancelled())
     }
 
-    /// The moment that is `MAX_AGE` after the first failure. The clock stops while the function is paused, and after
+    /// The end of `MAX_AGE`. Its clock starts at the first failure. It stops while the function is paused, and after
     /// each pause until the handler has checked every held message again. An environment notices the end of a pause at
-    /// its next read; just before that, it may still hold a message for [`HOLD`].
+    /// its next read of the pauses; just before that read, it may still hold a message for [`HOLD`].
     ///
-    /// A pause that looks open to this environment may have ended since its last read, so the clock stops only for time that
-    /// is certainly paused. A later check never computes an earlier end, so a wait that fits now still fits then.
+    /// A pause that looks open to this environment may have ended since its last read, so the clock stops only for time
+    /// that is certainly paused. A later check never computes an earlier end. So if a wait fits now, it still fits at
+    /// any later check.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, pauses, now, .. } = *self;
         let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
@@ -268,7 +270,7 @@ impl<'r> Case<'_, 'r> {
         shown(self.event.error_type().unwrap_or_default())
     }
 
-    /// Applies the last part of rule 4: an operator's request cancels the event.
+    /// Applies the last part of rule 4. Returns the reason if an operator's cancel applies to the event.
     fn cancelled(&self) -> Option<Reason> {
         let mut requests = self.pauses.cancels().map(|Cancel { request }| request);
         let Request { by, why, .. } = requests.find(|request| {
@@ -281,15 +283,15 @@ impl<'r> Case<'_, 'r> {
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
     }
 
-    /// Returns true if an operator's request is in force and covers the event, whenever that failed.
+    /// Returns true if an operator's request is in force and covers the event, regardless of when the event failed.
     fn is_reached_by(&self, request: &Request) -> bool {
         let FailedEvent { function_arn, origin_request_id, .. } = self.event;
         request.is_in_force(self.now)
             && request.covers(function_arn, self.event.error_type(), origin_request_id)
     }
 
-    /// Returns true if every handler had noticed the function's pause when the retry became due, so that none has
-    /// re-invoked the event.
+    /// Returns true if every environment had noticed the function's pause when the retry became due. Then none of them
+    /// has re-invoked the event.
     fn is_held_since_due(&self) -> bool {
         let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
         let Some(due) = self.due() else { return false };
@@ -298,8 +300,8 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Applies rules 5 to 7. Returns the due time of the retry; `None` if no backoff fits before [the last
-    /// moment](Self::last_moment). The backoff starts at the first receive, so it is served once, however often the
-    /// message comes early.
+    /// moment](Self::last_moment). The backoff starts at the first receive, so a message that comes back early does not
+    /// wait for it again.
     fn due(&self) -> Option<Due> {
         let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
@@ -333,8 +335,8 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Draws the backoff under its ceiling. The generator is seeded by the message and the retry, so that each receive
-    /// of the message draws the same delay. For decorrelated jitter, it is seeded by the event, because each draw
-    /// depends on the draws for the event's earlier messages.
+    /// of the message draws the same delay. For decorrelated jitter, the generator is seeded by the event, because each
+    /// draw depends on the draws for the event's earlier messages.
     fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff().jitter() {
@@ -361,8 +363,8 @@ impl<'r> Case<'_, 'r> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// The moment at which `MAX_AGE` ends, or at which the message is dead-lettered before SQS deletes it, whichever is
-    /// sooner. Rule 6 leaves time for a last retry before it.
+    /// The end of `MAX_AGE`, or the moment at which the message is dead-lettered before SQS deletes it, whichever is
+    /// sooner. Rule 6 leaves time for a last retry before this moment.
     fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
     }
@@ -376,9 +378,8 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Applies the first part of rule 7 to the due time `due`. If it lies before the end of a pause that is over, the
-    /// event comes back within the pause's spread after that end, or within the time until a last retry if that is
-    /// shorter.
+    /// Applies the first part of rule 7. If `due` lies before the end of a pause that is over, returns a moment within
+    /// the pause's spread after that end, but no later than the last retry. Otherwise returns `due`.
     fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
         let over = self.pauses.of_function(&self.event.function_arn).filter(|pause| pause.is_over(self.now));
         over.fold(due, |due, pause| match pause.until {
@@ -390,9 +391,9 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// The time from the end of a pause, `over`, until a last retry. It is computed as of the moment when every
-    /// environment has noticed that end, so that a later pause, which extends `MAX_AGE`, does not move events that come
-    /// back after this one. Before that moment it is computed as of now: a pause whose planned end has passed may have
+    /// The time from the end of a pause, `over`, until the last retry. It is computed as of the moment when every
+    /// environment has noticed that end. So if a later pause extends `MAX_AGE`, events that come back after the earlier
+    /// pause do not move. Before that moment, it is computed as of now: a pause whose planned end has passed may have
     /// ended earlier, since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
@@ -400,8 +401,8 @@ impl<'r> Case<'_, 'r> {
         self.longest(over, then.last_moment())
     }
 
-    /// Applies the last part of rule 7. Returns the earliest due time that an operator's retry request gives, never
-    /// before `start`; `None` if no request makes it earlier than `otherwise_due`.
+    /// Applies the last part of rule 7. Returns the earliest due time that an operator's retry request gives, but not
+    /// before `start`; `None` if no request makes the retry due before `otherwise_due`.
     fn requested(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<Due> {
         let Self { event, record, policy, pauses, .. } = *self;
         if event.retry >= policy.settings().max_retries {
@@ -436,8 +437,8 @@ impl<'r> Case<'_, 'r> {
 
     /// The longest deferral that rule 10 allows from now on.
     fn longest_hiding(&self) -> Duration {
-        // The time of the current receive is known only for the first one. A throttled poller may have held any later one
-        // for the queue's own timeout.
+        // The time of the current receive is known only for the first receive. On any later one, a throttled poller may
+        // have held the message for the queue's own timeout.
         let since_receive = if self.record.is_first_receive() {
             self.now.since(self.record.first_receive)
         } else {
@@ -446,7 +447,7 @@ impl<'r> Case<'_, 'r> {
         LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN)
     }
 
-    /// Applies rule 9. Returns how long to hold the event, in whole seconds; `None` if its function is not paused.
+    /// Applies rule 9. Returns the time to hold the event, in whole seconds; `None` if its function is not paused.
     fn hold(&self) -> Option<Duration> {
         let pauses = self.pauses.of_function(&self.event.function_arn);
         let active = pauses.filter(|pause| pause.is_active(self.now));
@@ -454,8 +455,8 @@ impl<'r> Case<'_, 'r> {
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Applies rule 11. SQS refuses a failure record over its limit, and it is unknown what Lambda does with such a
-    /// record. So the handler makes no retry whose failure might not come back to the queue.
+    /// Applies rule 11. SQS refuses a failure record over its limit, and how Lambda handles such a record is unknown.
+    /// So the handler makes no retry whose failure might not come back to the queue.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {
@@ -476,8 +477,8 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// Applies the part of rule 4 on SQS's retention. Returns the reason to dead-letter a message sent at `sent` before SQS
-/// deletes it; `None` if the message may stay.
+/// Applies rule 4's limit of 13 days and 12 hours. Returns the reason to dead-letter a message sent at `sent` before
+/// SQS deletes it; `None` if the message may stay.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }
@@ -492,7 +493,7 @@ fn max_age(record: &Record, why: &str) -> Reason {
 }
 
 /// Addition to a reason's detail if the target may already have been called. The first re-invocation comes on the
-/// second receive at the earliest, so from the third on, one may have been sent and not answered.
+/// second receive at the earliest, so on the third or a later receive, an earlier call may have gone unanswered.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

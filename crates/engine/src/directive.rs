@@ -1,4 +1,4 @@
-//! Directives: a function controls its own retries by the type of the error that it fails with. For `RetryAfter`, the
+//! Directives: the type of the error that a function fails with may control the event's retries. For `RetryAfter`, the
 //! error's message says when to retry.
 
 use std::time::{Duration, UNIX_EPOCH};
@@ -17,7 +17,7 @@ const SEPARATORS: [char; 3] = ['.', '$', '/'];
 const PATH: &[u8] = b"::";
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
-/// The request that a function makes by the error that it fails with: a retry at some time, or none.
+/// A function's request about the retry of its event, made by the type of the error that it fails with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// The error type is `RetryAfter`: do not retry before this time, which is later than the failure.
@@ -57,7 +57,8 @@ impl Directive {
     }
 }
 
-/// Reads the moment that a message names, which must be after `failed_at`. The error does not quote the message.
+/// Reads the moment that a message names, which must be after `failed_at`. The returned error does not quote the
+/// message.
 fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str> {
     let now = UNIX_EPOCH + Duration::from_millis(failed_at.as_millis());
     let wait = requested_wait(message, now).map_err(|unreadable| unreadable.reason())?;
@@ -66,8 +67,8 @@ fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str
     if moment > failed_at { Ok(moment) } else { Err("its time is not after the failure") }
 }
 
-/// The part of a message before the `;`, or the whole message if that part is empty, made safe for a log and a
-/// terminal.
+/// The part of a message before the first `;`, or the whole message if that part is empty. Control characters are
+/// replaced, so that the text is safe for a log and a terminal.
 fn safe_start(message: &str) -> String {
     let start = message.split(';').next().unwrap_or_default().trim();
     let text = if start.is_empty() { message.trim() } else { start };
@@ -75,9 +76,9 @@ fn safe_start(message: &str) -> String {
     text.chars().map(safe).take(LONGEST_IGNORED).collect()
 }
 
-/// The simple name of an `errorType`, the same whichever runtime wrote it. It lacks Ruby's `Function<…>`, any `&`, a
-/// generic `<…>` at the end, the `$` and digits that compilers and bundlers add, everything up to the last `.`, `$`,
-/// `::` or `/`, and one `Error` or `Exception` at the end. A name that consists of such an ending stays.
+/// The simple name of an `errorType`, the same for all runtimes. It lacks Ruby's `Function<…>`, any `&`, a generic
+/// `<…>` at the end, the `$` and digits that compilers and bundlers add, everything up to the last `.`, `$`, `::` or
+/// `/`, and one `Error` or `Exception` at the end. A name that is only such an ending stays as it is.
 ///
 /// ```
 /// use comeback_engine::simple_name;

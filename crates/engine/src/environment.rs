@@ -47,7 +47,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Creates an environment that has handled nothing yet and reads no pauses: no function is ever paused.
+    /// Creates an environment that has handled nothing yet. It reads no pauses, so no function is ever paused.
     pub fn new(policies: impl Into<Arc<Policies>>) -> Self {
         let policies = policies.into();
         let room = Room::of(policies.stack());
@@ -74,18 +74,18 @@ impl Environment {
     /// every message is kept until shortly before SQS would delete it. If a message has no id, the whole batch is kept.
     ///
     /// Messages about to be re-invoked or moved are first hidden for at least one to two hours, in the same call as the
-    /// deferrals. If this handler crashes after its calls, none of them is repeated within the hour, except for a last retry
-    /// before `MAX_AGE` ends.
+    /// deferrals. If the handler crashes after it has re-invoked or moved messages, none of these calls is repeated
+    /// within the hour, except for a last retry before `MAX_AGE` ends.
     ///
     /// The pauses are read first, if a read is due. Events of a paused function are held.
     ///
-    /// A message that has to wait is hidden while the environment has room for it. Otherwise it is moved: sent again
-    /// with a delay, and the original settled. Moves come last, then a count of the messages in flight if there is
-    /// little room. A new environment also counts first, while it reads the pauses.
+    /// A message that has to wait is hidden if the environment has room for it. Otherwise it is moved: the message is
+    /// sent again with a delay, and the original is settled. Moves come last. If little room is left, a count of the
+    /// messages in flight follows. A new environment also counts at the start, while it reads the pauses.
     ///
-    /// `past_deadline` is asked before each call. Once it returns true, no further call is started; the remaining messages are
-    /// reported failed and come back. No record, and no failure of the account, can harm another record: each is decided
-    /// and performed by itself, and its panics are caught.
+    /// `past_deadline` is called before each AWS call. Once it returns true, no further call is started; the remaining
+    /// messages are reported failed and come back. Each record is decided and performed separately, and its panics are
+    /// caught, so neither a record nor a failure of the account can harm another record.
     pub async fn handle<'a, A: Account>(
         &mut self,
         batch: &'a BatchEvent,
@@ -102,23 +102,23 @@ impl Environment {
         let read = read_pauses(&mut self.pauses, &batch.records, now, &account);
         let first_count;
         (report.pauses, first_count) = join(read, first_count_of(&mut self.room, now, &account)).await;
-        // Received: to Wait, Invoke or DeadLetter.
+        // Received becomes Wait, Invoke or DeadLetter.
         let received = latest_copies(&batch.records);
         let mut messages: Vec<BatchMessage<'a>> =
             received.into_iter().map(|record| self.decide(record, now)).collect();
-        // Wait: to Done, or to Move without room. Messages in Invoke and Move are guarded in the same call, so that none of
-        // them comes back at once if this handler crashes.
+        // Wait becomes Done or, if there is no room, Move. Messages in Invoke and Move are guarded in the same call, so
+        // that none of them comes back at once if this handler crashes.
         choose_moves(&mut messages, self.room.left());
         report.unguarded = self.hide(&mut messages, now, &account).await;
-        // Invoke: to Done, DeadLetter or Wait.
+        // Invoke becomes Done, DeadLetter or Wait.
         self.invoke(&mut messages, now, &account).await;
-        // DeadLetter: to Done or Wait.
+        // DeadLetter becomes Done or Wait.
         send_dead_letters(&mut messages, now, &account).await;
-        // Wait: as before. Messages whose calls failed, or could not be guarded, take the remaining room, each for its own
-        // time in place of its guard.
+        // Wait becomes Done or Move, as before. Messages whose calls failed, or could not be guarded, take the
+        // remaining room, each for its own time in place of its guard.
         choose_moves(&mut messages, self.room.left());
         self.hide(&mut messages, now, &account).await;
-        // Move: to Done, or to Wait and, hidden after all, to Done.
+        // Move becomes Done. If the copy could not be sent, it becomes Wait and then, hidden after all, Done.
         report.moves = self.move_others(&mut messages, now, &account).await;
         let last_count = count(&mut self.room, now, &account).await;
         report.count_failure = first_count.or(last_count);
@@ -139,13 +139,15 @@ impl Environment {
         }
     }
 
-    /// Decides the next step for a message. The first that applies counts: the wait that a copy carries, an empty
-    /// `TARGET_FUNCTIONS`, and the rules, as far as they do not depend on pauses that have never been read.
+    /// Decides the next step for a message. The first of these that applies decides: the wait that a copy carries, an
+    /// empty `TARGET_FUNCTIONS`, the rules. If the pauses have never been read and could change the result of the
+    /// rules, the message is kept.
     fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> BatchMessage<'a> {
         let read = isolated(|| FailedEvent::read(record));
         let read = read.map(|event| event.map(|event| event.under(&self.policies)));
         let mut message = BatchMessage::received(record, None);
-        // Counts from the first sending: each copy is a new message, so counted from its own it would be kept forever.
+        // Counted from the first sending: each copy is a new message, and counted from the copy's sending, it would be
+        // kept forever.
         let expiring = expiring(record, record.first_sent(), now);
         let carried = Wait::carried(record, now);
         if carried.is_some() || self.policies.stack().keeps_everything() {
@@ -176,7 +178,7 @@ impl Environment {
     }
 
     /// Hides the waiting messages, and also those about to be re-invoked or moved, in one call. Returns the first
-    /// failure to hide a message before its re-invocation.
+    /// failure to hide a message before its re-invocation; `None` if there was none.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],
@@ -193,7 +195,7 @@ impl Environment {
         for message in messages {
             let Some(answer) = answers.remove(&message.record.message_id) else { continue };
             match (&message.state, &answer) {
-                // A guarded message takes no room yet: it leaves the queue, or is hidden again and takes room then.
+                // A guarded message takes no room yet: it leaves the queue, or is hidden again and then takes room.
                 (State::Wait { .. }, _) => self.room.take(1),
                 (State::Invoke { .. }, Err(failure)) => {
                     unguarded = unguarded.or_else(|| Some(failure.clone()))
@@ -206,7 +208,8 @@ impl Environment {
         unguarded.filter(|_| !(account.past_deadline)())
     }
 
-    /// The time to hide the message for from now, for its wait or to guard its call. `None` if it is not to be hidden.
+    /// The time to hide the message for, from now: for its wait, or to guard its call. `None` if the message is not to
+    /// be hidden.
     fn hiding(&self, message: &BatchMessage<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
@@ -219,7 +222,8 @@ impl Environment {
     }
 
     /// The time to hide a message for before its call: one to two hours from the latest end of this batch. The call may
-    /// be accepted without any handler learning of it, and every accepted copy starts a chain of retries of its own.
+    /// be accepted without any handler learning of it, and every accepted call or copy starts a chain of retries of its
+    /// own.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let record = message.record;
         let case = message.event.as_ref().map(|event| self.case(event, record, now));
@@ -356,8 +360,8 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// Marks the cheapest waiting messages to be moved if not all of them fit into the room. A message that must not be
-/// moved stays.
+/// If the waiting messages do not all fit into the room, marks those that are cheapest to move. A message that must not
+/// be moved stays.
 fn choose_moves(messages: &mut [BatchMessage<'_>], room: u64) {
     let waiting = messages.iter().filter(|message| matches!(message.state, State::Wait { .. }));
     if waiting.count() as u64 <= room {
@@ -403,7 +407,7 @@ async fn read_pauses<A: Account>(
     Some(pauses.read(answer, now, &first.message_id))
 }
 
-/// Counts the messages in flight if the environment never has. It has no room until the first count.
+/// Counts the messages in flight if the environment has never counted them. Until its first count, it has no room.
 async fn first_count_of<A: Account>(
     room: &mut Room,
     now: Timestamp,
@@ -412,7 +416,7 @@ async fn first_count_of<A: Account>(
     if room.is_unknown() { count(room, now, account).await } else { None }
 }
 
-/// Counts the messages in flight if little room is left. Returns the failure if the count fails.
+/// Counts the messages in flight if little room is left. Returns the failure if the count fails, otherwise `None`.
 async fn count<A: Account>(
     room: &mut Room,
     now: Timestamp,

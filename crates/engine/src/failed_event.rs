@@ -15,15 +15,15 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// The longest time between the writing of a record and its arrival on the queue; Lambda takes minutes. If a record was
-/// sent later, SQS had dead-lettered it, and an operator moved it back.
+/// The longest plausible time between the writing of a record and its arrival on the queue; Lambda takes minutes. If a
+/// record was sent later, SQS had dead-lettered it, and an operator moved it back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Maximum number of characters of a text in the log: CloudWatch drops lines that are too long.
 const LONGEST_LOGGED: usize = 512;
 
-/// The start of a text, as much of it as the log shows. Operators take an event's key from the log, so keys with the
-/// same start count as equal.
+/// The part of a text that the log shows: its start. Operators take an event's key from the log, so keys with the same
+/// start count as equal.
 pub fn logged(text: &str) -> &str {
     text.char_indices().nth(LONGEST_LOGGED).map_or(text, |(end, _)| &text[..end])
 }
@@ -35,18 +35,18 @@ pub struct FailedEvent<'a> {
     pub function_arn: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed, in whole seconds, because envelopes carry no fraction, and every retry must compute
+    /// When the event first failed. In whole seconds, because envelopes carry no fraction, and every retry must compute
     /// with the same moment.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
     /// The request id of the invocation that failed; `None` if the record does not name it.
     pub request_id: Option<String>,
-    /// When the last attempt failed, according to its record, but not after the record was sent.
+    /// When the last attempt failed, according to its record, but at most when the record was sent.
     pub failed_at: Timestamp,
     /// The error of the last attempt; `None` if it is unknown.
     pub error: Option<InvocationError<'a>>,
-    /// The function's request, made by that error; `None` for an ordinary error.
+    /// The directive that the error of the last attempt gives; `None` for an ordinary error.
     pub directive: Option<Directive>,
     /// True if the record says that the target function does not exist.
     pub not_found: bool,
@@ -63,7 +63,8 @@ impl<'a> FailedEvent<'a> {
     ///
     /// # Errors
     ///
-    /// Fails with `malformed_record`, `malformed_envelope` or `payload_lost`, and what is wrong.
+    /// Fails with the reason `malformed_record`, `malformed_envelope` or `payload_lost`, whose detail says what is
+    /// wrong.
     pub fn read(record: &'a Record) -> Result<Self, Reason> {
         match InvocationRecord::read(&record.body) {
             Ok(failure) => Self::failed(record, failure),
@@ -91,7 +92,7 @@ impl<'a> FailedEvent<'a> {
         self.error_type.as_deref()
     }
 
-    /// The dead-letter of the event, in place of the record it was read from.
+    /// The dead-letter that replaces `record`, from which the event was read.
     pub(crate) fn dead_letter(&self, record: &Record, reason: &Reason, now: Timestamp) -> DeadLetter {
         let error = self.error.as_ref();
         let body = Body {
@@ -124,7 +125,7 @@ impl<'a> FailedEvent<'a> {
             }
             None => (0, failure.timestamp.unwrap_or(record.first_sent()), None),
         };
-        // A record is sent after it is written: one from the future must not delay the times that count from it.
+        // A record is sent after it is written, so a later `timestamp` must not delay the times that count from it.
         let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
         let error = failure.error;
         let error_type = error.and_then(|error| error.error_type).and_then(lossy_text);
@@ -135,7 +136,7 @@ impl<'a> FailedEvent<'a> {
         Ok(Self {
             function_arn: failure.function_arn,
             retry: attempt.saturating_add(1),
-            // SQS's own time bounds the claimed one, so that a forged time cannot void MAX_AGE.
+            // The claimed time is limited by SQS's own time, so that a forged one cannot void MAX_AGE.
             first_failure: Timestamp::from_secs(first_failure.min(record.first_sent()).as_secs()),
             origin_request_id: origin_request_id
                 .or_else(|| failure.request_id.clone())
@@ -151,7 +152,7 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// Reads the event in a dead-letter. Its payload has no envelope, unless someone wrote the message by hand. Such an
+    /// Reads the event in a dead-letter. Its payload has no envelope unless someone wrote the message by hand. An
     /// envelope is opened, so that the payload is not enveloped twice.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let anew = Self::anew(

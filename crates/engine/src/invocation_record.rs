@@ -9,7 +9,7 @@ use crate::dead_letter::{Reason, ReasonCode};
 use crate::json::{Object, id, lossy_text, object, present};
 use crate::time::Timestamp;
 
-/// Lambda's record of a failed asynchronous invocation, as it writes it to the failure destination.
+/// The record of a failed asynchronous invocation, as Lambda writes it to the failure destination.
 ///
 /// Parsing is lenient: only `requestContext.functionArn` and `requestPayload` are required. Anything else that is
 /// missing or has an unexpected shape is `None`. The payload is not copied.
@@ -19,7 +19,7 @@ pub struct InvocationRecord<'a> {
     pub function_arn: Cow<'a, str>,
     /// The id of the invocation that failed; `None` if it is missing.
     pub request_id: Option<String>,
-    /// When Lambda wrote the record; `None` if that is missing or unreadable.
+    /// When Lambda wrote the record; `None` if the time is missing or unreadable.
     pub timestamp: Option<Timestamp>,
     /// The event that the function was invoked with, byte for byte; in its envelope if this was a retry.
     pub request_payload: &'a RawValue,
@@ -120,7 +120,7 @@ fn why_unreadable(body: &str, error: String) -> Reason {
         Ok(WithoutPayload { request_context: Object(context) }) if context.is_of_a_success() => {
             malformed(ON_SUCCESS)
         }
-        // The alarm *lost payload* counts this reason, so only such a record may have it.
+        // The alarm *lost payload* counts this reason, so only a failure record without a payload may have it.
         Ok(_) => Reason::new(ReasonCode::PayloadLost, LOST),
         Err(_) => malformed(error),
     }
@@ -141,8 +141,9 @@ impl<'a> InvocationRecord<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the body is not an invocation record; the reason says what is missing. Also fails if it is the record
-    /// of a success, from a queue attached as on-success destination: a retry would repeat work that is done.
+    /// Fails if the body is not an invocation record; the reason says what is missing. Also fails if the body is the
+    /// record of a success, which arrives if the queue is attached as on-success destination: a retry would repeat work
+    /// that is done.
     pub fn read(body: &'a str) -> Result<Self, Reason> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,

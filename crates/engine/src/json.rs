@@ -9,8 +9,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Parses a JSON object. A derived struct would accept an array too. The error is logged, so it does not quote the
-/// text.
+/// Parses a JSON object. An array is refused, which a derived struct would accept. The error is logged, so it does not
+/// quote the text.
 pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     match text.trim_ascii_start().chars().next() {
         Some('{') => serde_json::from_str(text).map_err(without_quotes),
@@ -61,7 +61,7 @@ pub(crate) fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
 }
 
-/// A JSON string that is shown to people or compared with other texts: a lone surrogate becomes U+FFFD.
+/// The text of a JSON string that is shown to people or compared with other texts. A lone surrogate becomes U+FFFD.
 ///
 /// ```
 /// let text: comeback_engine::LossyText = serde_json::from_str(r#""held by \ud83d""#)?;

@@ -19,13 +19,13 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 
 /// The pauses that one environment of the handler has read, and when it reads them again.
 ///
-/// It reads them before its first batch, and then at the first batch after max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s), or
-/// up to a quarter more. A failed read changes nothing and is repeated by the next batch, because messages that an
-/// operator has just recalled would otherwise wait again. After further failures, each read comes later than the one
-/// before. Until the first read succeeds, each batch reads, and no function is invoked.
+/// The environment reads them before its first batch, and again at the first batch after max(30 s,
+/// `MAXIMUM_CONCURRENCY` × 0.3 s), or up to a quarter more. A failed read changes nothing. The next batch repeats it,
+/// because messages that an operator has just recalled would otherwise wait again. After further failures in a row, the
+/// time until the next read grows. Until the first read succeeds, each batch reads, and no function is invoked.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// The least time between two reads. `None` without `PAUSES`: then nothing is ever paused.
+    /// Minimum time between two reads. `None` if `PAUSES` is not set, so that nothing is ever paused.
     between_reads: Option<Duration>,
     known: Option<Pauses>,
     next_read: Option<Timestamp>,
@@ -59,8 +59,8 @@ impl KnownPauses {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }
 
-    /// Takes the result of a read: the parameter's text, or `None` if the parameter does not exist. The message's id
-    /// seeds the random time until the next read.
+    /// Takes the result of a read: the parameter's text, or `None` if the parameter does not exist. `message_id` seeds
+    /// the random time until the next read.
     pub(crate) fn read(
         &mut self,
         answer: Result<Option<String>, CallFailure>,

@@ -5,8 +5,8 @@
 //! [`Account`], and returns a [`BatchReport`], from which the response is made. The Lambda, the simulation, `replay` and
 //! the rehearsal all call it.
 //!
-//! This crate never reads the clock, draws only from generators that it seeds by message, reads no environment variables and
-//! knows no AWS SDK.
+//! This crate never reads the clock or environment variables, draws only from generators that it seeds by message, and
+//! does not depend on an AWS SDK.
 //!
 //! | file | holds |
 //! |---|---|

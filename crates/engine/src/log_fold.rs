@@ -1,4 +1,4 @@
-//! The state of each message according to the handler's log: it waits, for a cause and until a time, or is settled.
+//! The state of each message according to the handler's log: waiting, for a cause and until a time, or settled.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasher;
@@ -12,17 +12,18 @@ use crate::time::Timestamp;
 /// together, because a function may write anything as an error's type.
 const MOST_KINDS: usize = 1_000;
 
-/// The messages that a log tells of, folded from its lines in any order. A line may come twice.
+/// The messages that the lines of a log are about. The lines may come in any order, and a line may come twice.
 ///
-/// Each failure of an event comes as a message of its own. All lines about that message, and about its copies, name the same
-/// key, target, retry, first failure and failed invocation, and no other message's lines do. The message is settled if any of
-/// its lines settles it. That line may be older than the others, because a handler writes its lines when its batch ends, and
-/// another handler may have received the message meanwhile. Otherwise the message waits, as its latest line says.
+/// Each failure of an event comes as a message of its own. All lines about a message and its copies name the same key,
+/// target, retry, first failure and failed invocation; lines about other messages differ in one of these. The message
+/// is settled if any of its lines settles it. That line may be older than the others: a handler writes its lines when
+/// its batch ends, and another handler may have received the message meanwhile. Otherwise the message waits, as its
+/// latest line says.
 ///
 /// A log may lack lines, because of its level or its retention. A message without a line is unknown. If the last line about a
 /// message is missing, the line before it counts: a settled message may seem to wait, but no waiting message seems settled.
 ///
-/// Each waiting message takes about 200 bytes, and each settled one 20.
+/// Each waiting message takes about 200 bytes of memory, and each settled message about 20.
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
@@ -86,15 +87,16 @@ pub enum WaitsFor {
     },
 }
 
-/// A group of messages with the same function and error. Both are `None` in the group for all further kinds, once there
-/// are too many.
+/// A group of messages with the same function and error. Once there are too many groups, all messages of further kinds
+/// are in one group, in which both are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
     /// The ARN of the function.
     pub target: Option<String>,
     /// The `errorType` of the failed invocation.
     pub error_type: Option<String>,
-    /// The text of a `RetryAfter` that was ignored, and why; the last in sorted order if there are several.
+    /// The text of a `RetryAfter` that was ignored, and why; `None` if none was ignored. If there are several, the last
+    /// in sorted order.
     pub retry_after_ignored: Option<String>,
 }
 
@@ -108,14 +110,14 @@ pub enum MessageState<'f> {
 }
 
 impl<S: BuildHasher + Clone> LogFold<S> {
-    /// Creates a fold of no lines. Strangers may choose the hashed texts, so the hasher should be unpredictable.
+    /// Creates an empty fold. Strangers may choose the hashed texts, so the hasher should be unpredictable.
     pub fn new(hasher: S) -> Self {
         let settled = HashSet::with_hasher(hasher.clone());
         let (waiting, kinds, kind_of) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         Self { hasher, waiting, settled, kinds, kind_of, keeps_handles: false }
     }
 
-    /// Makes the fold keep receipt handles. Each waiting message then takes 500 bytes more.
+    /// Makes the fold keep receipt handles. Each waiting message then takes another 500 bytes.
     #[must_use]
     pub fn keeping_handles(self) -> Self {
         Self { keeps_handles: true, ..self }
@@ -149,7 +151,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         }
         let LoggedEvent { key, retry, first_failure, retry_after_ignored, .. } = event;
         let kind = self.kind(event);
-        // Messages that are counted together have no one function that the text could describe.
+        // Messages that are counted together are of several functions, so the text would describe only one of them.
         let of_one = self.kinds.get_mut(kind as usize).filter(|kind| kind.target.is_some());
         if let Some((ignored, known)) = retry_after_ignored.as_deref().zip(of_one)
             && known.retry_after_ignored.as_deref() < Some(ignored)
@@ -185,7 +187,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.settled.len()
     }
 
-    /// The state of the message with this event; `None` if the log has no line about it.
+    /// The state of the message with this event; `None` if the log has no line about that message.
     pub fn state_of(&self, event: &LoggedEvent<'_>) -> Option<MessageState<'_>> {
         let id = self.id(event);
         let waiting = self.waiting.get(&id).map(MessageState::Waiting);
@@ -223,8 +225,8 @@ impl Handle {
 }
 
 impl WaitingMessage {
-    /// When the message's visibility timeout or delay ends. Then the handler checks the message, unless it is a copy that
-    /// only moves on.
+    /// When the message's visibility timeout or delay ends. The handler then checks the message, unless it is a copy
+    /// whose wait goes on.
     pub fn next_check(&self) -> Timestamp {
         self.at.saturating_add(Duration::from_secs(self.delay.into()))
     }

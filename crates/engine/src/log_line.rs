@@ -37,8 +37,8 @@ pub struct LogLine<'a> {
     /// The id of the X-Ray trace that the message belongs to; `None` if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
-    /// The message's receipt handle, which lets an operator end its hiding. `None` if it must not be used; see
-    /// [`Outcome::receipt_handle`].
+    /// The message's receipt handle, with which an operator can end the message's hiding. `None` if the handle must not
+    /// be used; see [`Outcome::receipt_handle`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt_handle: Option<Cow<'a, str>>,
 }
@@ -77,13 +77,13 @@ pub struct LoggedEvent<'a> {
     /// The `errorType` of the failed invocation; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<Cow<'a, str>>,
-    /// The entry of `POLICIES` that applies to the function; `None` if the stack's policy does.
+    /// The entry of `POLICIES` that applies to the function; `None` if the stack's policy applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Cow<'a, str>>,
-    /// The time that a `RetryAfter` error asked for; `None` if the error was another one.
+    /// The time that a `RetryAfter` error asked for; `None` for any other error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Timestamp>,
-    /// The text of a `RetryAfter` that was ignored, and why; `None` if none was.
+    /// The text of a `RetryAfter` that was ignored, and why; `None` if none was ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ignored: Option<Cow<'a, str>>,
 }
@@ -192,7 +192,7 @@ impl<'de> Deserialize<'de> for Version {
     }
 }
 
-/// Writes a time without `.000`: a first failure is in whole seconds, so those four bytes say nothing.
+/// Serializes a time without `.000`: a first failure is in whole seconds, so those four bytes say nothing.
 fn to_the_second<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     let text = moment.to_string();
     match text.strip_suffix(".000Z") {

@@ -54,10 +54,11 @@ pub(crate) enum State<'a> {
 pub(crate) enum Happened {
     /// The message does not fit into the room for hidden messages.
     NoRoom,
-    /// SQS answered the call that hides the message, for its wait or to guard its call.
+    /// SQS answered the call that hides the message, either for its wait or to guard its next call.
     Hidden(Result<(), CallFailure>),
     Moved,
-    /// The copy was not accepted, or it is unknown whether it was. The message waits after all, at least this long.
+    /// SQS did not accept the copy, or may not have accepted it. The message waits on the queue after all, at least
+    /// this long.
     NotMoved {
         at_least: Duration,
     },
@@ -103,7 +104,7 @@ impl<'a> BatchMessage<'a> {
     }
 
     /// Keeps a message without a decision. It waits as after a failed call, so that its 1,000 receives outlast SQS's 14
-    /// days. Shortly before these end, it is dead-lettered for the reason `expiring` instead.
+    /// days. `expiring` is the reason to dead-letter the message instead, shortly before these 14 days end.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -117,7 +118,8 @@ impl<'a> BatchMessage<'a> {
         }
     }
 
-    /// Turns to dead-lettering the message: its event can no longer be retried, or the target has refused it for good.
+    /// Changes the state to dead-lettering, because the event can no longer be retried or the target has refused it for
+    /// good.
     pub(crate) fn dead_letter(&mut self, reason: Reason, now: Timestamp) {
         let due = if let State::Invoke { due, .. } = self.state { Some(due) } else { None };
         let dead_letter = isolated(|| match &self.event {
@@ -130,8 +132,8 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// The table of transitions: changes the state by what happened. Where the table has no row, the state stays, for
-    /// example when a message is guarded before its call.
+    /// The table of transitions: changes the state by what happened. If the table has no row for it, the state stays,
+    /// for example when a message is guarded before its call.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let (State::Move { .. } | State::Invoke { .. }, Happened::Hidden(answer)) =
             (&self.state, &happened)
@@ -148,7 +150,7 @@ impl<'a> BatchMessage<'a> {
                 };
                 State::Done(what.with_wait(wait.visibility_timeout, None, answer.err()), location)
             }
-            // Unhidden, the message would return after the queue's own timeout, beside its copy.
+            // If the message is not hidden, it returns after the queue's own timeout, beside its copy.
             (State::Move { what, wait }, Happened::Hidden(Err(_))) => State::Wait { what, wait },
             (State::Move { what, wait }, Happened::Moved) => {
                 State::Done(what.with_wait(wait.hop(), wait.not_before, None), Location::Moved)
@@ -185,8 +187,8 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// The cost of moving a waiting message, in bytes to be sent. `u64::MAX` if it must not be moved, because SQS would
-    /// refuse its copy or its guard failed. `None` if the message is not waiting.
+    /// The cost of moving a waiting message: the number of bytes to send. `u64::MAX` if it must not be moved, because
+    /// SQS would refuse its copy or its guard failed. `None` if the message is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

@@ -10,7 +10,7 @@ use crate::failed_event::{FailedEvent, logged};
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// Maximum time a message may be hidden without having to be recallable: it returns soon anyway.
+/// A message that is hidden for at most this time need not be recallable, because it returns soon anyway.
 pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 
 /// The outcome of a message in a batch, with everything that its log line needs.
@@ -20,9 +20,10 @@ pub struct Outcome<'a> {
     pub record: &'a Record,
     /// The event in the message; `None` if the message could not be parsed or needed no decision.
     pub event: Option<FailedEvent<'a>>,
-    /// The pattern of the entry of `POLICIES` that applies to the event's function. `None` if the stack's policy does.
+    /// The pattern of the entry of `POLICIES` that applies to the event's function. `None` if the stack's policy
+    /// applies.
     pub policy: Option<String>,
-    /// The step that the handler took, as the message's log line has it.
+    /// The step that the handler took, as the message's log line describes it.
     pub what: What,
     /// Where the message is when the batch ends.
     pub location: Location,
@@ -57,10 +58,10 @@ pub enum What {
         due_by: DueBy,
         /// The visibility timeout of the message, or the delay of its copy.
         delay: u64,
-        /// The retry request that moved the due time forward; `None` if none did.
+        /// The retry request that made the retry due earlier; `None` if none did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The failure to hide the message, after which it comes back sooner; `None` if it is hidden.
+        /// The failure to hide the message, which then comes back sooner; `None` if the message is hidden.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -70,10 +71,10 @@ pub enum What {
         due: Timestamp,
         /// The visibility timeout of the message, or the delay of its copy.
         delay: u64,
-        /// When the handler checks the copy again, if the message was moved.
+        /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The failure to hide the message, after which it comes back sooner; `None` if it is hidden.
+        /// The failure to hide the message, which then comes back sooner; `None` if the message is hidden.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -84,7 +85,7 @@ pub enum What {
         /// The request id of the new invocation; `None` if Lambda's answer had none.
         #[serde(default, serialize_with = "cut", skip_serializing_if = "Option::is_none")]
         invoke_request_id: Option<String>,
-        /// The retry request that moved the due time forward; `None` if none did.
+        /// The retry request that made the retry due earlier; `None` if none did.
         #[serde(flatten)]
         early: Option<Early>,
     },
@@ -93,7 +94,7 @@ pub enum What {
         /// The reason to dead-letter the event.
         #[serde(flatten)]
         reason: Reason,
-        /// When the retry was due, if the target refused it; otherwise `None`.
+        /// If the target refused the retry, the time when it was due; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
     },
@@ -104,11 +105,11 @@ pub enum What {
         /// The visibility timeout of the message, or the delay of its copy; `None` if the message could not be hidden.
         #[serde(skip_serializing_if = "Option::is_none")]
         delay: Option<u64>,
-        /// When the handler checks the copy again, if the message was moved.
+        /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The reason to dead-letter the event, if the dead-letter could not be sent. The log has its code; the line
-        /// written once the dead-letter is sent has the reason in words.
+        /// If the dead-letter could not be sent, the reason to dead-letter the event; otherwise `None`. The log line
+        /// has only the reason's code. The line that is written once the dead-letter is sent has the reason in words.
         #[serde(
             default,
             serialize_with = "code",
@@ -116,10 +117,12 @@ pub enum What {
             skip_serializing_if = "Option::is_none"
         )]
         reason: Option<Reason>,
-        /// When the retry was due, if the handler tried to make it; otherwise `None`. The log does not have it.
+        /// If the handler tried to make the retry, the time when it was due; otherwise `None`. Not part of the log
+        /// line.
         #[serde(skip)]
         due: Option<Timestamp>,
-        /// The failed call, if one is why the message is kept.
+        /// The failed call because of which the message is kept, or else the failure to hide it; `None` if no call
+        /// failed.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -145,7 +148,7 @@ pub enum Cause {
     WaitGoesOn,
     /// The decision failed because of a bug.
     Undecided,
-    /// A cause that this version of the log's reader does not know.
+    /// A cause in the log that this version does not know.
     #[serde(other)]
     Other,
 }
@@ -164,14 +167,14 @@ pub enum DueBy {
     RetryNow,
 }
 
-/// The effect of an operator's retry request that moved a retry forward.
+/// The effect of an operator's retry request that made a retry due earlier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Early {
     /// When the retry would be due without the request.
     pub otherwise_due: Timestamp,
     /// When the operator made the request.
     pub asked_at: Timestamp,
-    /// The operator who made the request, if the request names one.
+    /// The operator who made the request; `None` if the request does not name one.
     #[serde(default, serialize_with = "cut", skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<String>,
 }
@@ -220,7 +223,7 @@ impl Outcome<'_> {
         self.location == Location::Moved && self.record.moved.is_some() && self.problem().is_none()
     }
 
-    /// When the retry is due, or was when it was made; `None` if that is unknown.
+    /// When the retry is due, or was due before it was made; `None` if that time is unknown.
     pub const fn due(&self) -> Option<Timestamp> {
         match self.what {
             What::Defer { due, .. } | What::Hold { due, .. } | What::Reinvoke { due, .. } => Some(due),
@@ -258,8 +261,8 @@ impl Outcome<'_> {
 }
 
 impl What {
-    /// A message that is kept, before it is known for how long. `due` and `reason` are those of the step that the
-    /// handler could not take.
+    /// The outcome of a message that is kept, still without the length of its wait. `due` and `reason` belong to the
+    /// step that the handler could not take.
     pub(crate) const fn kept(
         cause: Cause,
         due: Option<Timestamp>,
@@ -269,8 +272,8 @@ impl What {
         Self::Keep { cause, delay: None, not_before: None, reason, due, failure }
     }
 
-    /// The outcome of a message that waits, with the wait that it got: the visibility timeout that was set or is
-    /// missing because of `not_hidden`, or the delay of its copy.
+    /// Adds the wait to the outcome of a message: the message's visibility timeout, or the delay of its copy. If the
+    /// message could not be hidden, `not_hidden` is the failure.
     pub(crate) fn with_wait(
         self,
         wait: Duration,
@@ -310,7 +313,8 @@ impl What {
         }
     }
 
-    /// Returns true if the log line names the event. The line of a message that waits regardless of its event does not.
+    /// Returns true if the log line names the event. The line of a message that waits regardless of its event does not
+    /// name it.
     pub(crate) const fn names_its_event(&self) -> bool {
         !matches!(self, Self::Keep { cause: Cause::WaitGoesOn | Cause::Unattached, .. })
     }
@@ -337,7 +341,7 @@ impl What {
     }
 }
 
-/// Writes a text as much as the log shows of it.
+/// Serializes the part of a text that the log shows.
 fn cut<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     text.as_deref().map(logged).serialize(serializer)
 }

@@ -1,6 +1,6 @@
 //! Pauses: requests of an operator not to invoke some functions for a while. All pauses are in one JSON document, the
-//! SSM parameter that `PAUSES` names; the commands write it, and the handler reads it. It also has the retry requests
-//! and cancels. This file defines the document's format, and which entries leave it first when it is full.
+//! SSM parameter that `PAUSES` names; the commands write it, and the handler reads it. The document also contains the
+//! retry requests and cancels. This file defines its format, and which entries leave a full document first.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub struct Pauses {
     others: BTreeMap<String, String>,
 }
 
-/// The reason for not reading a document of pauses from the parameter's text. Never quotes the text.
+/// Error for a parameter's text that cannot be read as a document of pauses. Never quotes the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GarbledPauses {
     /// A later version of Comeback wrote the document, with this format version.
@@ -160,8 +160,8 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// When a held message returns, unless too little of `MAX_AGE` is left: the pause's end + U(0, `spread`), seeded by
-    /// the message's first id and the retry. `None` while the pause has no end.
+    /// When a held message returns, unless too little of `MAX_AGE` is left: a random moment between the pause's end and
+    /// `spread` later, seeded by the message's first id and the retry. `None` while the pause has no end.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
@@ -328,7 +328,7 @@ impl<'a> Wire<'a> {
 /// "Managing parameter tiers", AWS Systems Manager User Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
 
-/// The document of pauses is longer than [`LONGEST_PAUSES`], although everything that may leave it has left.
+/// Error for a document of pauses that is longer than [`LONGEST_PAUSES`], even without everything that may leave it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pauses and requests would take {bytes} bytes; the parameter holds 4096")]
 pub struct TooLarge {
@@ -337,11 +337,10 @@ pub struct TooLarge {
 }
 
 impl Pauses {
-    /// The document as it is to be written at `now`, and the pauses that had to leave it for want of space. Entries
-    /// without effect leave first: requests that have ended, pauses that ended over 14 days ago, and who opened the
-    /// other ended pauses and why. If the document is still too long, withdrawn requests leave, and then ended pauses,
-    /// those that ended first before others. The time of a pause that left counts towards `MAX_AGE` of its events
-    /// again.
+    /// The document to write at `now`, and the ended pauses that it had no space for. Data without effect leaves first:
+    /// requests that have ended, pauses that ended over 14 days ago, and the operators and reasons of other ended
+    /// pauses. If the document is still too long, withdrawn requests leave, and then ended pauses, beginning with the
+    /// one that ended first. Once a pause has left, its time counts towards the `MAX_AGE` of its events again.
     ///
     /// # Errors
     ///

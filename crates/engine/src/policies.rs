@@ -40,7 +40,7 @@ pub struct PolicyEntry {
     /// The entry's text as written.
     text: String,
     pattern: PolicyPattern,
-    /// The policy that results from the entry: its settings, and the stack's for all others.
+    /// The policy that results from the entry: the entry's settings, and the stack's for all other variables.
     policy: Policy,
 }
 
@@ -55,19 +55,19 @@ impl PolicyEntry {
         self.text.split_whitespace().skip(1).filter_map(|setting| setting.split_once('='))
     }
 
-    /// The policy that results from the entry: its settings, and the stack's for all others.
+    /// The policy that results from the entry: the entry's settings, and the stack's for all other variables.
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Returns true if the entry's pattern matches the function with this ARN. An earlier entry may still take
-    /// precedence.
+    /// Returns true if the entry's pattern matches the function with this ARN. The entry may still not apply, because
+    /// an earlier one takes precedence.
     pub fn is_about(&self, function_arn: &str) -> bool {
         self.pattern.matches(function_arn)
     }
 }
 
-/// Writes the entry's text as it was written.
+/// Writes the entry's text unchanged.
 impl fmt::Display for PolicyEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -79,7 +79,8 @@ impl Policies {
     ///
     /// # Errors
     ///
-    /// Returns every variable and entry that was refused. An entry is refused if a stack with its settings would be.
+    /// Returns every variable and entry that was refused. An entry is refused if a stack with the same settings would
+    /// be refused.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<SettingError>> {
         let stack = Policy::from_variables(&lookup);
         // A mistake in the stack's own variables is reported once, not again for each entry.
@@ -120,7 +121,7 @@ impl Policies {
         self.entry_of(function_arn).map_or(&self.stack, PolicyEntry::policy)
     }
 
-    /// The entry of `POLICIES` that applies to a function; `None` if the stack's policy does.
+    /// The entry of `POLICIES` that applies to a function; `None` if the stack's policy applies.
     pub fn entry_of(&self, function_arn: &str) -> Option<&PolicyEntry> {
         self.entries.iter().find(|entry| entry.is_about(function_arn))
     }

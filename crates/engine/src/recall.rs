@@ -1,15 +1,16 @@
 //! Recall: choosing the waiting messages that an operator's request brings back at once, and when each is due.
 //!
-//! Anyone who has a message's receipt handle can change how long SQS hides it. The handler logs the handle of a message
-//! that stays hidden. So an operator whose request makes a retry due sooner can hide the message anew until then, never
-//! for longer than before. Three rules make this safe, because on a standard queue an old handle also changes the
-//! visibility timeout of a later receive:
+//! Anyone who has a message's receipt handle can change how long SQS hides the message. The handler logs the handle of
+//! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can hide the message
+//! anew until then, never for longer than before. On a standard queue, an old handle also changes the visibility
+//! timeout of a later receive. Three rules make a recall safe nevertheless:
 //!
 //! - Only the newest log line about a message counts. If it has no handle, the message is not recalled.
-//! - A message that returns within a minute is left alone, because a handler may have received it, and hidden it before
+//! - A message that returns within a minute is left alone. A handler may already have received it, and hidden it before
 //!   a call.
-//! - A message is recalled only for the first entry of the pauses' document that covers its newest line. A handler that
-//!   crashed after its call wrote no newer line, and the message that it hid before that call must stay hidden.
+//! - A message is recalled only for the first entry of the pauses' document that covers its newest line. A handler may
+//!   have received the recalled message and crashed after its call, without writing a newer line. The message that it
+//!   hid before that call must stay hidden.
 
 use std::time::Duration;
 
@@ -62,11 +63,11 @@ pub enum NotRecalled {
     LastRetry,
     /// The event's function is paused.
     Paused,
-    /// The event was held in a pause, and returns when that ends or within its spread.
+    /// The event was held in a pause, and returns when the pause ends or within the pause's spread.
     Returning,
     /// Lambda may have accepted the event's last re-invocation, which must not be repeated within the hour.
     Unanswered,
-    /// An earlier entry recalled the message, or could have.
+    /// An earlier entry recalled the message, or could have recalled it.
     Before,
     /// The message returns soon anyway: within two minutes, or hardly later than its retry is due.
     Soon,
@@ -84,8 +85,8 @@ pub struct Rules<'p> {
 }
 
 impl Rules<'_> {
-    /// The entries of the document that recall messages. The first here takes precedence over others with the same
-    /// moment.
+    /// The entries of the document that recall messages. Among entries with the same moment, the first takes
+    /// precedence.
     fn entries(&self, now: Timestamp) -> impl Iterator<Item = Recall<'_>> {
         let over = self.pauses.iter().filter(move |pause| pause.is_over(now));
         let requests =
@@ -152,7 +153,7 @@ impl Recall<'_> {
         }
     }
 
-    /// When the retry of a message is due once the message is recalled. The message is hidden anew until then.
+    /// When a message's retry is due if the message is recalled. Until then, the recall hides the message anew.
     ///
     /// # Errors
     ///
@@ -188,8 +189,8 @@ impl Recall<'_> {
         if due.saturating_add(LEAST_GAIN) < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Checks that the entry applies to the message, and that the handler that wrote the newest line may not have read
-    /// the entry. The result does not change with time.
+    /// Checks that the entry applies to the message, and that the handler may have written the newest line before it
+    /// read the entry. The result does not change with time.
     fn covers(
         self,
         message: &WaitingMessage,
@@ -211,19 +212,20 @@ impl Recall<'_> {
         if let Self::Retry(RetryNow { request, .. }) = self {
             may_be_sooner(message, target, request, rules)?;
         }
-        // Then this entry did not recall the message, and a later one may.
+        // If the function was paused at the entry's moment, this entry did not recall the message, and a later entry
+        // may.
         let was_paused = self.waits_for_pauses() && rules.is_paused(target, self.at());
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Returns true if the entry does not recall events of a paused function. A cancel does, because a cancelled event
-    /// is not re-invoked.
+    /// Returns true if the entry recalls no events of a paused function. A cancel recalls them, because a cancelled
+    /// event is not re-invoked.
     const fn waits_for_pauses(self) -> bool {
         !matches!(self, Self::Cancel(_))
     }
 
-    /// When this entry makes the retry of a message due. For the copy of a moved message, the handler draws another
-    /// moment, and hides the copy for the remaining time.
+    /// When this entry makes a message's retry due. For the copy of a moved message, the handler draws another moment,
+    /// and hides the copy until then.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Cancel(_) => self.at(),

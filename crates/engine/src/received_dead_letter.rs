@@ -43,8 +43,8 @@ pub struct ReceivedDeadLetter<'a> {
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was dead-lettered, but not after the message was sent. If the message does not say, when it was
-    /// sent.
+    /// When the event was dead-lettered according to the message, but at most when the message was sent. If the message
+    /// does not say it, when the message was sent.
     pub dead_lettered_at: Timestamp,
     /// The event's key: its `origin_request_id`, or SQS's id of the message as first sent.
     pub key: Option<String>,
@@ -104,9 +104,9 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Reads a body that has the form of a dead-letter. The handler wrote it, unless the message's attributes show that
-    /// it was received in this form and dead-lettered verbatim: then they have a `Detail`, or a reason other than the
-    /// body's. A verbatim body may claim anything.
+    /// Reads a body that has the form of a dead-letter. The handler wrote the body, unless the message's attributes
+    /// show that the handler received it in this form and dead-lettered it verbatim. In that case, the attributes have
+    /// a `Detail`, or a reason other than the body's. A verbatim body may claim anything.
     fn with_body(self, dead_letter: Redriven<'a>) -> Self {
         let is_received =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
@@ -118,14 +118,14 @@ impl<'a> ReceivedDeadLetter<'a> {
         Self { kind: DeadLetterKind::Verbatim, reason, detail, dead_lettered_at, ..event }
     }
 
-    /// The body of a message for the retry queue that starts the event anew, for its own function or for
-    /// `function_arn`. It has the event's key, and its payload unless `payload` replaces that, but not its error. The
-    /// message needs no attributes.
+    /// The body of a message that starts the event anew when it is sent to the retry queue. The event is for
+    /// `function_arn`, by default its own function, and has `payload`, by default its own payload. It keeps its key,
+    /// but not its error. The message needs no attributes.
     ///
     /// # Errors
     ///
-    /// Fails if the handler could not read an event from the body, with the reason that it would give when it
-    /// dead-letters the body again.
+    /// Fails if the handler could not read an event from the body. The reason is the one for which the handler would
+    /// dead-letter the body again.
     pub fn redriven(&self, function_arn: Option<&str>, payload: Option<&RawValue>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {

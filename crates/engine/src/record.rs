@@ -75,12 +75,12 @@ pub(crate) fn base_type(data_type: &str) -> &str {
 }
 
 impl Record {
-    /// Applies the attribute `Comeback` to a moved message, so that it counts as its original: the due time stays the
-    /// same, and the receive is never the first. Times in the attribute are limited by SQS's own.
+    /// Applies the attribute `Comeback` to a moved message, so that it is treated like its original: the due time stays
+    /// the same, and no receive counts as the first. Times in the attribute are limited by SQS's own.
     ///
     /// # Errors
     ///
-    /// Fails if the attribute cannot be read. The message stays as it was.
+    /// Fails if the attribute cannot be read. The message then stays as it was.
     pub fn restore(&mut self, attribute: &str) -> Result<(), GarbledAttribute> {
         let moved = Moved::read(attribute, self.sent)?;
         self.first_receive = moved.first_receive;
@@ -100,7 +100,7 @@ impl Record {
         self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
     }
 
-    /// When the message was first sent: the original, if the message was moved.
+    /// When the message was first sent. If it was moved, when its original was sent.
     pub(crate) fn first_sent(&self) -> Timestamp {
         self.moved.as_ref().map_or(self.sent, |moved| moved.sent)
     }
@@ -129,11 +129,11 @@ pub struct Moved {
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
     /// The earliest moment at which the handler may re-invoke the event, because an earlier call failed or the function
-    /// is paused; `None` if nothing but the backoff has to end.
+    /// is paused; `None` if only the backoff has to end.
     pub not_before: Option<Timestamp>,
 }
 
-/// The message attribute `Comeback` cannot be read. The message counts as a new one.
+/// Error for an unreadable message attribute `Comeback`. The message counts as a new one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the attribute Comeback is unreadable: {0}")]
 pub struct GarbledAttribute(pub(crate) String);
@@ -175,9 +175,9 @@ impl Moved {
         })
     }
 
-    /// The value of the attribute `Comeback` of this message's next copy. If the message itself is a copy that only
-    /// `waits_on`, its receive does not count, so that the whole wait counts as one receive, like that of a hidden
-    /// message.
+    /// The value of the attribute `Comeback` of this message's next copy. If `waits_on` is true, the message itself is
+    /// a copy whose wait is not over. Its receive then does not count, so that the whole wait counts as one receive,
+    /// like the wait of a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,
@@ -210,7 +210,7 @@ impl<'a> TraceHeader<'a> {
     }
 
     fn read(text: &'a str) -> Option<Self> {
-        // It becomes an HTTP header.
+        // The text becomes an HTTP header.
         let is_printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         let header = Self(text);
         let mut parts =

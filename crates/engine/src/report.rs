@@ -17,8 +17,8 @@ pub struct BatchReport<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// The numbers of messages that were moved (sent again with a delay) and that could not be moved.
     pub moves: Moves,
-    /// The failure to hide messages before they were re-invoked; `None` if it succeeded. If this handler crashes, the
-    /// calls are repeated after the queue's own visibility timeout.
+    /// The failure to hide messages before they were re-invoked; `None` if there was none. After such a failure, if the
+    /// handler crashes, the calls are repeated after the queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
     /// The failure to count the messages in flight; `None` if no count failed. Until the next count, no more messages
     /// can be hidden.

@@ -28,10 +28,10 @@ pub const MOST_KEYS: usize = 20;
 pub struct Request {
     /// The functions whose events the request is for.
     pub target: PauseTarget,
-    /// The moment of the request, in whole seconds. It is for events that failed before this moment.
+    /// The moment of the request, in whole seconds. The request is for events that failed before this moment.
     pub at: Timestamp,
-    /// The milliseconds of the second in which the request was made. They distinguish it from an equal request of the
-    /// same second.
+    /// The milliseconds of the second in which the request was made. They distinguish the request from an equal one of
+    /// the same second.
     pub millis: u64,
     /// Globs of `errorType`: the request is only for events that failed with such an error. Empty for all errors.
     pub errors: Vec<String>,
@@ -40,9 +40,9 @@ pub struct Request {
     pub keys: Vec<String>,
     /// The operator who made the request; `None` if it does not say.
     pub by: Option<String>,
-    /// The reason that the operator gave, if any.
+    /// The reason that the operator gave; `None` if the operator gave none.
     pub why: Option<String>,
-    /// When the request ends and leaves the parameter, in whole seconds. `None` for a request that stays for
+    /// When the request ends and leaves the parameter, in whole seconds. If `None`, the request stays for
     /// [`LONGEST_REQUEST`].
     pub until: Option<Timestamp>,
     /// True once an operator has withdrawn the request: handlers ignore it. It stays in the document until its end,
@@ -125,7 +125,7 @@ impl RetryNow {
     }
 }
 
-/// A request as an entry of the document, kept as text, with the members that only a later version knows.
+/// A request as an entry of the document. It is kept as text, with the members that only a later version knows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestEntry<R> {
     pub(crate) text: String,

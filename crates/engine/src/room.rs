@@ -27,8 +27,8 @@ const LOW: u64 = 10;
 /// in flight. From *s* on, an environment can hide
 ///
 /// 1. the room that it has left at *s*, at most *H* / 2*P*, and
-/// 2. the room that one count gives it, at most *H* / 2*P*. Only a count within a minute of *s* can still find a
-///    count below *H*, and counts are a minute apart.
+/// 2. the room that one count gives it, at most *H* / 2*P*. Only a count within a minute of *s* can still find fewer
+///    than *H* messages in flight, and counts are a minute apart.
 ///
 /// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller, however many of its
 /// messages it has hidden so far. So at most 2 × *H* messages and one batch for each poller are in flight. With the highest
@@ -78,7 +78,7 @@ impl Room {
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Sets the room according to a count. A failed count was made at `now`, and leaves no room.
+    /// Sets the room according to a count. A failed count leaves no room, and counts as made at `now`.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));

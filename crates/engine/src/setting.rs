@@ -31,7 +31,7 @@ pub enum Scope {
     Function,
     /// The setting applies to all events of the queue.
     Stack,
-    /// The setting tells the handler its place in an AWS account. Simulations have their own.
+    /// The setting tells the handler its place in an AWS account. Simulations use values of their own.
     Deployment,
 }
 
@@ -89,7 +89,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The accepted range as text, such as `60 s to 1209600 s (14 days)`; the form of the values if the kind has no range.
+    /// The accepted range as text, such as `60 s to 1209600 s (14 days)`. If the kind has no range, the form of the
+    /// values.
     pub fn range(&self) -> String {
         match self {
             Self::Seconds { range, most } | Self::SecondsList { range, most, .. } => {
@@ -191,7 +192,8 @@ pub(crate) trait Value: Sized {
     /// Parses the value from trimmed text; `None` if the text is not of this kind.
     fn read(text: &str, kind: &Kind) -> Option<Self>;
 
-    /// The default value of a setting whose table entry gives none as text.
+    /// The default value of a setting whose table entry has no default text; `None` if values of this type have no such
+    /// default.
     fn nothing() -> Option<Self> {
         None
     }
@@ -211,7 +213,7 @@ impl Value for u64 {
         match kind {
             Kind::Number(range) => (!range.contains(self)).then(|| self.to_string()),
             Kind::Seconds { range, .. } => (!range.contains(self)).then(|| format!("{self} s")),
-            // Checked with the other setting.
+            // Checked together with the setting that gives the maximum.
             _ => None,
         }
     }

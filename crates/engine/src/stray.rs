@@ -1,5 +1,5 @@
-//! Recognizes messages that are not failure records. The description of each says what to change, so that an operator
-//! need not recognize the body.
+//! Recognizes messages that are not failure records. The description of each kind says what to change, so that an
+//! operator need not recognize the body.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -127,8 +127,8 @@ fn member<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     lossy_text(members.get(name)?)
 }
 
-/// The value of the member `name` if it is a short, printable ARN. It must be, because it is logged, and anyone may
-/// have written the message.
+/// The value of the member `name` if it is a short, printable ARN. Any other value is ignored, because the value is
+/// logged, and anyone may have written the message.
 fn arn<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     let is_one = |arn: &Cow<'_, str>| {
         arn.starts_with("arn:") && arn.len() <= 256 && arn.bytes().all(|byte| byte.is_ascii_graphic())

@@ -16,8 +16,8 @@ use crate::time::{Timestamp, ceil_secs};
 use crate::timing::LONGEST_AFTER_FAILURE;
 
 /// Range of the wait after an unanswered `Invoke`, in seconds. If Lambda accepted that call and the event fails again,
-/// the event becomes a chain of its own, and so does every repeat. With an hour between repeats, an outage of up to an
-/// hour can double an event only once.
+/// the event starts a chain of retries of its own, and so does every repeat of the call. With an hour between repeats,
+/// an outage of up to an hour can double an event only once.
 const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
 /// Maximum `DelaySeconds` of a message. Source: SQS quotas, "Message delay".
 const LONGEST_HOP: u64 = 900;
@@ -48,7 +48,7 @@ impl Wait {
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
-        // It may guard the call of an earlier batch.
+        // The wait may guard the call of an earlier batch.
         let wait = Self { visibility_timeout: left, left, not_before: Some(not_before), is_guard: true };
         (!left.is_zero()).then_some(wait)
     }
@@ -85,16 +85,16 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// The visibility timeout that guards a call. The call may be accepted without any handler learning of it, so the
+/// The visibility timeout that guards a call. The call may be accepted without any handler learning of it. So the
 /// message is hidden as after an unanswered call, but from the last moment at which this handler can make the call. The
 /// guard always outlasts the handler; otherwise the message would come back while its call is under way.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }
 
-/// Draws the wait after a call that may have been accepted: one to two hours, cut by rule 6 so that a last retry is
-/// possible, if its event could be parsed. It begins at most `call` after now. With too little time for a last retry,
-/// the wait is not cut, and the message is dead-lettered when it comes back.
+/// Draws the wait after a call that may have been accepted: one to two hours, beginning at most `call` after now. If
+/// the event could be parsed, rule 6 cuts the wait, so that a last retry is possible. If too little time is left for
+/// that, the wait is not cut, and the message is dead-lettered when it comes back.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));
