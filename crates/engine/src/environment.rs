@@ -70,8 +70,9 @@ impl Environment {
         self.pauses.known()
     }
 
-    /// Handles one batch: decides on each message, then performs the actions, deferrals first. While `TARGET_FUNCTIONS` is empty,
-    /// every message is kept until shortly before SQS would delete it. If a message has no id, the whole batch is kept.
+    /// Handles one batch: decides on each message, then performs the actions, deferrals first. While `TARGET_FUNCTIONS`
+    /// is empty, every message is kept until shortly before SQS would delete it. If a message has no id, the whole
+    /// batch is kept.
     ///
     /// Messages about to be re-invoked or moved are first hidden for at least one to two hours, in the same call as the
     /// deferrals. If the handler crashes after it has re-invoked or moved messages, none of these calls is repeated

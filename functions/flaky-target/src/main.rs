@@ -1,8 +1,8 @@
-//! The example target: a function for Comeback to retry, which fails in the way that its event asks for.
+//! The example target: a function for Comeback to retry. Its events choose how it fails.
 //!
-//! `{"fail_times": 3}` fails the first three invocations, `{"fail": true}` every one, and `"error_type": "…",
-//! "error_message": "…"` beside either chooses the error. Any other event succeeds. While the variable `FAIL_WITH` names
-//! an error, every event fails with it, as after a broken deployment. The error may control its retry:
+//! `{"fail_times": 3}` fails the first three invocations, and `{"fail": true}` every invocation. With either,
+//! `"error_type": "…", "error_message": "…"` choose the error. Any other event succeeds. While the variable `FAIL_WITH`
+//! names an error, every event fails with it, as after a broken deployment. The error may control its retry:
 //! `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
 //!
 //! A real target needs only one line of this: [`comeback_envelope::open`].
@@ -32,8 +32,8 @@ fn handle(invocation: &LambdaEvent<Box<RawValue>>) -> Result<(), Failure> {
     outcome
 }
 
-/// The error that Lambda writes to the invocation record: its type, where `NON_RETRYABLE_ERRORS` looks, and its
-/// message.
+/// The error that Lambda writes to the invocation record: its type, which `NON_RETRYABLE_ERRORS` is compared with, and
+/// its message.
 fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }
 }
@@ -55,8 +55,8 @@ struct Failure {
     error_message: String,
 }
 
-/// Fails if `FAIL_WITH` is set, whatever the event asks for. `fail_with` is an error type, which `: ` and a message may
-/// follow.
+/// Fails if `FAIL_WITH` is set, whatever the event asks for. `fail_with` is an error type, or an error type, `: ` and a
+/// message.
 fn broken(fail_with: Option<String>) -> Result<(), Failure> {
     let Some(error) = fail_with.filter(|error| !error.is_empty()) else { return Ok(()) };
     let (error_type, error_message) = error.split_once(": ").unwrap_or((&error, "FAIL_WITH is set"));
@@ -64,7 +64,7 @@ fn broken(fail_with: Option<String>) -> Result<(), Failure> {
 }
 
 impl Wish {
-    /// Reads an event's wish from its payload. A payload that is not an object wishes nothing.
+    /// Reads from its payload whether and how an event asks to fail. A payload that is not an object asks for nothing.
     fn read(payload: &RawValue) -> Result<Self, Failure> {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());
@@ -75,7 +75,7 @@ impl Wish {
         })
     }
 
-    /// Fails if the event wishes it. `attempt` is 0 on the first invocation, so it equals the number of earlier
+    /// Fails if the event asks for it. `attempt` is 0 on the first invocation, so it equals the number of earlier
     /// failures.
     fn grant(self, attempt: u64) -> Result<(), Failure> {
         if !self.fail && attempt >= self.fail_times {

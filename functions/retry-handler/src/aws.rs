@@ -54,8 +54,8 @@ impl Aws {
     }
 
     fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
-        // Only one layer retries: deliveries retry their calls to SQS, and the queue retries an invoke, whose missing
-        // answer may have been a success. The SDK's own retries are off.
+        // Each call is retried in one layer only: deliveries retry calls to SQS, and the queue retries an unanswered
+        // `Invoke`, which may have succeeded. The SDK's own retries are off.
         let once = RetryConfig::disabled;
         let within = |timeout| TimeoutConfig::builder().operation_timeout(timeout);
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
@@ -65,7 +65,7 @@ impl Aws {
             .timeout_config(within(INVOKE_TIMEOUT).build())
             .retry_config(once());
         let reading = |name: &str| {
-            // A short timeout: the batch waits for this call, and the next read comes soon.
+            // The timeout is short, because the batch waits for this call, and the next read comes soon.
             let ssm = aws_sdk_ssm::config::Builder::from(shared)
                 .timeout_config(within(PAUSES_TIMEOUT).build())
                 .retry_config(once());
@@ -79,8 +79,8 @@ impl Aws {
     }
 
     /// The `Account` for one batch from this retry queue. At `invokes_end`, the handler stops waiting for `Invoke`
-    /// calls. The first hiding of a batch comes before them, and starts no call to SQS in the second half of the time
-    /// until then.
+    /// calls. A batch first hides messages, before its `Invoke` calls. In the second half of the time until
+    /// `invokes_end`, this hiding starts no more calls to SQS.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -91,7 +91,7 @@ impl Aws {
         let left = invokes_end.saturating_duration_since(Instant::now());
         AwsAccount {
             aws: self,
-            // If no call can follow it, it has all of the time.
+            // If no `Invoke` can follow the first hiding, its time is not limited.
             first_hiding_ends: Cell::new(Some(invokes_end - left / 2).filter(|_| !left.is_zero())),
             invokes_end,
             retry_queue_url: retry_queue_url.into(),
@@ -108,7 +108,8 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// When the first hiding must have made its calls; `None` once it has begun, or if there is no time left.
+    /// When the first hiding must have started its last call; `None` once it has begun, or if there is no time left for
+    /// an `Invoke`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,
@@ -128,7 +129,7 @@ impl Account for AwsAccount<'_> {
             receipt_handle: change.record.receipt_handle.clone(),
             timeout: change.visibility_timeout,
         });
-        // SQS may ask for a pause with each answer. The calls after the guard must still have their time.
+        // SQS may ask for a pause with each answer. Enough time must remain for the calls after the first hiding.
         let ends = self.first_hiding_ends.take();
         let may_start = || !past_deadline() && ends.is_none_or(|ends| Instant::now() < ends);
         let outcome = self.hide.send_while(changes, may_start).await;
@@ -150,7 +151,7 @@ impl Account for AwsAccount<'_> {
             .invocation_type(InvocationType::Event)
             .payload(Blob::new(payload))
             .customize()
-            // Otherwise the SDK would send the trace of the handler's own invocation.
+            // Without this header, the SDK would send the trace of the handler's own invocation.
             .mutate_request(move |request| {
                 if let Some(trace) = &trace {
                     request.headers_mut().insert(TRACE_HEADER, trace.clone());

@@ -10,12 +10,12 @@ use crate::metrics::Metrics;
 pub(crate) struct Config {
     pub(crate) policies: Policies,
     pub(crate) dead_letter_queue_url: String,
-    /// URL of the retry queue; `None` takes the queue that each batch comes from.
+    /// URL of the retry queue. If `None`, each batch's own queue is the retry queue.
     pub(crate) retry_queue_url: Option<String>,
-    /// Name of the SSM parameter that holds the pauses; `None` means that nothing is ever paused.
+    /// Name of the SSM parameter that holds the pauses. If `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// Settings that programs usually let the AWS SDK read itself.
+    /// Settings for the AWS SDK, which most programs let the SDK read itself.
     pub(crate) aws: SdkSettings,
 }
 
@@ -81,8 +81,8 @@ impl Config {
     }
 }
 
-/// An SQS queue, identified by account and name. The region is left out, because the handler can send only within its
-/// own.
+/// An SQS queue, identified by account and name. The region is left out, because the handler can send only to queues in
+/// its own region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Queue {
     account: String,
@@ -251,8 +251,7 @@ mod tests {
         }
     }
 
-    /// The CDK construct in `infra` refuses the same settings with the same words, because both are tested against one
-    /// file.
+    /// The CDK construct in `infra` refuses the same settings with the same words. Both are tested against one file.
     #[test]
     fn golden_refusals() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");

@@ -16,10 +16,10 @@ use crate::clock;
 use crate::config::{Config, Queue, url_of};
 use crate::log;
 
-/// A deadline for the function that is this far away, before or after, is bogus.
+/// A function's deadline that is at least this far in the past or the future is implausible.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// The Lambda function while it runs, with what it keeps between batches.
+/// The running Lambda function, with the data that it keeps between batches.
 #[derive(Debug)]
 pub(crate) struct Handler {
     config: Config,
@@ -41,7 +41,7 @@ impl Handler {
     ///
     /// # Errors
     ///
-    /// Fails if the event is not a batch. No other error is returned, because SQS would then deliver the whole batch
+    /// Fails if the event is not a batch. No other error is returned: after an error, SQS would deliver the whole batch
     /// again, including settled messages.
     pub(crate) async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> Result<SqsBatchResponse, Error> {
         let batch = BatchEvent::read(event.payload.get())?;
@@ -80,7 +80,7 @@ impl Handler {
                 return kept(batch.message_ids());
             }
         };
-        // The runtime's monotonic clock. Its timers share it, and tests can pause it.
+        // The monotonic clock of the async runtime. The runtime's timers share it, and tests can pause it.
         let clock = tokio::time::Instant::now;
         let invokes_end = clock() + left.saturating_sub(INVOKE_RESERVE);
         let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url, invokes_end);
@@ -96,8 +96,8 @@ impl Handler {
         kept(report.batch_item_failures())
     }
 
-    /// The URL of the queue that the batch came from. The messages contain its ARN, and the configuration may contain
-    /// the URL. Fails if the queue is unknown or cannot be the retry queue.
+    /// The URL of the queue that the batch came from. The messages contain the queue's ARN, and the configuration may
+    /// contain its URL. Fails if the queue is unknown or cannot be the retry queue.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(Queue::of);

@@ -20,8 +20,8 @@ pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
 
-/// The text to log for a panic. Panics of Comeback's own begin with `BUG: ` and state the problem; the text of any
-/// other is omitted, because it may quote the event.
+/// The text to log for a panic. Panics of Comeback's own begin with `BUG: ` and are logged in full. The text of any
+/// other panic is omitted, because it may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
@@ -58,8 +58,8 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Logs a line for each handled message, and the problems of the batch. Messages that were only moved again share a
-/// line.
+/// Logs a line for each handled message, and the problems of the batch. All messages that were only moved again share
+/// one line.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);
@@ -140,7 +140,7 @@ fn level(problem: Option<&CallFailure>) -> Level {
 }
 
 /// Logs an event with a level known only at run time. `tracing` needs the level as a constant, so there is an arm for
-/// each.
+/// each level.
 macro_rules! event {
     ($level:expr, $($fields:tt)*) => {
         match $level {
@@ -160,7 +160,7 @@ fn failed(failure: &CallFailure, message: &str) {
     );
 }
 
-/// Logs that the pauses are unknown. This is an ERROR, because messages pile up until a read succeeds.
+/// Logs that the pauses are unknown. The level is ERROR, because messages pile up until a read succeeds.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),
@@ -169,7 +169,7 @@ fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     );
 }
 
-/// Logs one line about the moves of a batch, unless there were none.
+/// Logs one line about the moves of a batch. Logs nothing if there were none.
 fn moves(Moves { made, failed, problem }: &Moves) {
     if *made > 0 || problem.is_some() {
         event!(

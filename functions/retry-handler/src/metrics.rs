@@ -13,9 +13,9 @@ const NAMESPACE: &str = "Comeback";
 /// The configuration of the handler's metrics, if `METRICS` is not `off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Metrics {
-    /// Name of the handler's function, which is a dimension of each metric.
+    /// Name of the handler's function. It is a dimension of each metric.
     pub(crate) handler: String,
-    /// True to report metrics for each target, and dead-letters by reason, besides those for the whole handler.
+    /// True to report metrics for each target, and dead-letters by reason, in addition to those for the whole handler.
     pub(crate) by_target: bool,
 }
 
@@ -76,7 +76,8 @@ impl Counted {
                 if early.is_some() {
                     self.count("Early");
                 }
-                // The handler finds a request to retry when it next checks the message, so such a retry is not late.
+                // The handler finds a retry request only when it next checks the message, so a retry that was made due
+                // earlier is not late.
                 let due = early.as_ref().map_or(*due, |early| early.otherwise_due);
                 self.measure("Lateness", due, now);
             }
@@ -192,7 +193,7 @@ mod tests {
         of(ORDERS, what, Location::Hidden)
     }
 
-    /// A message that is hidden for a second after its step failed.
+    /// A message whose step failed, hidden for a second.
     fn kept(cause: Cause, reason: Option<Reason>) -> Outcome<'static> {
         let (delay, not_before, due, failure) = (Some(1), None, None, Some(throttled()));
         hidden(What::Keep { cause, delay, not_before, reason, due, failure })
@@ -301,7 +302,8 @@ mod tests {
         }
     }
 
-    /// The target is the entry of the function, whatever qualifier the ARN has, even one of a million characters.
+    /// The target is the function's entry in `TARGET_FUNCTIONS`, whatever qualifier the ARN has, even one of a million
+    /// characters.
     #[test]
     fn target_is_its_allow_list_entry() {
         let outcomes = ["zzz1".to_owned(), "9".repeat(1 << 20)]

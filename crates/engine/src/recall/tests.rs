@@ -38,7 +38,7 @@ fn line(second: u64, what: What) -> LogLine<'static> {
     line
 }
 
-/// The log line of a message that is hidden from this second on for an hour, until it is due.
+/// The log line of a message that is hidden from this second on for an hour, until its retry is due.
 fn backs_off(second: u64) -> LogLine<'static> {
     defers(second, DueBy::Policy)
 }
@@ -58,8 +58,8 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
     )
 }
 
-/// Recalls the message of these log lines for the last retry request, or else for the last pause, a minute after that.
-/// Returns the seconds from [`AT`] until the message is due.
+/// Recalls the message of these log lines, a minute after [`AT`], for the last retry request or, if there is none, the
+/// last pause. Returns the seconds from [`AT`] until the message is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
     lines.iter().for_each(|line| fold.take(line));
@@ -78,7 +78,7 @@ fn a_request_recalls_to_the_moment_that_the_handler_draws() {
     let request = pauses.retries().next().unwrap();
     assert_eq!(at(AT).saturating_add(Duration::from_secs_f64(due)), request.due_of("m-1", 3));
     assert!((0.0..600.0).contains(&due), "{due}");
-    // It was due sooner anyway, and the handler hid it for longer.
+    // Without the request, the message was due even sooner, and the handler hid it for longer.
     let what =
         What::Defer { due: at(AT + 1), due_by: DueBy::Policy, delay: 9_000, early: None, failure: None };
     assert_eq!(recalled(&[line(AT - 600, what)], &pauses), Ok(1.0));
@@ -90,7 +90,7 @@ fn a_pause_that_is_over_recalls_what_it_held() {
     let due = recalled(&[holds(AT - 60)], &pauses).unwrap();
     assert!((0.0..120.0).contains(&due), "{due}");
     assert_eq!(recalled(&[backs_off(AT - 60)], &pauses), Err(NotRecalled::NotCovered));
-    // It is held by another pause now.
+    // The message is held by another pause now.
     let again = document(&[(AT + 30, None, 0), (AT - 900, Some(AT), 120)], &[]);
     let resume = Recall::Resume(again.iter().next().unwrap());
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();

@@ -1,5 +1,5 @@
-//! A stand-in for the AWS account, which records the handler's calls and fails as planned; and an executor for its
-//! futures that cannot hang.
+//! A stand-in for the AWS account, which records the handler's calls and fails as planned. Also an executor for the
+//! account's futures that cannot hang.
 
 pub(crate) mod queue;
 
@@ -43,7 +43,7 @@ pub(crate) enum Invoke {
     PanicsBeforeItsFuture,
 }
 
-/// A call that the handler started, with what it was about.
+/// A call that the handler started, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     /// Messages to hide: receipt handles and seconds.
@@ -95,7 +95,7 @@ pub(crate) struct World<'w> {
     /// The number of invokes, reads of the pauses and counts that are under way now.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
-    /// For each call that was given the deadline, whether the deadline had passed once the call was started.
+    /// An entry for each call that was given the deadline: true if the deadline had passed once the call was started.
     pub(crate) passed: RefCell<Vec<bool>>,
     pub(crate) batches: Batches,
 }
@@ -145,7 +145,7 @@ impl World<'_> {
         self.handle_until(records, policy, now, usize::MAX)
     }
 
-    /// Handles a batch in a new environment, whose deadline passes once `calls` calls were started.
+    /// Handles a batch in a new environment. The deadline passes once `calls` calls have been started.
     pub(crate) fn handle_until(
         &self,
         records: &[Record],
@@ -194,7 +194,7 @@ impl World<'_> {
         answers
     }
 
-    /// Stays pending for this many polls. Meanwhile one more call is in flight.
+    /// Stays pending for this many polls. Until then, one more call counts as in flight.
     async fn answer_comes(&self, steps: usize) {
         self.in_flight.update(|count| count + 1);
         self.most_in_flight.update(|most| most.max(self.in_flight.get()));
@@ -323,7 +323,7 @@ impl Copy {
     }
 }
 
-/// An environment that has room for `left` messages and last counted long ago.
+/// An environment that has room for `left` messages and whose last count was long ago.
 pub(crate) fn with_room(policy: &Policy, left: u64) -> Environment {
     const COUNTED: Timestamp = Timestamp::from_secs(0);
     let mut environment = Environment::new(Policies::from(policy.clone()));

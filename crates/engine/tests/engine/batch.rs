@@ -1,5 +1,5 @@
-//! Tests of a batch's calls: they are grouped, in order, concurrent, and at most one for each message. Also of the
-//! messages that are kept, hidden or dead-lettered when calls fail or must not start, or while no function may be
+//! Tests of a batch's calls: they are grouped, in order and concurrent, with at most one for each message. Tests also
+//! that messages are kept, hidden or dead-lettered when calls fail or must not start, or while no function may be
 //! re-invoked.
 
 use std::cell::Cell;
@@ -156,7 +156,7 @@ fn messages_whose_guard_failed_take_the_room_first() {
         send: Box::new(|| Batch::Fails),
         ..World::default()
     };
-    // It is longer than the others, so it would be the last to be moved.
+    // The unreadable message is longer than the others, so it would be the last to be moved.
     let mut unreadable = record("[".repeat(9_000));
     unreadable.message_id = "unreadable".into();
     let records = [due(2), vec![unreadable]].concat();
@@ -205,7 +205,7 @@ fn a_reinvocation_continues_the_trace() {
     assert_eq!(traces.collect::<Vec<_>>(), [Some(root), None, None]);
 }
 
-/// Three messages of each kind: together they need one call to hide, three invokes and one call to send dead-letters.
+/// Three messages of each kind. Together they need one call to hide, three invokes and one call to send dead-letters.
 fn mixed() -> Vec<Record> {
     let mut records = [garbage(3), due(3), first_receives(3)].concat();
     for (n, record) in records.iter_mut().enumerate() {
@@ -321,7 +321,7 @@ fn unanswered_invokes_are_hidden_evenly_between_one_and_two_hours() {
 
 #[test]
 fn an_unanswered_invoke_leaves_time_for_a_last_try() {
-    // The invoke took 20 s, and the last try comes `margin` before the end.
+    // The invoke took 20 s, and the last try comes `margin` before the end of `MAX_AGE`.
     for (max_age, margin) in [(86_400, 60), (7_200, 60), (100, 10), (60, 6)] {
         let policy = policy(|settings| settings.max_age = max_age);
         let before_the_end = |secs| Timestamp::from_secs(T0.as_secs() + max_age - secs);
@@ -459,7 +459,7 @@ fn without_targets_every_message_is_kept() {
     }
 }
 
-/// A dead-letter can be sent although no function is attached, and SQS would delete the message soon.
+/// SQS would delete the message soon. A dead-letter can be sent even while no function is attached.
 #[test]
 fn without_targets_messages_are_dead_lettered_in_time() {
     let world = World::default();
@@ -486,7 +486,7 @@ fn incomplete_messages_are_kept() {
     assert_eq!((kept(&report), world.invoked.borrow().len()), (vec!["m-1".into(), "m-9".into()], 1));
 }
 
-/// Lambda deletes every message that is not reported, and a message without an id cannot be reported.
+/// Lambda deletes every message that is not reported as failed, and a message without an id cannot be reported.
 #[test]
 fn a_message_without_an_id_keeps_its_whole_batch_untouched() {
     let world = World::default();

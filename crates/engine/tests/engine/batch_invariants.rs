@@ -9,7 +9,7 @@ use proptest::sample::select;
 use crate::account::{Batch, Call, Invoke, World, failure, with_room};
 use crate::support::*;
 
-/// A message of one of several kinds. Its body contains its id, so that the message is found wherever it ends.
+/// A message of one of several kinds. Its body contains its id, so that the test finds the message wherever it ends.
 fn message(id: usize, kind: usize) -> Record {
     let payload = format!(r#"{{"id":"<m-{id}>"}}"#);
     let (receive_count, body) = match kind {
@@ -224,8 +224,8 @@ proptest! {
         }
     }
 
-    /// A log line has a receipt handle only if its message is hidden as the line says and no copy of its event is on
-    /// its way. Every line about a message that only waits for its backoff, for over two minutes, has a handle.
+    /// If a log line has a receipt handle, its message is hidden as the line says, and no copy of its event is on its
+    /// way. Every line about a message that only waits for its backoff, for over two minutes, has a handle.
     #[test]
     fn only_recallable_messages_have_a_handle(
         records in batch(),

@@ -155,7 +155,7 @@ fn payload_too_large_by_one_byte() {
         detail(&larger, &policy(|_| ()), due),
         "the record of its next failure could have 1048577 bytes; SQS accepts 1048576"
     );
-    // Only due messages are measured: until then, this one waits like any other.
+    // Only messages that are due are measured. Until then, this one waits like any other.
     let waiting = Record { receive_count: 1, ..larger };
     assert_eq!(decided(&waiting, &policy(|_| ()), SENT), Seen::Defer(1));
 }
@@ -434,8 +434,8 @@ fn decorrelated_jitter_is_drawn_by_the_event() {
     assert_ne!(chain("m-1", "e-1"), chain("m-1", "e-2"));
 }
 
-/// These seeds gave the due times of events in flight. An update with another hash or generator would change their due
-/// times.
+/// These seeds gave the due times of events that users have in flight. An update with another hash or generator would
+/// change their due times.
 #[test]
 fn draws_are_pinned() {
     let draws = |jitter| [1, 8, 17, 30].map(|n| drawn(&jittered(jitter), "m-1", "r-1", n));

@@ -52,7 +52,7 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
 }
 
-/// The attributes are needed if the message cannot be parsed and its dead-letter could not be sent.
+/// The sender's attributes are needed later if the message cannot be parsed and its dead-letter could not be sent.
 #[test]
 fn a_copy_keeps_its_senders_attributes_as_far_as_ten_allow() {
     let own =

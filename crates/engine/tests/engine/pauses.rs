@@ -223,7 +223,8 @@ fn a_second_pause_moves_the_retry_again() {
     assert!(twice > once && twice <= (before as u64 + 601) * 1_000, "{twice}");
 }
 
-/// Otherwise each check during the second pause would delay the retry a little, and use up the message's receives.
+/// If the open pause moved the retry, each check during the pause would delay it a little, and use up the message's
+/// receives.
 #[test]
 fn an_open_pause_does_not_move_returning_events() {
     let policy = waits(10, 3_600);
@@ -285,8 +286,8 @@ impl Paused<'_> {
     }
 }
 
-/// Lives through all receives of a message. The handler notices changes of the pauses `lag` seconds late, and receives
-/// the message `latency` milliseconds late.
+/// Simulates all receives of a message. The handler notices changes of the pauses `lag` seconds late, and receives the
+/// message `latency` milliseconds late.
 fn live(policy: &Policy, paused: &Paused<'_>, lag: u64, latency: u64) -> Life {
     let policies = Policies::from(policy.clone());
     let mut record = Record { receive_count: 1, ..received_at(1) };
@@ -310,8 +311,8 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Seconds from a pause's actual end to its planned end; `None` if no end was planned. They are often fewer than it
-/// takes a handler to notice the end.
+/// Seconds from a pause's actual end to its planned end; `None` if no end was planned. A handler often takes longer
+/// than that to notice the actual end.
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }
@@ -319,8 +320,8 @@ fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// No event is dead-lettered because of a pause: one that would be retried without pauses is also retried with them,
-    /// whenever they begin and end, within the number of receives that SQS allows.
+    /// No event is dead-lettered because of a pause: an event that would be retried without pauses is also retried with
+    /// them, whenever they begin and end. It takes no more receives than SQS allows.
     #[test]
     fn no_pause_costs_an_event_its_retry(
         max_age in prop_oneof![60..120u64, 60..7_200u64, 7_200..DAY],
@@ -353,8 +354,8 @@ proptest! {
     }
 }
 
-/// An environment that has not noticed the early end brings the event back after the planned end. The event must still
-/// be in time for an environment that knows the earlier end.
+/// An environment that has not noticed the early end brings the event back after the planned end. An environment that
+/// knows the earlier end must then still find the event in time.
 #[test]
 fn ending_a_pause_early_costs_no_retry() {
     let spans = [(-603, 13_539, None), (13_782, 14_868, Some(14_911)), (16_286, 16_287, None)];

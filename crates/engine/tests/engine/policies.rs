@@ -204,7 +204,7 @@ fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> Stri
         };
         let mut environment = Environment::new(policies.clone()).reading_pauses();
         let mut report = world.handle_in(&mut environment, std::slice::from_ref(record), now, 9);
-        // The field names the entry that counted, which differs where a stack has the settings itself.
+        // The field `policy` names the entry that applied. A stack that has the settings itself has no such entry.
         report.outcomes.iter_mut().for_each(|outcome| outcome.policy = None);
         all.push(format!("{:?} {:?}", report.outcomes, world.calls.borrow()));
     }

@@ -43,7 +43,7 @@ fn says_what_is_missing() {
             r#"{"requestContext":{"functionArn":"f"}}"#,
             "it has no requestPayload, so the event is lost; Lambda may omit one that is too large",
         ),
-        // These have lost no event, so the alarm must not count them.
+        // These records have lost no event, so the alarm must not count them.
         (
             r#"{"requestContext":{"functionArn":"f","condition":"Success"}}"#,
             "condition is Success; make the retry queue the on-failure destination instead",
@@ -274,8 +274,8 @@ const VERBATIM: [&str; 16] = [
     r#"{"attempt":1,"nested":{"_retry_metadata":{"attempt":1}}}"#,
 ];
 
-/// The payload's bytes never change: from the record into an envelope, out of it again after the next failure, and so
-/// on until the dead-letter and its redrive.
+/// The payload's bytes never change: from the record into an envelope, out of the envelope after the next failure, and
+/// so on until the dead-letter and its redrive.
 #[test]
 fn payload_bytes_are_kept_to_the_end() {
     for style in Style::ALL {

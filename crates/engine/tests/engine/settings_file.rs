@@ -1,5 +1,5 @@
-//! `infra/src/settings.json`, the table of settings for other languages: the construct validates with it, and the tests of
-//! the consumers compare their own ranges with it. After a change of the table, rewrite the file with
+//! Tests of `infra/src/settings.json`, the table of settings for other languages: the CDK construct validates with it,
+//! and the tests of the consumers compare their own ranges with it. After a change of the table, rewrite the file with
 //! `UPDATE_EXPECT=1 cargo test -p comeback-engine --test engine settings_file`.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../infra/src/setting
 
 #[derive(Default, Serialize)]
 struct Row {
-    /// The default value; in seconds if it is a duration.
+    /// The default value, as a number of seconds if it is a duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -82,7 +82,7 @@ pub(crate) fn after(moment: Timestamp, millis: u64) -> Timestamp {
     moment.saturating_add(Duration::from_millis(millis))
 }
 
-/// A moment so long after `moment` that every backoff is over.
+/// A moment after `moment` at which every backoff is over.
 pub(crate) fn long_after(moment: Timestamp) -> Timestamp {
     after(moment, 43_200_000)
 }

@@ -79,8 +79,8 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// The result for each copy that was sent to the retry queue. SQS may have accepted a copy if it did not answer, unless
-/// the request could not even be built or signed.
+/// The result for each copy that was sent to the retry queue. If SQS did not answer, it may have accepted the copy,
+/// unless the request could not even be built or signed.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
@@ -116,8 +116,8 @@ impl Remedies {
     }
 }
 
-/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS then either refuses the entry, with a code
-/// that does not mention sizes, or the whole call, in which the message is by then alone.
+/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS then refuses the entry, with a code that
+/// does not mention sizes, or the whole call, which by then contains only this message.
 fn is_over_queues_limit(error: &ServiceError) -> bool {
     let code = error.code.as_str();
     code.ends_with("BatchRequestTooLong")
@@ -131,19 +131,19 @@ pub(super) fn of_count(mut error: ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy }
 }
 
-/// The failure to report if the pauses could not be read. Its message may be logged, because the request has nothing
-/// from an event.
+/// The failure to report if the pauses could not be read. The error's message may be logged, because the request
+/// contains nothing from an event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
 
-/// A failure about which an operator can do nothing.
+/// A failure that an operator cannot fix.
 pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Returns true if an error's message may quote the request, so that logging it could log a payload. It cannot if the
-/// service did not parse the request or did not answer.
+/// Returns true if an error's message may quote the request, so that logging it could log a payload. If the service did
+/// not parse the request, or did not answer, the message cannot quote it.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
@@ -170,9 +170,9 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Decides what a failed `Invoke` means. The failure is final only if repeating the call can never help. Lambda refused
-/// the call if its answer has an error code. Otherwise Lambda may have accepted it, unless the error proves that
-/// nothing was sent.
+/// Decides what a failed `Invoke` means. The failure is final only if repeating the call can never help. If Lambda's
+/// answer has an error code, Lambda refused the call. Otherwise Lambda may have accepted the call, unless the error
+/// proves that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
     let status = error.raw_response().map(|response| response.status().as_u16());
@@ -225,7 +225,7 @@ fn has_no_credentials(error: &SdkError<InvokeError>) -> bool {
     chain(error).any(|error| error.is::<CredentialsError>())
 }
 
-/// An error, followed by its cause, that one's cause, and so on.
+/// An error, then its cause, then the cause of that cause, and so on.
 pub(super) fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| (*error).source())
 }

@@ -13,8 +13,8 @@ use super::transport::TrustedFile;
 /// Services that the handler calls, as they are named in environment variables.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
-/// Variables that provide credentials: the keys that Lambda sets, or what a container or a function with SnapStart
-/// fetches its credentials with. Every SDK prefers these to a profile.
+/// Variables that provide credentials: the keys that Lambda sets, or the address from which a container, or a function
+/// with SnapStart, fetches its credentials. Every SDK prefers these variables to a profile.
 const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
 /// Variables that would select a profile.
@@ -87,7 +87,7 @@ impl SdkSettings {
         })
     }
 
-    /// Builds the SDK's configuration. The SDK reads credentials before the first call: from the variables that Lambda
+    /// Builds the SDK's configuration. Before the first call, the SDK reads credentials from the variables that Lambda
     /// sets, or from the endpoint that variables name, as with SnapStart.
     pub(super) fn sdk_config(&self, http_client: SharedHttpClient) -> SdkConfig {
         let of_provider = ProviderConfig::without_region().with_http_client(http_client.clone());

@@ -36,7 +36,7 @@ static MESSAGE: LazyLock<Record> = LazyLock::new(|| Record {
     trace_header: None,
     attributes: Vec::new(),
 });
-/// A check of the deadline that never says it has passed.
+/// A `past_deadline` that always returns false.
 const IN_TIME: &dyn Fn() -> bool = &|| false;
 
 /// A request that a client sent, as the service would see it.
@@ -194,7 +194,7 @@ async fn other_errors_are_retriable_and_called_once() {
 #[tokio::test(start_paused = true)]
 async fn final_and_unanswered_errors() {
     use InvokeFailure::{NotFound, Refused, TooLarge, Unanswered};
-    // Only the message about a missing function is logged: in the others Lambda quotes the payload.
+    // Only the message about a missing function is logged, because in the others Lambda quotes the payload.
     for (status, error, failure, cause) in [
         (
             404,
@@ -412,7 +412,7 @@ async fn nothing_is_retried_past_the_deadline() {
     let end = tokio::time::Instant::now() + Duration::from_millis(250);
     let past_deadline = || tokio::time::Instant::now() >= end;
     let results = account(&aws).send_dead_letters(&[dead_lettered(&dead_letter("{}"))], &past_deadline).await;
-    // Sent at once and after 100 ms, but not after 300 ms more.
+    // The call is sent at once and after 100 ms, but not again after another 300 ms.
     assert_eq!(requests.lock().unwrap().len(), 2);
     let [Err(CallFailure { cause, remedy: None })] = results.as_slice() else { panic!("{results:?}") };
     assert!(cause.starts_with("not sent before the deadline, after InternalError: "), "{cause}");

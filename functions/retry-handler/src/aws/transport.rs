@@ -39,8 +39,8 @@ use super::failure::chain;
 /// process, and an `Invoke` sent on it would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of a response's body. No response to the handler has more than 100 KiB; a larger one comes from
-/// something between the handler and the service, and would exhaust the handler's memory.
+/// Maximum size of a response's body. No response from AWS to the handler has more than 100 KiB. A larger one comes
+/// from something between the handler and the service, and would exhaust the handler's memory.
 pub(super) const LARGEST_ANSWER: usize = 1_048_576;
 
 pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
@@ -49,7 +49,7 @@ pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
         .pool_idle_timeout(IDLE_TIMEOUT)
         .build(Connect::trusting(trusted));
     let connector = SharedHttpConnector::new(Connections(connections));
-    // One client for all. The SDK would create one for each timeout and each client.
+    // All SDK clients share one HTTP client. The SDK would create one for each timeout and each SDK client.
     http_client_fn(move |_, _| connector.clone())
 }
 
@@ -104,7 +104,7 @@ fn failure(error: HttpError) -> ConnectorError {
     }
 }
 
-/// The first error of type `E` among the causes of an HTTP error; `None` if there is none.
+/// The first error of type `E` among the causes of an HTTP error; `None` if no cause has this type.
 fn cause<E: Error + 'static>(error: &HttpError) -> Option<&E> {
     chain(error).find_map(|error| error.downcast_ref())
 }
@@ -158,7 +158,7 @@ pub(crate) struct TrustedFile {
     pub(crate) path: PathBuf,
 }
 
-/// The certificate authorities to trust: those in the files or, if there are no files, Mozilla's, which are built in.
+/// The certificate authorities to trust: those in the files. If there are no files, Mozilla's, which are built in.
 ///
 /// # Errors
 ///

@@ -93,7 +93,8 @@ async fn batch_from_a_wrong_queue_is_kept() {
     }
 }
 
-/// One message that can only be dead-lettered, and ten that are due but whose invokes are never answered.
+/// The batch has one message that can only be dead-lettered, and ten that are due. The invokes of these are never
+/// answered.
 #[tokio::test(start_paused = true)]
 async fn unanswered_invokes_block_nothing_else() {
     for (timeout, waited) in [(60, 20), (30, 20), (25, 15)] {
@@ -140,8 +141,8 @@ async fn any_error_type_is_sent_as_attribute() {
     assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
-/// Uses the real clock and a message that is due. A paused clock, or an earlier call that waits, would mask a deadline
-/// that is noticed late.
+/// Uses the real clock and a message that is due: with a paused clock, or after an earlier call that waits, the test
+/// could not show that a deadline is noticed late.
 #[tokio::test]
 async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);
@@ -152,7 +153,7 @@ async fn without_time_left_everything_is_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
-/// The deadline is the one that `cargo lambda watch` sends, ten minutes after 1970 began.
+/// The deadline is the one that `cargo lambda watch` sends, ten minutes after the epoch.
 #[tokio::test]
 async fn implausible_deadline_counts_as_usual_time() {
     let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();
@@ -311,8 +312,8 @@ async fn unreadable_messages_are_logged_first() {
 
 const PAUSED: &str = r#"{"v":1,"pauses":[{"target":"*","from":1789400000,"until":null,"spread":60}]}"#;
 
-/// A message is due while its function is paused, or the pauses are unknown. One log line says that it is kept, and
-/// why.
+/// A message is due while its function is paused, or while the pauses are unknown. One log line says that the message
+/// is kept, and why.
 #[tokio::test(start_paused = true)]
 async fn pauses_are_read_and_obeyed() {
     let denied = "allow ssm:GetParameter";
@@ -437,7 +438,7 @@ async fn service_messages_are_not_written() {
     ] {
         let due = written(record(&format!("\"{SECRET}\"")), status, error).await;
         assert_silent(&due, r#""retry":1"#);
-        // It is dead-lettered at once, by a call with the same answer.
+        // The message is dead-lettered at once, by a call that gets the same answer.
         let malformed = written(format!("\"{SECRET}\""), status, error).await;
         assert_silent(&malformed, r#""problem""#);
     }

@@ -13,8 +13,8 @@ pub(crate) struct Queue<T> {
     sent: u8,
 }
 
-/// A message, or one receive of it. With the handle of an earlier receive, the message can still be hidden but not
-/// deleted.
+/// A message, or one receive of it. With the handle of an earlier receive, the message can still be hidden, but it
+/// cannot be deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message<T> {
     id: u8,

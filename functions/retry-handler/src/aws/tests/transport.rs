@@ -27,8 +27,8 @@ const FAILED: &str =
     "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// SDK clients of a server. Each of its connections gives these responses, one a request, and is closed at the next
-/// request.
+/// SDK clients of a local server. On each connection, the server sends these responses, one for each request. At the
+/// next request, it closes the connection.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -62,8 +62,8 @@ async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
     account(aws).invoke(&MESSAGE, FUNCTION, "7".into()).await
 }
 
-/// A server that accepts no connections and whose backlog is full, so that connecting takes forever, as in a network
-/// that drops packets. The backlog stays full until the second return value is dropped.
+/// A server that accepts no connections and whose backlog is full. Connecting to it takes forever, as in a network that
+/// drops packets. The backlog stays full until the second return value is dropped.
 fn taking_no_connections() -> (SocketAddr, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -84,7 +84,8 @@ async fn without_credentials_nothing_is_sent() {
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
-/// The second `Invoke` uses a new connection. It would go unanswered on the first one, which has been idle for long.
+/// The second `Invoke` uses a new connection. The first connection has been idle for long, so an `Invoke` on it would
+/// go unanswered.
 #[tokio::test]
 async fn long_idle_connection_is_not_reused() {
     let aws = serving(&[&[ACCEPTED], &[ACCEPTED]]).await;
