@@ -24,7 +24,7 @@ ladder! {
     pub SqsBatchCalls: 100ms, 300ms, 1s
 }
 
-/// Time limit of one call to SQS, including its repeats.
+/// Time limit of one call to SQS, including its repetitions.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The retry handler's timeout, as `template.yaml` sets it.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -255,8 +255,8 @@ impl<A: Account> BatchAccount<'_, A> {
         }
     }
 
-    /// Reads the parameter that holds the pauses. The outer `None` means that it is too late to read, the inner one
-    /// that the parameter does not exist.
+    /// Reads the parameter that holds the pauses. The outer `None` means that it is too late to read; the inner `None`
+    /// means that the parameter does not exist.
     pub(crate) async fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
         match self.started_in_time(async { self.account.read_pauses().await }).await {
             Ok(answer) => Some(answer),

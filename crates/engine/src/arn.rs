@@ -193,7 +193,7 @@ impl FromStr for FunctionPattern {
 }
 
 impl FunctionPattern {
-    /// The only version or alias that the pattern allows. `None` if it allows any.
+    /// The only version or alias that the pattern allows; `None` if it allows all of them.
     pub fn qualifier(&self) -> Option<&str> {
         self.arn.qualifier.as_deref()
     }
@@ -388,7 +388,7 @@ fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Returns true if `name` has only lowercase letters, digits and `-`, as every partition and region does.
+/// Returns true if `name` has only lowercase letters, digits and `-`, like the names of all partitions and regions.
 fn is_place(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }

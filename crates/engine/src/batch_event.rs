@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 pub struct BatchEvent {
     /// The messages that the handler can process, in the order of the batch.
     pub records: Vec<Record>,
-    /// Messages that lack a required field. The handler can only report them as failed, so that SQS keeps them.
+    /// Messages that lack a required field. The handler can only report such a message as failed, so that SQS keeps it.
     pub incomplete: Vec<IncompleteMessage>,
     /// Errors for those of `records` whose message attribute `Comeback` is unreadable. The attribute is ignored, so
     /// such a record counts as a new message.
@@ -156,7 +156,7 @@ impl BatchEvent {
         if nameless { Err(MissingMessageId) } else { Ok(()) }
     }
 
-    /// The id of each message, including incomplete ones; empty where it is missing.
+    /// The id of each message, including incomplete messages; empty if the message has none.
     pub fn message_ids(&self) -> impl Iterator<Item = &str> {
         let records = self.records.iter().map(|record| record.message_id.as_str());
         records.chain(self.incomplete.iter().map(|message| message.message_id.as_str()))

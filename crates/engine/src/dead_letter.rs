@@ -40,9 +40,9 @@ impl Reason {
 pub enum ReasonCode {
     /// The event has been re-invoked `MAX_RETRIES` times.
     MaxRetries,
-    /// `MAX_AGE` has passed since the first failure, or too little of it is left for a backoff.
+    /// `MAX_AGE` has passed since the first failure, or too little of `MAX_AGE` is left for a backoff.
     MaxAge,
-    /// The error matches `NON_RETRYABLE_ERRORS`, or its type asks for no retry.
+    /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type asks for no retry.
     NonRetryableError,
     /// The target function does not exist.
     TargetNotFound,
@@ -57,7 +57,7 @@ pub enum ReasonCode {
     MalformedRecord,
     /// The payload has a `_retry_metadata` that is not a valid envelope.
     MalformedEnvelope,
-    /// The invocation record has no payload: Lambda may omit one that is too large.
+    /// The invocation record has no payload: Lambda may omit a payload that is too large.
     PayloadLost,
     /// An operator cancelled the event with a [`Cancel`](crate::Cancel).
     Cancelled,
@@ -124,7 +124,8 @@ impl fmt::Display for Reason {
 /// A message to send to the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The dead-letter as JSON, or the received body verbatim if it could not be parsed or is too large to wrap.
+    /// The dead-letter as JSON. If the received body could not be parsed, or is too large to wrap in JSON, that body
+    /// verbatim.
     pub body: String,
     /// Message attributes: `Reason`, and facts about the event as far as they are known. If the message could not be
     /// parsed, also its sender's attributes.

@@ -135,7 +135,7 @@ pub enum Action<'a> {
     },
     /// Send the event to the dead-letter queue.
     DeadLetter {
-        /// The reason to dead-letter it.
+        /// The reason to dead-letter the event.
         reason: Reason,
     },
 }
@@ -172,7 +172,7 @@ pub(crate) struct Case<'c, 'r> {
     pub(crate) now: Timestamp,
 }
 
-/// The due time of a retry, and what set it.
+/// The due time of a retry, and the rule or request that set it.
 struct Due {
     at: Timestamp,
     /// The rule or request that set the due time.
@@ -369,7 +369,7 @@ impl<'r> Case<'_, 'r> {
         self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
     }
 
-    /// The reason to dead-letter an event when too little time is left for a retry, by rule 6.
+    /// The reason, by rule 6, to dead-letter an event that has too little time left for a retry.
     fn out_of_time(&self) -> Reason {
         if self.last_moment() < self.end_of_max_age() {
             kept_too_long(self.record, self.record.sent)

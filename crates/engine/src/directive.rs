@@ -26,7 +26,7 @@ pub enum Directive {
     Unreadable {
         /// The start of the error's message: at most 64 characters before the `;`, without control characters.
         text: String,
-        /// The mistake in the message, without quoting it.
+        /// The mistake in the message. This text does not quote the message.
         why: &'static str,
     },
     /// The type is `NonRetryable`, `NonRetriable` or `NeverRetry`: do not retry.
@@ -34,8 +34,8 @@ pub enum Directive {
 }
 
 impl Directive {
-    /// The directive in an error of this type; `None` if the error is an ordinary one. The message is read only if the
-    /// type is `RetryAfter`. Durations in it count from `failed_at`.
+    /// The directive in an error of this type; `None` for an ordinary error. The message is read only if the type is
+    /// `RetryAfter`. Durations in the message count from `failed_at`.
     pub(crate) fn of(error_type: &str, message: Option<&RawValue>, failed_at: Timestamp) -> Option<Self> {
         match simple_name(error_type) {
             "RetryAfter" => Some(Self::retry_after(message, failed_at)),
@@ -137,7 +137,7 @@ fn class_name(error_type: &str) -> &str {
 }
 
 /// A class name without a `$` and digits at the end: bundlers number classes of the same name (`RetryAfter$1`), Java
-/// numbers anonymous ones, and Scala ends its objects with a `$`.
+/// numbers anonymous classes, and Scala ends its objects with a `$`.
 fn without_number(name: &str) -> &str {
     let mut name = name;
     while let Some(shorter) = name.trim_end_matches(|it: char| it.is_ascii_digit()).strip_suffix('$') {

@@ -37,7 +37,8 @@ const LOST_COPY: &str = "the copies may have been sent, so the originals return 
 /// One running handler (a Lambda execution environment): its policies, its room for hidden messages, and the pauses
 /// that it has read.
 ///
-/// It serves one queue. When a batch comes from another queue, the environment counts that queue's messages anew.
+/// An environment serves one queue. When a batch comes from another queue, the environment counts the messages of that
+/// queue anew.
 #[derive(Clone, Debug)]
 pub struct Environment {
     policies: Arc<Policies>,
@@ -205,7 +206,7 @@ impl Environment {
             }
             message.next(Happened::Hidden(answer));
         }
-        // Past the deadline, no calls follow, so none of them lacks its guard.
+        // Past the deadline, no `Invoke` follows, so no guard is missing.
         unguarded.filter(|_| !(account.past_deadline)())
     }
 
@@ -274,7 +275,7 @@ impl Environment {
         let (cause, failure, wait) = match failure {
             InvokeFailure::Later(failure) => (Cause::Refused, failure, later),
             InvokeFailure::NotSent(failure) => (Cause::NotSent, failure, later),
-            // The event may have been accepted, so it must not be re-invoked soon.
+            // Lambda may have accepted the event, so the event must not be re-invoked soon.
             InvokeFailure::Unanswered(cause) => {
                 let case = message.event.as_ref().map(|event| self.case(event, message.record, now));
                 let wait = case.map_or(later, |case| Wait::after_unanswered(&case));
@@ -334,7 +335,8 @@ impl Environment {
     }
 }
 
-/// Returns true if a pause could change the action. A pause does not extend SQS's own 14 days.
+/// Returns true if a pause could change the action. Pauses do not extend SQS's 14 days: a message near the end of these
+/// days is dead-lettered whatever the pauses are.
 fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bool {
     match action {
         Action::Reinvoke { .. } => true,

@@ -165,7 +165,7 @@ impl<'a> FailedEvent<'a> {
         Ok(Self { origin_request_id, ..anew })
     }
 
-    /// A redriven event, which starts anew: its earlier error and retries no longer count.
+    /// A redriven event. It starts anew: its earlier error and retries no longer count.
     fn anew(
         record: &Record,
         function_arn: Cow<'a, str>,

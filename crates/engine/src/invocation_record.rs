@@ -21,11 +21,11 @@ pub struct InvocationRecord<'a> {
     pub request_id: Option<String>,
     /// When Lambda wrote the record; `None` if the time is missing or unreadable.
     pub timestamp: Option<Timestamp>,
-    /// The event that the function was invoked with, byte for byte; in its envelope if this was a retry.
+    /// The event that the function was invoked with, byte for byte. On a retry, the event is in its envelope.
     pub request_payload: &'a RawValue,
     /// True if the record says that the target function does not exist.
     pub not_found: bool,
-    /// The error that the function returned; `None` if it was throttled or never ran.
+    /// The error that the function returned; `None` if the function was throttled or never ran.
     pub error: Option<InvocationError<'a>>,
 }
 
@@ -38,7 +38,7 @@ pub struct InvocationError<'a> {
     pub message: Option<&'a RawValue>,
 }
 
-/// The JSON of a record, generic over its three nested objects, so that each can be parsed or raw.
+/// The JSON of a record, generic over its three nested objects. Each of them can be parsed or raw.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a, Context, Response, Payload> {

@@ -55,8 +55,8 @@ pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// The text of a JSON string that is only shown to people; `None` for any other value. It is copied only if it has an
-/// escape.
+/// The text of a JSON string that is only shown to people; `None` for any other value. The text is copied only if it
+/// has an escape.
 pub(crate) fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
 }

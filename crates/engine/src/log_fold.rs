@@ -27,8 +27,8 @@ const MOST_KINDS: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
-    /// The waiting messages, by a hash of the fields that all lines about a message share. Not a `HashMap`, which
-    /// copies itself into ever larger tables: the allocator does not give the old ones back before the program ends.
+    /// The waiting messages, by a hash of the fields that all lines about a message share. Not a `HashMap`: it copies
+    /// itself into ever larger tables, and the allocator gives the old tables back only when the program ends.
     waiting: BTreeMap<u64, WaitingMessage>,
     settled: HashSet<u64, S>,
     kinds: Vec<MessageKind>,
@@ -53,11 +53,12 @@ pub struct WaitingMessage {
     pub at: Timestamp,
     /// The visibility timeout or delay in the newest line, in seconds.
     delay: u32,
-    /// The handle for recalling the message; `None` if the newest line has none, or the fold does not keep handles.
+    /// The handle for recalling the message; `None` if the newest line has no handle, or the fold does not keep
+    /// handles.
     pub handle: Option<Box<Handle>>,
 }
 
-/// The two ids of a hidden message that an operator needs to make it visible again.
+/// The two ids that an operator needs to make a hidden message visible again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
     /// SQS's id of the message.
@@ -177,7 +178,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
     }
 
     /// The functions and errors of all messages that wait or have waited. [`WaitingMessage::kind`] is an index into
-    /// them.
+    /// this list.
     pub fn kinds(&self) -> &[MessageKind] {
         &self.kinds
     }

@@ -1,5 +1,5 @@
 //! A line of the handler's log about one message: its event, the time, and the outcome. The handler writes lines of
-//! this type, and the readers of its log parse them.
+//! this type, and programs that read its log parse them.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub struct LogLine<'a> {
     pub level: LogLevel,
     /// The version of the line's format.
     pub v: Version,
-    /// SQS's id of the message. A copy of a moved message has its own.
+    /// SQS's id of the message. A copy of a moved message has an id of its own.
     pub message_id: Cow<'a, str>,
     /// The event in the message; `None` if the message was not parsed.
     #[serde(flatten)]
@@ -34,7 +34,7 @@ pub struct LogLine<'a> {
     /// The outcome of the message.
     #[serde(flatten)]
     pub what: What,
-    /// The id of the X-Ray trace that the message belongs to; `None` if it has none.
+    /// The id of the X-Ray trace that the message belongs to; `None` if the message belongs to no trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
     /// The message's receipt handle, with which an operator can end the message's hiding. `None` if the handle must not
@@ -53,7 +53,7 @@ pub struct Version;
 pub enum LogLevel {
     /// No call failed, and the event was not dead-lettered.
     Info,
-    /// A call failed, the event was dead-lettered, or its `RetryAfter` cannot be read.
+    /// A call failed, the event was dead-lettered, or the event's `RetryAfter` cannot be read.
     Warn,
     /// Something failed that an operator can fix.
     Error,
@@ -71,7 +71,8 @@ pub struct LoggedEvent<'a> {
     /// When the event first failed.
     #[serde(serialize_with = "to_the_second")]
     pub first_failure: Timestamp,
-    /// The request id of the invocation that failed before this retry; `None` if its record does not name it.
+    /// The request id of the invocation that failed before this retry; `None` if the invocation record does not name
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Cow<'a, str>>,
     /// The `errorType` of the failed invocation; `None` if it is unknown.

@@ -17,14 +17,14 @@ use crate::waits::Wait;
 /// A message on its way through a batch, with its current state.
 pub(crate) struct BatchMessage<'a> {
     pub(crate) record: &'a Record,
-    /// The event in the message; `None` if it could not be parsed.
+    /// The event in the message; `None` if the message could not be parsed.
     pub(crate) event: Option<FailedEvent<'a>>,
     pub(crate) guard: Guard,
     pub(crate) state: State<'a>,
 }
 
-/// The state of a message's guard: the message is hidden for one to two hours before its call, so that a crash of the
-/// handler does not repeat the call.
+/// The state of a message's guard. A guard hides the message for one to two hours before its call, so that a crash of
+/// the handler does not repeat the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,
@@ -40,7 +40,7 @@ pub(crate) enum State<'a> {
     Received,
     /// The message is kept hidden, because its backoff is not over or its call failed.
     Wait { what: What, wait: Wait },
-    /// The message is kept as a copy that SQS delays, because there is no room to hide it.
+    /// The message is kept as a copy that SQS delays, because there is no room to hide the message.
     Move { what: What, wait: Wait },
     /// The target has to be re-invoked.
     Invoke { due: Timestamp, early: Option<Early>, envelope: Envelope<'a> },

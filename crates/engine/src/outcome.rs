@@ -46,7 +46,7 @@ pub enum Location {
     Settled,
 }
 
-/// The step that the handler took for a message, or that it could not take. Durations are whole seconds.
+/// The step that the handler took for a message, or could not take. Durations are in whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum What {
@@ -132,11 +132,11 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Lambda refused the re-invocation for now, for example because it throttled the call.
+    /// Lambda refused the re-invocation for now, for example because the call was throttled.
     Refused,
     /// The call to re-invoke the function was never sent.
     NotSent,
-    /// The call to re-invoke the function was sent and not answered: Lambda may have accepted it.
+    /// The call to re-invoke the function was sent and not answered, so Lambda may have accepted the event.
     Unanswered,
     /// The event's dead-letter could not be sent.
     DeadLetterNotSent,
@@ -218,7 +218,7 @@ impl Outcome<'_> {
         self.what.failure()
     }
 
-    /// Returns true for a copy that was only moved once more. The log line for its first move has the due time.
+    /// Returns true for a copy that was only moved once more. The due time is in the log line for the first move.
     pub fn only_moves_on(&self) -> bool {
         self.location == Location::Moved && self.record.moved.is_some() && self.problem().is_none()
     }
@@ -251,8 +251,8 @@ impl Outcome<'_> {
         self.what.delay().filter(|_| self.location == Location::Moved)
     }
 
-    /// The receipt handle that lets an operator end the message's hiding early. `None` if the message does not stay
-    /// hidden, returns soon anyway, or must not return early.
+    /// The receipt handle with which an operator can end the message's hiding early. `None` if the message does not
+    /// stay hidden, returns soon anyway, or must not return early.
     pub fn receipt_handle(&self) -> Option<&str> {
         let may_return = self.location == Location::Hidden && self.what.may_be_recalled();
         let stays = may_return && self.what.delay()? > NOT_RECALLED;

@@ -17,8 +17,8 @@ use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
 
-/// The document of pauses: open ones, those that ended within the last 14 days, and all retry requests and cancels.
-/// Empty by default.
+/// The document of pauses. It has the open pauses, those that ended within the last 14 days, and all retry requests and
+/// cancels. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
@@ -46,12 +46,12 @@ pub struct Pause {
     pub target: PauseTarget,
     /// When the pause begins, in whole seconds.
     pub from: Timestamp,
-    /// When the pause ends, in whole seconds; `None` if it lasts until an operator ends it.
+    /// When the pause ends, in whole seconds; `None` if the pause lasts until an operator ends it.
     pub until: Option<Timestamp>,
-    /// Events that become due in the pause come back spread over this time after its end: whole seconds, at most
+    /// Events that become due in the pause come back after its end, spread over this time: whole seconds, at most
     /// [`LONGEST_SPREAD`].
     pub spread: Duration,
-    /// The operator who opened the pause; kept only while it is open.
+    /// The operator who opened the pause; kept only while the pause is open.
     pub by: Option<String>,
     /// The reason that the operator gave; kept only while the pause is open.
     pub why: Option<String>,
@@ -68,7 +68,7 @@ pub(crate) static NO_PAUSES: Pauses =
     Pauses { pauses: Vec::new(), retries: Vec::new(), cancels: Vec::new(), others: BTreeMap::new() };
 
 impl Pauses {
-    /// Returns the document with `pauses` in place of its own. Its requests stay.
+    /// Returns the document with `pauses` in place of its own pauses. The requests stay.
     #[must_use]
     pub fn with(&self, pauses: impl IntoIterator<Item = Pause>) -> Self {
         let mut pauses: Vec<Pause> = pauses.into_iter().collect();
@@ -76,8 +76,8 @@ impl Pauses {
         Self { pauses, ..self.clone() }
     }
 
-    /// Returns the document with one more retry request. The request's moment is rounded up to a whole second: rounded
-    /// down, it would miss the latest failed events.
+    /// Returns the document with one more retry request. The request's moment is rounded up to a whole second. Rounded
+    /// down, the request would miss the latest failed events.
     #[must_use]
     pub fn with_retry(&self, retry: &RetryNow) -> Self {
         let mut document = self.clone();
@@ -85,7 +85,7 @@ impl Pauses {
         document
     }
 
-    /// Returns the document with one more cancel. Its moment is rounded up, like that of a retry request.
+    /// Returns the document with one more cancel. The cancel's moment is rounded up, like that of a retry request.
     #[must_use]
     pub fn with_cancel(&self, cancel: &Cancel) -> Self {
         let mut document = self.clone();
@@ -166,7 +166,7 @@ impl Pause {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
 
-    /// Returns the pause with its end set to `end`: events that become due in it come back over `spread`.
+    /// Returns the pause with its end set to `end`. Events that become due in the pause come back over `spread`.
     #[must_use]
     pub fn ended(&self, end: Timestamp, spread: Duration) -> Self {
         let spread = Duration::from_secs(spread.as_secs());
@@ -394,14 +394,14 @@ impl Pause {
         Self { by: None, why: None, ..self }
     }
 
-    /// Returns true if both pauses have ended, have the same target, and leave no gap between them. The other one
-    /// begins later.
+    /// Returns true if both pauses have ended, have the same target, and leave no gap between them. `other` must begin
+    /// later.
     fn adjoins(&self, other: &Self, now: Timestamp) -> bool {
         let both_over = self.is_over(now) && other.is_over(now);
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
     }
 
-    /// Merges the other pause into this one. Events that became due in either come back after the later end, over the
+    /// Merges `other` into this pause. Events that became due in either pause come back after the later end, over the
     /// spread of the pause that ended later.
     fn absorb(&mut self, other: &Self) {
         if other.until >= self.until {

@@ -106,7 +106,7 @@ impl Policies {
         }
     }
 
-    /// The stack's policy: it applies to functions that no entry matches, and has the queue-wide settings.
+    /// The stack's policy. It applies to functions that no entry matches, and it has the queue-wide settings.
     pub const fn stack(&self) -> &Policy {
         &self.stack
     }

@@ -14,7 +14,7 @@ use crate::settings::{BACKOFF_RANGE, Settings};
 /// The variables that must not be set together with `BACKOFFS`, which replaces them.
 pub(crate) const REPLACED_BY_BACKOFFS: [&str; 2] = ["BASE_BACKOFF", "MAX_BACKOFF"];
 
-/// [`Settings`] that passed every check: the retry policy of all functions or of one.
+/// [`Settings`] that passed every check: the retry policy of all functions or of one function.
 #[derive(Clone, Debug)]
 pub struct Policy {
     settings: Settings,
@@ -82,8 +82,8 @@ impl Policy {
         self.entry_of(function_arn).is_some()
     }
 
-    /// The entry of `TARGET_FUNCTIONS` that allows the function; `None` if no entry does, or the function is the
-    /// handler itself.
+    /// The entry of `TARGET_FUNCTIONS` that allows the function; `None` if no entry allows it, or if it is the handler
+    /// itself.
     pub fn entry_of(&self, function_arn: &str) -> Option<&FunctionPattern> {
         let is_handler = self.settings.handler.as_ref().is_some_and(|handler| handler.is(function_arn));
         self.target_functions.iter().find(|pattern| !is_handler && pattern.allows(function_arn))
@@ -94,8 +94,8 @@ impl Policy {
         self.target_functions.is_empty()
     }
 
-    /// Returns true if one of the [names](error_names) of this error type matches `NON_RETRYABLE_ERRORS`, so that its
-    /// event is dead-lettered.
+    /// Returns true if one of the [names](error_names) of this error type matches `NON_RETRYABLE_ERRORS`. Events with
+    /// such an error are dead-lettered.
     pub(crate) fn is_non_retryable(&self, error_type: &str) -> bool {
         let names = error_names(error_type);
         self.non_retryable_errors.iter().any(|glob| names.iter().any(|name| glob.matches(name)))

@@ -26,8 +26,8 @@ use crate::timing::longest_between_reads;
 /// A message that returns within this time anyway is not recalled.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// A message that a recall would bring back less than this time earlier is not recalled: it might even return later,
-/// because the clocks of the handler and of the operator may each be off by 5 s, and calls take a while.
+/// Minimum gain of a recall: a message that would come back less than this time earlier is not recalled. It might even
+/// return later, because the clocks of the handler and of the operator may each be off by 5 s, and calls take a while.
 const LEAST_GAIN: Duration = Duration::from_secs(30);
 
 /// An entry of the pauses' document that recalls waiting messages.
@@ -69,7 +69,7 @@ pub enum NotRecalled {
     Unanswered,
     /// An earlier entry recalled the message, or could have recalled it.
     Before,
-    /// The message returns soon anyway: within two minutes, or hardly later than its retry is due.
+    /// The message returns soon anyway: within two minutes, or only a little later than its retry is due.
     Soon,
     /// The message was moved (sent again with a delay), so it has no handle yet. It returns within 15 minutes.
     Moved,

@@ -1,4 +1,5 @@
-//! Reads a message of the dead-letter queue, whoever put it there, and writes the body that redrives its event.
+//! Reads a message of the dead-letter queue, whoever put it there, and writes the body with which its event is
+//! redriven.
 
 use std::borrow::Cow;
 
@@ -17,10 +18,10 @@ use crate::time::Timestamp;
 pub enum DeadLetterKind {
     /// A dead-letter whose event was parsed.
     Event,
-    /// A received body that the handler dead-lettered verbatim, because it could not be parsed or was too large to
-    /// wrap.
+    /// A received body that the handler dead-lettered verbatim, because the body could not be parsed or was too large
+    /// to wrap.
     Verbatim,
-    /// An invocation record without a reason: SQS's own redrive policy took it from the retry queue.
+    /// An invocation record without a reason: SQS moved it from the retry queue, by the queue's redrive policy.
     Record,
     /// Anything that is not a dead-letter of Comeback.
     Unknown,
@@ -142,7 +143,7 @@ impl<'a> ReceivedDeadLetter<'a> {
         }))
     }
 
-    /// Reads an invocation record, which the handler or SQS put on the dead-letter queue as it was received.
+    /// Reads an invocation record that the handler or SQS put on the dead-letter queue as it was received.
     fn with_record(self, failure: InvocationRecord<'a>) -> Self {
         let (payload, metadata) = match comeback_envelope::open(failure.request_payload) {
             Ok(event) => (event.payload, Some(event.metadata)),

@@ -14,12 +14,12 @@ use crate::time::Timestamp;
 pub struct Record {
     /// SQS's id of the message; the same on every receive.
     pub message_id: String,
-    /// The handle of this receive; a later receive makes it stale.
+    /// The handle of this receive. A later receive makes the handle stale.
     pub receipt_handle: String,
     /// The invocation record of the failed event, as JSON text.
     pub body: String,
-    /// SQS's `ApproximateReceiveCount`: 1 on the first receive, and not exact. For a moved message, it includes the
-    /// receives of its original and of earlier copies.
+    /// SQS's `ApproximateReceiveCount`: 1 on the first receive, and not exact. For a moved message, the count includes
+    /// the receives of its original and of earlier copies.
     pub receive_count: u32,
     /// When the message was sent: SQS's `SentTimestamp`.
     pub sent: Timestamp,
@@ -204,7 +204,7 @@ const LONGEST_TRACE: usize = 512;
 pub struct TraceHeader<'a>(&'a str);
 
 impl<'a> TraceHeader<'a> {
-    /// The trace header of a message; `None` if it has none, or one in another form.
+    /// The trace header of a message; `None` if the message has no header, or a header in another form.
     pub fn of(record: &'a Record) -> Option<Self> {
         Self::read(record.trace_header.as_deref()?)
     }

@@ -10,10 +10,10 @@ use crate::pauses::Pause;
 pub struct BatchReport<'a> {
     /// The batch that was handled.
     pub batch: &'a BatchEvent,
-    /// The reason for keeping the whole batch untouched; `None` if it was handled.
+    /// The reason for keeping the whole batch untouched; `None` if the batch was handled.
     pub kept_whole: Option<MissingMessageId>,
-    /// The outcomes, in the order of the batch. If a message was delivered twice in it, only the later delivery has
-    /// one.
+    /// The outcomes, in the order of the batch. If the batch has a message twice, only the later delivery has an
+    /// outcome.
     pub outcomes: Vec<Outcome<'a>>,
     /// The numbers of messages that were moved (sent again with a delay) and that could not be moved.
     pub moves: Moves,
@@ -39,8 +39,8 @@ pub enum PausesRead {
     },
     /// The read failed. The pauses that were read before still apply.
     AsBefore(CallFailure),
-    /// The read failed, like every read before it in this environment. Any function may be paused, so none is invoked,
-    /// and no event is dead-lettered for its age.
+    /// The read failed, like every earlier read in this environment. Any function may be paused, so no function is
+    /// invoked, and no event is dead-lettered for its age.
     Unknown(CallFailure),
 }
 

@@ -23,7 +23,7 @@ pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Maximum number of `keys` in a request. With more, a few requests would fill the parameter.
 pub const MOST_KEYS: usize = 20;
 
-/// The members that all requests have: which events they are for, who made them, and when.
+/// The members that all requests have: the events that they are for, their author, and their moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The functions whose events the request is for.
@@ -35,18 +35,18 @@ pub struct Request {
     pub millis: u64,
     /// Globs of `errorType`: the request is only for events that failed with such an error. Empty for all errors.
     pub errors: Vec<String>,
-    /// The request is only for events with one of these keys (`origin_request_id`, as far as the log shows it), at most
-    /// [`MOST_KEYS`]. Empty for all events.
+    /// The request is only for events with one of these keys; at most [`MOST_KEYS`]. A key is an `origin_request_id`,
+    /// as far as the log shows it. Empty for all events.
     pub keys: Vec<String>,
-    /// The operator who made the request; `None` if it does not say.
+    /// The operator who made the request; `None` if the request does not name one.
     pub by: Option<String>,
     /// The reason that the operator gave; `None` if the operator gave none.
     pub why: Option<String>,
     /// When the request ends and leaves the parameter, in whole seconds. If `None`, the request stays for
     /// [`LONGEST_REQUEST`].
     pub until: Option<Timestamp>,
-    /// True once an operator has withdrawn the request: handlers ignore it. It stays in the document until its end,
-    /// because no message that it recalled may be recalled again.
+    /// True once an operator has withdrawn the request: handlers ignore it. The request stays in the document until its
+    /// end, because no message that it recalled may be recalled again.
     pub withdrawn: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct RetryNow {
 /// A request to dead-letter waiting events: an entry of `cancels` in the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cancel {
-    /// The request's events, author and moment. A request that names keys also applies to failures of these events
+    /// The request's events, author and moment. If the request names keys, it also applies to failures of these events
     /// after its moment.
     pub request: Request,
 }
@@ -72,7 +72,7 @@ pub struct Cancel {
 impl Request {
     /// The time by which the handler has checked every message that the request may apply to, even if a receive is
     /// throttled and the target then refuses the call. `within` is the time over which the request spreads its retries.
-    /// `hidden` is the longest time that the handler keeps a message hidden once it has noticed the request.
+    /// `hidden` is the longest time for which the handler hides a message once it has noticed the request.
     pub fn end(&self, within: Duration, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
         let read = within + longest_between_reads(maximum_concurrency);
         let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
@@ -131,7 +131,7 @@ pub(crate) struct RequestEntry<R> {
     pub(crate) text: String,
     pub(crate) request: Result<R, String>,
     /// When the entry leaves the document. An unreadable entry, perhaps from a later version, stays as long as the
-    /// longest request. `None` if even its `at` is unreadable.
+    /// longest request. `None` if even the entry's `at` is unreadable.
     pub(crate) end: Option<Timestamp>,
 }
 
@@ -212,8 +212,8 @@ impl<R: Requested> RequestEntry<R> {
         Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// Makes the entry for a request. The request's moment is rounded up to a whole second: rounded down, it would miss
-    /// the latest failures.
+    /// Makes the entry for a request. The request's moment is rounded up to a whole second. Rounded down, the request
+    /// would miss the latest failures.
     pub(crate) fn of(requested: &R) -> Self {
         let (request, within) = requested.parts();
         let wire = Wire {
@@ -247,7 +247,7 @@ impl<R: Requested> RequestEntry<R> {
         self.end.is_none_or(|end| end < now)
     }
 
-    /// The mistake in the entry; `None` if it is readable or has ended.
+    /// The mistake in the entry; `None` if the entry is readable or has ended.
     pub(crate) fn problem(&self, now: Timestamp) -> Option<&str> {
         let in_force = self.end.is_none_or(|end| now <= end);
         self.request.as_ref().err().filter(|_| in_force).map(String::as_str)

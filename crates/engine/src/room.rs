@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 /// Minimum time between two counts of an environment. SQS's own count of messages in flight may be this old.
 /// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
-/// An environment counts again if it has room for fewer messages than this, the size of a batch.
+/// If an environment has room for fewer messages than this, the size of a batch, it counts again.
 const LOW: u64 = 10;
 
 /// The number of messages of one retry queue that one environment of the handler may still hide.
@@ -49,7 +49,7 @@ impl Room {
         Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }
     }
 
-    /// Returns the room of the same environment for another queue, whose messages it has not counted.
+    /// Returns the room of the same environment for another queue, in which it has not counted the messages yet.
     pub(crate) fn unknown(&self) -> Self {
         Self { left: 0, counted: None, ..self.clone() }
     }

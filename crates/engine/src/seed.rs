@@ -8,8 +8,8 @@ use siphasher::sip::SipHasher13;
 
 /// The random generator seeded by an id and a number. It makes the same draws on every platform and at any time.
 pub(crate) fn generator(id: &str, number: u64) -> Xoshiro256PlusPlus {
-    // Written as bytes rather than through `Hash`, whose framing differs between platforms. The id ends before the
-    // last eight bytes, so two inputs never collide.
+    // The input is written as bytes rather than through `Hash`, whose framing differs between platforms. The id ends
+    // before the last eight bytes, so two inputs never collide.
     let mut hasher = SipHasher13::new();
     hasher.write(id.as_bytes());
     hasher.write(&number.to_le_bytes());

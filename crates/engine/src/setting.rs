@@ -20,14 +20,14 @@ pub struct Setting {
     pub kind: Kind,
     /// The value that applies if the variable is not set.
     pub default: Unset,
-    /// Which events the setting applies to, or whether it belongs to the deployment.
+    /// The events that the setting applies to, or the deployment.
     pub scope: Scope,
 }
 
 /// The scope of a [`Setting`]: a function's events, all events, or the deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The setting applies to the retries of a function's events: an entry of `POLICIES` may set it too.
+    /// The setting applies to the retries of a function's events. An entry of `POLICIES` may set it too.
     Function,
     /// The setting applies to all events of the queue.
     Stack,
@@ -40,7 +40,7 @@ pub enum Scope {
 pub enum Unset {
     /// The variable has this value by default.
     Is(&'static str),
-    /// No value can express the default; this phrase describes it.
+    /// The default cannot be written as a value; this phrase describes it.
     Means(&'static str),
 }
 
@@ -61,7 +61,7 @@ pub enum Kind {
         /// The name of the setting whose value is the maximum.
         most: &'static str,
     },
-    /// A comma-separated list of durations like `Seconds`, none shorter than the one before.
+    /// A comma-separated list of durations like `Seconds`. No duration is shorter than the one before.
     SecondsList {
         /// The accepted range of each entry, in seconds.
         range: RangeInclusive<u64>,
@@ -80,7 +80,7 @@ pub enum Kind {
     Globs,
     /// Comma-separated function ARNs, whose names may contain `*`.
     Functions,
-    /// Entries as `POLICIES` has them: `PATTERN VARIABLE=VALUE …`.
+    /// Entries in the form of `POLICIES`: `PATTERN VARIABLE=VALUE …`.
     Policies,
     /// The URL of an SQS queue.
     Queue,
@@ -297,7 +297,8 @@ impl fmt::Display for HideUpTo {
     }
 }
 
-/// Makes from the table of settings: the table itself, the struct [`Settings`](crate::Settings), and its reader.
+/// Makes three things from the table of settings: the table itself, the struct [`Settings`](crate::Settings), and its
+/// reader.
 macro_rules! settings {
     ($($name:literal $(=> $field:ident: $type:ty)? {
         meaning: $meaning:literal,
@@ -310,7 +311,7 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Settings {
             $($(#[doc = concat!("`", $name, "`: ", $meaning, ".")] pub $field: $type,)?)*
-            /// The handler's own name and region; `None` if it does not run as a Lambda function.
+            /// The handler's own name and region; `None` if the program does not run as a Lambda function.
             pub handler: Option<HandlerFunction>,
         }
 

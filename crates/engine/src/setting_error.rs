@@ -54,7 +54,7 @@ pub enum SettingError {
     FallingBackoffs {
         /// The longer entry, in seconds.
         from: u64,
-        /// The shorter entry after it, in seconds.
+        /// The shorter entry that follows, in seconds.
         to: u64,
     },
     /// `JITTER` is `decorrelated` together with `BACKOFFS`, but decorrelated jitter has no ceilings.

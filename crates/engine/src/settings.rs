@@ -1,5 +1,5 @@
 //! The retry handler's variables, each declared once in one table. The readers, the errors, the command's flags and the
-//! rows of docs/settings.md are made from it.
+//! rows of docs/settings.md are made from that table.
 
 use std::ops::RangeInclusive;
 

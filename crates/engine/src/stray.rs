@@ -32,8 +32,8 @@ pub(crate) fn named(record: &Record) -> Option<String> {
         .or_else(|| target_event(&members))
 }
 
-/// Recognizes the failure record of an event source mapping, which describes the batch that it dropped. Sources: the
-/// pages on failure destinations of Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
+/// Recognizes the failure record of an event source mapping. The record describes the batch that the mapping dropped.
+/// Sources: the pages on failure destinations of Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
 fn mapping(members: &Members<'_>) -> Option<String> {
     let (member, batch) = members.iter().find(|(name, _)| name.ends_with("BatchInfo"))?;
     members.get("requestContext")?;
@@ -89,7 +89,7 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
     ))
 }
 
-/// The reason why the text inside a wrapper is not a failure record; `None` if it is one.
+/// The reason why the text inside a wrapper is not a failure record; `None` if the text is a failure record.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
     // Not `named`, which would recurse: the wrapped text may be wrapped again, any number of times.

@@ -25,8 +25,8 @@ pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12)
 /// that together they read about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
 const BETWEEN_READS: Duration = Duration::from_secs(30);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
-/// Maximum time between two reads of the pauses, as a multiple of the minimum. Each environment draws its own, so that
-/// they do not read together.
+/// Maximum time between two reads of the pauses, as a multiple of the minimum. Each environment draws its own multiple,
+/// so that the environments do not read together.
 pub(crate) const BETWEEN_READS_AT_MOST: f64 = 1.25;
 
 /// The longest time between two reads of the pauses, and so the longest time until a busy environment notices a change:

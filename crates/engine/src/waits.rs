@@ -29,7 +29,8 @@ pub(crate) struct Wait {
     pub(crate) visibility_timeout: Duration,
     /// The whole wait, counted from now.
     pub(crate) left: Duration,
-    /// The end of the wait, if the message's own data does not show it, so that a copy has to carry it.
+    /// The end of the wait, if a copy has to carry it because the message's own data does not show it; otherwise
+    /// `None`.
     pub(crate) not_before: Option<Timestamp>,
     /// True if the message is hidden because a call may have been accepted, as in
     /// [`Location::Guarded`](crate::Location::Guarded).
@@ -44,7 +45,7 @@ impl Wait {
     }
 
     /// The rest of the wait that a moved message carries, because a call for its original failed or its function is
-    /// paused. `None` if nothing is left.
+    /// paused. `None` if no wait is left.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
@@ -58,8 +59,8 @@ impl Wait {
         Self::from(now, after_failure(record))
     }
 
-    /// The wait after a re-invocation that may have been accepted. It begins when the handler stopped waiting for the
-    /// answer, a moment that the engine does not know.
+    /// The wait after a re-invocation that may have been accepted. The wait begins when the handler stopped waiting for
+    /// the answer, a moment that the engine does not know.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         // `now` is when the batch came; the message is hidden again once this invoke and those before it have ended.
         let hiding = uncertain(case.record, Some(case), INVOKE_TIMEOUT).max(Duration::from_secs(1));

@@ -43,11 +43,12 @@ pub(crate) struct Aws {
 }
 
 impl Aws {
-    /// Builds the clients. `pauses` is the name of the SSM parameter that holds the pauses, if one is configured.
+    /// Builds the clients. `pauses` is the name of the SSM parameter that holds the pauses; `None` if no parameter is
+    /// configured.
     ///
     /// # Errors
     ///
-    /// Fails if a file of trusted certificates contains none.
+    /// Fails if a file of trusted certificates contains no certificate.
     pub(crate) fn connect(settings: &SdkSettings, pauses: Option<&str>) -> Result<Self, String> {
         let http_client = transport::http_client(transport::trusted(&settings.trusted)?);
         Ok(Self::new(&settings.sdk_config(http_client), pauses))

@@ -4,7 +4,8 @@ use std::time::SystemTime;
 
 use comeback_engine::Timestamp;
 
-/// The current time. Only the handler's outermost layer reads it; all code below takes the time as a parameter.
+/// The current time. Only the handler's outermost layer calls this function; all code below takes the time as a
+/// parameter.
 #[expect(clippy::disallowed_methods)]
 pub(crate) fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

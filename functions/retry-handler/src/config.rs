@@ -46,7 +46,7 @@ impl Config {
         }
     }
 
-    /// Reads all variables. Fails with a sentence for each one that is refused.
+    /// Reads all variables. Fails with a sentence for each variable that is refused.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
         let mut queue = |name: &str| {
@@ -90,7 +90,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Parses a queue URL of the form `https://HOST/ACCOUNT/NAME`; `None` if it has another form.
+    /// Parses a queue URL of the form `https://HOST/ACCOUNT/NAME`; `None` if the URL has another form.
     pub(crate) fn from_url(url: &str) -> Option<Self> {
         let path = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
         match path.split('/').collect::<Vec<_>>().as_slice() {

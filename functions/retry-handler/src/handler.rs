@@ -60,7 +60,7 @@ impl Handler {
     /// Time left until the function's timeout, but at most [`HANDLER_TIMEOUT`], because messages about to be invoked
     /// are hidden for that long.
     ///
-    /// A deadline more than a day away is ignored: `cargo lambda watch` passes one in 1970.
+    /// A deadline more than a day away is ignored: `cargo lambda watch` passes a deadline in 1970.
     fn time_left(&self, deadline: Timestamp, now: Timestamp) -> Duration {
         if deadline.since(now).max(now.since(deadline)) < FAR {
             return deadline.since(now).min(HANDLER_TIMEOUT);

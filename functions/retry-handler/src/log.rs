@@ -130,7 +130,7 @@ fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
     );
 }
 
-/// ERROR for a problem that an operator can fix, WARN for any other problem, INFO without one.
+/// ERROR for a problem that an operator can fix, WARN for any other problem, INFO if there is no problem.
 fn level(problem: Option<&CallFailure>) -> Level {
     match problem {
         Some(problem) if problem.remedy.is_some() => Level::ERROR,

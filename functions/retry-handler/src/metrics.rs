@@ -47,8 +47,8 @@ struct Counted {
 }
 
 impl Group {
-    /// The group that an outcome is counted in. Its target is the entry of `TARGET_FUNCTIONS`, never text from the
-    /// message: metrics cost money, so what is in the queue must not create new ones.
+    /// The group that an outcome is counted in. The group's target is the entry of `TARGET_FUNCTIONS`, never text from
+    /// the message: metrics cost money, so the content of the queue must not create new ones.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
@@ -97,7 +97,7 @@ impl Counted {
         self.values.entry(name).or_default().push(now.since(since).as_secs_f64());
     }
 
-    /// The group's log lines: one, or more if a metric has too many values for one line.
+    /// The group's log lines: one line, or more if a metric has too many values for one line.
     fn lines(mut self, group: &Group, handler: &str, now: Timestamp) -> Vec<String> {
         let mut counts = self.counts.into_iter().map(|(name, count)| (name, "Count", json!(count))).collect();
         let mut lines = Vec::new();

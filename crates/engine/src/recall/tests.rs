@@ -216,7 +216,7 @@ fn a_line_is_recalled_for_the_first_entry_alone() {
     let equal = |millis: u64| format!(r#"{{"target":"*","at":{AT},"millis":{millis},"within":0}}"#);
     let equals = format!(r#"{{"v":1,"pauses":[],"retries":[{},{}]}}"#, equal(7), equal(8));
     assert_eq!(recalled(&lines, &Pauses::read(&equals).unwrap()), Err(NotRecalled::Before));
-    // The handler that wrote the line knew the first one.
+    // The handler that wrote the line knew the first of the two requests.
     assert_eq!(recalled(&lines, &document(&[], &[(AT - 638, 0), (AT, 0)])), Ok(0.0));
     assert_eq!(recalled(&lines, &document(&[], &[(AT - 637, 0), (AT, 0)])), Err(NotRecalled::Before));
     assert_eq!(recalled(&[backs_off(AT + 38)], &document(&[], &[(AT, 0)])), Err(NotRecalled::NotCovered));

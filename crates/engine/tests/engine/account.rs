@@ -84,7 +84,7 @@ pub(crate) struct World<'w> {
     pub(crate) hidden: RefCell<Vec<(String, u64)>>,
     /// The payloads that Lambda accepted for a target.
     pub(crate) invoked: RefCell<Vec<String>>,
-    /// The trace header of each `Invoke` that was started, if it had one.
+    /// The trace header of each `Invoke` that was started; `None` if the `Invoke` had none.
     pub(crate) traces: RefCell<Vec<Option<String>>>,
     /// The dead-letters that the dead-letter queue accepted.
     pub(crate) sent: RefCell<Vec<DeadLetter>>,

@@ -128,8 +128,8 @@ fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
     }
 }
 
-/// The first call to hide the message fails and the second works, so the message waits in the queue although no room is
-/// left.
+/// The first call to hide the message fails and the second works. So the message waits in the queue, although no room
+/// is left.
 #[test]
 fn an_unguarded_move_is_hidden_for_its_wait() {
     let failures = Cell::new(1);

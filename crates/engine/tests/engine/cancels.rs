@@ -84,7 +84,7 @@ fn a_cancel_may_name_errors_and_events() {
     ] {
         assert_eq!(is_cancelled(&record, more), is_named, "{more}");
     }
-    // Operators know a long key from the log, which cuts it after 512 characters.
+    // Operators take a long key from the log, which cuts the key after 512 characters.
     let long = Record { body: replaced(&body("7"), "r-1", &"k".repeat(600)), ..failed(0) };
     for (length, is_named) in [(511, false), (512, true), (600, true)] {
         assert_eq!(is_cancelled(&long, &format!(r#","keys":["{}"]"#, "k".repeat(length))), is_named);
@@ -222,7 +222,7 @@ fn an_event_held_since_it_was_due_was_not_called() {
         format!(r#"{{"target":"*","from":{from},"until":{until},"spread":0}}"#)
     };
     let maybe = "cancelled by an operator; an earlier call that was not answered may have succeeded";
-    // A handler may have read the pause 37.5 s after it began.
+    // A handler may read the pause as late as 37.5 s after the pause began.
     assert_eq!(detail(&pause(64, "null")), "cancelled by an operator");
     for pause in [pause(65, "null"), pause(0, &at(60).as_secs().to_string()), String::new()] {
         assert_eq!(detail(&pause), maybe, "{pause}");

@@ -275,7 +275,7 @@ fn reason_and_detail_of_the_attributes_win_over_the_body() {
     assert_eq!(dead_letter.detail.as_deref(), Some("`_retry_metadata` is not an object"));
     assert_eq!(dead_letter.dead_lettered_at, NOW, "when it was sent");
     assert_eq!((dead_letter.function_arn.as_deref(), dead_letter.key.as_deref()), (Some("f"), Some("r-9")));
-    // A received body that left no room for its detail has only a Reason.
+    // If the received body leaves no space for the detail, the message has only a `Reason`.
     let no_room = (record(CLAIM), vec![string("Reason", "max_retries")]);
     let dead_letter = read(&no_room);
     assert_eq!(

@@ -261,7 +261,7 @@ fn a_wait_is_cut_to_end_before_the_last_minute() {
     let again = received_again(body("7"));
     assert_eq!(decided(&again, &policy, after(FIRST_RECEIVE, 60_000)), Seen::Defer(479));
     assert_eq!(decided(&again, &policy, last), Seen::Reinvoke(1));
-    // Rounded up, so that one deferral serves the whole wait.
+    // The rest of the wait is rounded up, so that one deferral serves the whole wait.
     let now = after(FIRST_RECEIVE, 1);
     assert_eq!(decided(&record, &waits(600, 3_600), now), Seen::Defer(539));
 }
@@ -365,8 +365,8 @@ proptest! {
             Seen::Defer(seconds) => {
                 let back: Timestamp = now.saturating_add(Duration::from_secs(seconds));
                 let again = Record { receive_count: 2, ..first };
-                // It is hidden for at most 12 hours from the receive, so it may come early by the time that it took to reach the
-                // handler.
+                // The message is hidden for at most 12 hours from the receive. It may come early by the time that it
+                // took to reach the handler.
                 match decided(&again, &policy, back) {
                     Seen::Reinvoke(1) => {}
                     Seen::Defer(left) => prop_assert!(seconds > 43_160 && left <= 5),

@@ -198,9 +198,9 @@ fn a_forged_timestamp_does_not_delay_the_wait() {
     for time in ["2027-09-14T15:46:54.145Z", "9999-12-31T23:59:59Z", "soon"] {
         assert!(from_sending.contains(&wait(&with_time(time))), "{time}");
     }
-    // An hour before: the wait is over.
+    // The record was written an hour before it was sent: the wait is over.
     assert_eq!(decided(&with_time("2026-09-14T14:46:54.145Z"), &days(14), FIRST_RECEIVE), Seen::Defer(1));
-    // Over a day before: an operator moved the event back, and it starts anew.
+    // The record was written over a day before it was sent: an operator moved the event back, and it starts anew.
     assert_eq!(said(&with_time("1970-01-01T00:00:00Z"), &days(14)), None);
 }
 

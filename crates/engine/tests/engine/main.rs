@@ -1,8 +1,8 @@
 //! Tests of the engine's rules through its public API. `decide`, `directives`, `pauses`, `retry_now` and `cancels` test
-//! the rules at their limits; `batch`, `moves`, `held` and `batch_invariants` the environment; `reading`,
-//! `dead_letters`, `policy` and `policies` its input and output. `model` checks one event's protocol in every order of
-//! steps and faults. Tests that need AWS share one `account`, which fails as planned. `support` builds messages and
-//! policies. `settings_file` compares the table of settings with the file that other languages read.
+//! the rules at their limits. `batch`, `moves`, `held` and `batch_invariants` test the environment. `reading`,
+//! `dead_letters`, `policy` and `policies` test its input and output. `model` checks the protocol of one event in every
+//! order of steps and faults. Tests that need AWS share one `account`, which fails as planned. `support` builds
+//! messages and policies. `settings_file` compares the table of settings with the file that other languages read.
 
 mod account;
 mod batch;

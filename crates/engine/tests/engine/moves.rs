@@ -75,7 +75,7 @@ fn the_order_is_hide_reinvoke_dead_letter_hide_move_count() {
     records.extend(due(5).split_off(2));
     records.extend(garbage(6).split_off(5));
     let world = World { invoke: Box::new(|| Invoke::Later), ..World::default() };
-    // A minute later, so that it may count again.
+    // The batch comes a minute later, so that the environment may count again.
     let report = world.handle_in(&mut environment, &records, after(NOW, 60_000), usize::MAX);
     let calls = world.calls.borrow();
     let names: Vec<&str> = calls
@@ -235,7 +235,7 @@ fn a_copy_carries_the_wait_after_a_failed_step() {
 fn times_count_from_the_original_except_retention() {
     let day = 86_400_000;
     let policy = policy(|settings| settings.max_age = 14 * 86_400);
-    // A record with and without a time of its own, moved for two days.
+    // A record with a time of its own, and one without, moved for two days.
     let untimed = replaced(&body("7"), r#""timestamp":"2026-09-14T15:46:54.145Z","#, "");
     let attribute = |receives: u32| {
         format!(

@@ -276,7 +276,8 @@ struct Paused<'a> {
 }
 
 impl Paused<'_> {
-    /// The document as it is at `now`: the pauses that have begun, each with its end if that has come or is planned.
+    /// The document as it is at `now`: the pauses that have begun. A pause has its end if the end has come or is
+    /// planned.
     fn known(&self, now: Timestamp) -> Pauses {
         let second = now.as_secs().cast_signed() - T0.as_secs().cast_signed();
         let begun = self.spans.iter().filter(|(from, ..)| *from <= second);

@@ -29,7 +29,7 @@ fn with(text: &str) -> Result<Policies, Vec<String>> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// The `MAX_RETRIES` of a function. The policies in these tests differ in it.
+/// The `MAX_RETRIES` of a function, by which these tests tell policies apart.
 fn of(policies: &Policies, function: &str) -> u64 {
     policies.of(&format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}")).settings().max_retries
 }
@@ -107,8 +107,8 @@ fn a_mistake_in_the_stack_is_reported_once() {
     );
 }
 
-/// An hour after its first failure, an event with a `MAX_AGE` of two hours is re-invoked in its own style. Its message
-/// is hidden for less than an hour before that call.
+/// An event whose `MAX_AGE` is two hours is re-invoked in its function's style an hour after its first failure. Before
+/// that call, its message is hidden for less than an hour.
 #[test]
 fn an_event_is_called_and_guarded_under_its_functions_policy() {
     let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();
@@ -128,7 +128,7 @@ fn an_event_is_called_and_guarded_under_its_functions_policy() {
     }
 }
 
-/// Any document for this moment: a pause that goes on, one that has ended, or a retry request.
+/// Any document for this moment, with an open pause, an ended pause, or a retry request.
 fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     let texts: [fn(Timestamp) -> String; 4] = [
         |_| r#""pauses":[]"#.into(),
@@ -191,8 +191,8 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Everything that an environment does with a message, as text, in an account that answers its calls and in one that
-/// does not.
+/// Everything that an environment does with a message, as text: once in an account that answers its calls, and once in
+/// an account that does not answer.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);
@@ -235,8 +235,8 @@ proptest! {
         }
     }
 
-    /// A function that an entry matches is treated as if the entry's settings were the stack's; any other function, as
-    /// if the entry did not exist.
+    /// If an entry matches a function, the function is treated as if the entry's settings were the stack's. Any other
+    /// function is treated as if the entry did not exist.
     #[test]
     fn an_entry_is_a_stacks_policy_for_its_functions(
         stack in some_settings(),

@@ -147,7 +147,7 @@ pub(super) fn passing(cause: &str) -> CallFailure {
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
-    // Without a code, `classify` starts with the status of the answer, if there was one.
+    // Without a code, the message of `classify` starts with the status of the answer, if there was an answer.
     let unanswered = error.code.is_empty() && !error.message.starts_with("HTTP ");
     !unread && !unanswered
 }

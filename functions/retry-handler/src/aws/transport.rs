@@ -35,8 +35,8 @@ use webpki_roots::TLS_SERVER_ROOTS;
 
 use super::failure::chain;
 
-/// An idle connection is reused only this long. Later, the other end may have closed it while Lambda had frozen the
-/// process, and an `Invoke` sent on it would count as unanswered.
+/// An idle connection is reused only for this long. Later, the other end may have closed it while Lambda had frozen the
+/// process. An `Invoke` sent on a closed connection would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size of a response's body. No response from AWS to the handler has more than 100 KiB. A larger one comes

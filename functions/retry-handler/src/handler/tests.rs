@@ -342,8 +342,8 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Everything that the handler logged and wrote into dead-letters about a message with this body, in two runs: one that
-/// moves messages that wait, and one that hides them and counts the messages in flight.
+/// Everything that the handler logged and wrote into dead-letters about a message with this body. It handles the
+/// message twice: once it moves messages that wait, and once it hides them and counts the messages in flight.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await

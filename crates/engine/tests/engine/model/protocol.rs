@@ -62,7 +62,7 @@ pub(super) enum End {
 /// A fault in the handling of one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fault {
-    /// Pollers are throttled, or the process crashes before it does anything: only the receive count has risen.
+    /// Pollers are throttled, or the process crashes before it does anything: only the receive count rises.
     NeverHandled,
     /// The process crashes after its calls: the queue never learns that the message is settled.
     DiesAfterwards,
@@ -143,7 +143,7 @@ impl State {
         self.queue.send(self.now, body, failed);
     }
 
-    /// Lets the handler handle a batch of this message. Returns false if the fault could not occur in it.
+    /// Lets the handler handle a batch of this message. Returns false if the fault could not occur in that batch.
     fn handle(&mut self, policy: &Policy, message: &Message<Failed>, fault: Option<Fault>) -> bool {
         let (account, record) = (Fault::account(fault), message.record());
         let report = account.handle(std::slice::from_ref(&record), policy, self.now);

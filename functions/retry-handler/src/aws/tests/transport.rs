@@ -348,7 +348,7 @@ fn variables_set_the_endpoints() {
     assert_eq!(refused, r#"AWS_USE_FIPS_ENDPOINT is "yes"; it must be true or false"#);
 }
 
-/// Each client uses its own service's endpoint if there is one, and otherwise the endpoint for all services.
+/// Each client uses its own service's endpoint if one is set, and otherwise the endpoint for all services.
 #[tokio::test]
 async fn service_may_have_its_own_endpoint() {
     let (endpoint, certificate) = serving_tls().await;
