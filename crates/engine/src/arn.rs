@@ -210,7 +210,7 @@ impl FunctionPattern {
         })
     }
 
-    /// Returns true if the pattern names the handler itself, without a wildcard.
+    /// Returns true if the pattern names the handler itself and has no wildcard.
     pub(crate) fn is(&self, function: &HandlerFunction) -> bool {
         self.arn.region == function.region && self.arn.name == function.name
     }
@@ -263,7 +263,8 @@ impl PolicyPattern {
         }
     }
 
-    /// Limits a bare name to functions in the retry queue's account and region, which are also the handler's.
+    /// Limits a bare name to functions in the account and region of the retry queue, which are also those of the
+    /// handler.
     pub(crate) fn set_home(&mut self, queue: &QueueArn) {
         if let Self::Name { home, .. } = self {
             *home = Some((queue.account.clone(), queue.region.clone()));

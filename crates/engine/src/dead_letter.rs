@@ -34,7 +34,7 @@ impl Reason {
     }
 }
 
-/// The handler's reasons for dead-lettering an event. Users filter by their names, which never change.
+/// The handler's reasons for dead-lettering an event. Users filter by the names of the reasons, so these never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {

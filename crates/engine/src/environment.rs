@@ -1,4 +1,4 @@
-//! A running handler, and the way of a message through a batch: decide, perform, report the outcome.
+//! A running handler. It takes each message through a batch: decides, performs, and reports the outcome.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

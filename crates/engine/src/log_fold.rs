@@ -234,8 +234,8 @@ impl WaitingMessage {
 }
 
 impl WaitsFor {
-    /// The condition that ends a message's wait according to a line, and the line's delay in seconds; `None` if the line
-    /// settles the message.
+    /// The condition that ends a message's wait, according to a line, and the line's delay in seconds. If the line
+    /// settles the message, `None`.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

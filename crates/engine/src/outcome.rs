@@ -78,7 +78,7 @@ pub enum What {
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
-    /// The target function was re-invoked, which settles the message.
+    /// The target function was re-invoked. This settles the message.
     Reinvoke {
         /// When the retry was due.
         due: Timestamp,
@@ -89,7 +89,7 @@ pub enum What {
         #[serde(flatten)]
         early: Option<Early>,
     },
-    /// The event was dead-lettered, which settles the message.
+    /// The event was dead-lettered. This settles the message.
     DeadLetter {
         /// The reason to dead-letter the event.
         #[serde(flatten)]
@@ -185,7 +185,7 @@ impl Outcome<'_> {
         &self.record.message_id
     }
 
-    /// The number of the retry that comes next, or was made; `None` if the message could not be parsed.
+    /// The number of the retry that comes next or was just made; `None` if the message could not be parsed.
     pub fn retry(&self) -> Option<u64> {
         self.event.as_ref().map(|event| event.retry)
     }
@@ -240,7 +240,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The message's visibility timeout; `None` if it is not hidden.
+    /// The message's visibility timeout; `None` if the message is not hidden.
     pub fn visibility_timeout(&self) -> Option<Duration> {
         let is_hidden = matches!(self.location, Location::Hidden | Location::Guarded);
         self.what.delay().filter(|_| is_hidden)
@@ -319,7 +319,7 @@ impl What {
         !matches!(self, Self::Keep { cause: Cause::WaitGoesOn | Cause::Unattached, .. })
     }
 
-    /// Returns true if an operator may end this wait early.
+    /// Returns true if an operator may end the message's wait early.
     const fn may_be_recalled(&self) -> bool {
         let Self::Keep { cause, .. } = self else { return true };
         match cause {

@@ -31,7 +31,7 @@ pub struct Pauses {
 /// Error for a parameter's text that cannot be read as a document of pauses. Never quotes the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GarbledPauses {
-    /// A later version of Comeback wrote the document, with this format version.
+    /// A later version of Comeback wrote the document. The field is the document's format version.
     #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
     /// The text is not a document of pauses. The field says where and why.

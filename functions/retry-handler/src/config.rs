@@ -5,7 +5,7 @@ use comeback_engine::{Policies, QueueArn, Setting};
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
 
-/// The handler's configuration. The engine parses the variables of the policies, and this file the others.
+/// The handler's configuration. The engine parses the variables of the policies, and this file parses the others.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) policies: Policies,

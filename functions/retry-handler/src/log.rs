@@ -308,7 +308,7 @@ pub(crate) mod tests {
         assert_eq!(text.matches('\n').count(), 1, "{text}");
     }
 
-    /// The lines logged for a batch, without timestamps.
+    /// The lines logged for a batch, without their timestamps.
     fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, count_failure: Option<CallFailure>) -> Vec<Value> {
         let event = BatchEvent::default();
         lines_of(&BatchReport { outcomes, moves, count_failure, ..BatchReport::new(&event) })

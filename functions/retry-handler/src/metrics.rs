@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
 
-/// The configuration of the handler's metrics, if `METRICS` is not `off`.
+/// The configuration of the handler's metrics. There is none if `METRICS` is `off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Metrics {
     /// Name of the handler's function. It is a dimension of each metric.

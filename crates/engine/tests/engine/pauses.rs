@@ -12,8 +12,8 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs() + seconds)
 }
 
-/// A document with pauses of [`ORDERS`]: from, until and spread of each, in seconds after the first failure, which may
-/// be negative.
+/// A document with pauses of [`ORDERS`]. Each has its start, end and spread, in seconds after the first failure. Start
+/// and end may be negative.
 fn pauses(all: &[(i64, Option<i64>, u64)]) -> Pauses {
     of_targets(&all.iter().map(|&(from, until, spread)| (ORDERS, from, until, spread)).collect::<Vec<_>>())
 }
@@ -153,7 +153,8 @@ fn no_pause_counts_towards_max_age() {
         // An environment may not have noticed the end when the event failed.
         (&[(-900, Some(-59), 0)], SEEN_AGAIN - 59),
         (&[(-900, Some(0), 0)], SEEN_AGAIN),
-        // Each second counts once, and the first pause brings the second within the age.
+        // Each second counts once. The first pause extends `MAX_AGE`, so that it ends only after the second pause
+        // begins.
         (&[(600, Some(5_000), 0), (700, Some(4_000), 0)], 4_400 + SEEN_AGAIN),
         (&[(600, Some(5_000), 0), (4_000, Some(6_000), 0)], 5_400 + SEEN_AGAIN),
         (&[(600, Some(5_000), 0), (5_500, Some(6_000), 0)], 5_400 + SEEN_AGAIN),
@@ -237,8 +238,8 @@ fn an_open_pause_does_not_move_returning_events() {
     }
 }
 
-/// The last retry comes a minute before `MAX_AGE` ends, which is computed once every environment has noticed the end of
-/// the pause.
+/// The last retry comes a minute before `MAX_AGE` ends. That end is computed once every environment has noticed the end
+/// of the pause.
 #[test]
 fn a_spread_ends_in_time_for_the_last_retry() {
     let policy = waits(10, 3_600);
@@ -266,7 +267,7 @@ struct Life {
     receives: u32,
 }
 
-/// Start, actual end and planned end of a pause, in seconds after the first failure, which may be negative.
+/// Start, actual end and planned end of a pause, in seconds after the first failure. They may be negative.
 type Span = (i64, i64, Option<i64>);
 
 /// All pauses of the function, with the same spread.

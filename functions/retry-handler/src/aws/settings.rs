@@ -31,7 +31,7 @@ pub(crate) struct SdkSettings {
     pub(super) trusted: Vec<TrustedFile>,
 }
 
-/// The endpoint for all services, if one is set, and the endpoints for individual services, by name.
+/// The endpoint for all services, and the endpoints for individual services, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Endpoints {
     of_all: Option<String>,

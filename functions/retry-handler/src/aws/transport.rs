@@ -109,7 +109,7 @@ fn cause<E: Error + 'static>(error: &HttpError) -> Option<&E> {
     chain(error).find_map(|error| error.downcast_ref())
 }
 
-/// Timeout of connecting, which comprises resolving the host, TCP and TLS.
+/// Timeout of connecting: resolving the host, TCP and TLS together.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Opens connections: TCP, and TLS if the endpoint's URL requires it.
@@ -171,7 +171,7 @@ pub(super) fn trusted(files: &[TrustedFile]) -> Result<RootCertStore, String> {
     for TrustedFile { variable, path } in files {
         let (file, folder) = if path.is_dir() { (None, Some(path)) } else { (Some(path), None) };
         let read = load_certs_from_paths(file.map(AsRef::as_ref), folder.map(AsRef::as_ref));
-        // Skips certificates that cannot serve as trust anchors, which a system's bundle may contain.
+        // A system's bundle may contain certificates that cannot serve as trust anchors. They are skipped.
         let (added, _) = store.add_parsable_certificates(read.certs);
         if added == 0 {
             let problem = read.errors.first().map_or("it holds none".into(), ToString::to_string);
