@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 
 use crate::response::{html, refused};
 
-/// Path that exchanges a one-time code, in its query, for a session cookie.
+/// Path that exchanges the one-time code in the query for a session cookie.
 const ENTER: &str = "/enter";
 const CODE_FOR: Duration = Duration::from_secs(60);
 /// Maximum number of sessions. One more sign-in ends the oldest session.
@@ -77,7 +77,7 @@ impl Access {
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
     }
 
-    /// A path with a new one-time code, which signs one browser in within the next minute.
+    /// Creates a one-time code that signs one browser in within the next minute. Returns the path with the code.
     pub(super) fn way_in(&self, now: Timestamp) -> String {
         let code = token();
         let path = format!("{ENTER}?code={code}");
@@ -98,8 +98,8 @@ impl Access {
         self.sessions.borrow().last().expect("a browser is in").form_secret.clone()
     }
 
-    /// Lets a request with a valid session continue to its page, and answers any other request. A valid one-time code
-    /// is answered with a session cookie.
+    /// Lets a request with a valid session continue to its page. Answers any other request: a valid one-time code with
+    /// a session cookie, everything else with a refusal.
     pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> ControlFlow<Response, Request> {
         if request.uri().path() == ENTER {
             let code = request.uri().query().and_then(|query| query.strip_prefix("code="));
@@ -124,8 +124,8 @@ impl Access {
         found.next().cloned()
     }
 
-    /// Answers a code with a page that continues automatically, because a browser does not send a new `SameSite=Strict`
-    /// cookie when it follows a redirect that began on another site or in a file.
+    /// Answers a valid code with a page that continues automatically. A redirect would not do: if it began on another
+    /// site or in a file, the browser does not send a new `SameSite=Strict` cookie.
     fn exchange(&self, code: &str, now: Timestamp) -> Response {
         let mut codes = self.codes.borrow_mut();
         let Some(position) = codes.iter().position(|(known, _)| is_same(code, known)) else {
@@ -227,7 +227,7 @@ mod tests {
         let cookie = cookie(&access, &access.way_in(NOW), NOW).unwrap();
         let (cookie, _) = cookie.split_once(';').unwrap();
         let (_, value) = cookie.split_once('=').unwrap();
-        // Another server on this machine may set cookies here, even one with the same name as ours.
+        // Another server on this machine may set cookies for this host, even one with the session cookie's name.
         assert!(is_in(&access, &["a=b; comeback-7070=x", &format!("c=d; {cookie}")]));
         let other_port = format!("comeback-7071={value}");
         for cookies in [&[][..], &["comeback-7070="], &["comeback-7070=x"], &[&other_port], &[value]] {

@@ -1,4 +1,4 @@
-//! The page of what operators changed, with the output of `comeback history`.
+//! The page that lists the changes of operators: the output of `comeback history`.
 
 use askama::Template;
 use axum::Router;

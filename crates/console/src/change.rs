@@ -29,11 +29,11 @@ use crate::fresh::Read;
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::work::{PageScreen, Question, Summary};
 
-/// Form field that requests a plan. Without it, the page only shows the form, filled in.
+/// Form field that requests a plan. Without this field, the page only shows the filled-in form.
 pub(super) const PLAN: &str = "plan";
 /// Form field with the digest of the plan that was shown.
 const DIGEST: &str = "digest";
-/// Form field with the form's one-time id, which keeps it from being performed twice.
+/// Form field with the form's one-time id: if the form is sent twice, the change is performed only once.
 const ONCE: &str = "once";
 
 /// A change that an operator can make with a form, such as a pause or a cancellation.
@@ -46,7 +46,7 @@ pub(super) struct ChangeForm {
     /// The subcommand of `comeback` that makes the same change.
     pub(super) command: CommandName,
     pub(super) inputs: &'static [Input],
-    /// Makes the change from the form's fields. The error names the field that is wrong.
+    /// Reads the change from the form's fields. The error names the field that is wrong.
     pub(super) asked: fn(&Fields) -> Result<Asked, String>,
     /// True if the plan's page shows how many events are held.
     pub(super) is_about_held: bool,
@@ -61,15 +61,15 @@ pub(super) struct Input {
     pub(super) label: &'static str,
     pub(super) hint: &'static str,
     pub(super) argument: Argument,
-    /// Usual values, each as a button that shows the plan: the value, and its words.
+    /// Usual values, each with the label of a button that shows the plan for the value.
     pub(super) choices: &'static [(&'static str, &'static str)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// `--flag=value`, present if the field is filled in.
+    /// `--flag=value` if the field is filled in.
     Flag(&'static str),
-    /// `--flag=value`, repeated for each field of this name that is filled in. The form has one more, empty field.
+    /// `--flag=value` for each filled-in field of this name. The form has one more field of the name, which is empty.
     Each(&'static str),
     /// The value as an operand, or `--all` if the value is `*`.
     FunctionOrAll,
@@ -94,7 +94,7 @@ impl Input {
 
 type Planning = Pin<Box<dyn Future<Output = Result<Planned, Failure>>>>;
 
-/// A change read from a form. It takes an `Operator` and becomes a plan.
+/// A change read from a form. Given an `Operator`, it can be planned.
 pub(super) struct Asked(Box<dyn FnOnce(Operator) -> Planning>);
 
 impl Asked {
@@ -114,8 +114,8 @@ impl ChangeForm {
         Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
     }
 
-    /// The `comeback` command line that makes the same change. Each value is quoted as one word and cannot be read as a
-    /// flag.
+    /// The `comeback` command line that makes the form's change. Each value is quoted as one word and cannot be read as
+    /// a flag.
     fn command(&self, fields: &Fields, place: &str) -> Command {
         let (mut words, mut operand) = (Vec::new(), None);
         for input in self.inputs {
@@ -224,8 +224,8 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
     }
 }
 
-/// Names of the functions to choose from: those on the allow-list, and those with waiting events. Empty if they could not
-/// be read.
+/// Names of the functions to choose from: those on the allow-list, and those with waiting events. Empty if the log
+/// could not be read.
 async fn functions(console: &Console) -> BTreeSet<String> {
     let look = |reading: &mut Reading, _| {
         let deployment = reading.deployment();
@@ -238,7 +238,7 @@ async fn functions(console: &Console) -> BTreeSet<String> {
     }
 }
 
-/// A sentence with the number of events that the pause holds; `None` if the handler's log could not be read yet.
+/// A sentence with the number of events that are held now; `None` if the handler's log could not be read.
 async fn held(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
@@ -267,7 +267,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Plans the change, or reports the failure that its form was refused with.
+    /// Plans the change. If the form was refused, the offer shows that failure.
     pub(super) async fn of(asked: Result<Asked, Failure>, console: &Console) -> Self {
         let planning = async {
             let operator = console.operator(Rc::new(Unwatched), Interrupt::never()).await;

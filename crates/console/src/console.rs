@@ -61,7 +61,7 @@ pub(super) struct Counts {
 /// Diagnoses by the name of the checked function; `None` is the key of the whole deployment.
 type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
 
-/// Traces by the requested id, and by whether the function's own log lines were requested too.
+/// Traces by the requested id. The second part of the key is true if the function's own log lines were requested.
 type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
 
 /// Result computed from the waiting events, or the progress of the first read of the handler's log, which may take
@@ -126,7 +126,7 @@ impl Console {
         self.account.get()
     }
 
-    /// The account's time, or this machine's until a page has connected to the account.
+    /// The account's time. Until a page has connected to the account, this machine's time.
     pub(super) fn now(&self) -> Timestamp {
         self.account().map_or_else(now, Account::now)
     }
@@ -141,14 +141,14 @@ impl Console {
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
-    /// An operator for a page that only reads. It is not interrupted, because its read ends when the browser
+    /// An operator for a page that only reads. It has no interrupt, because the page's read ends when the browser
     /// disconnects.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
 
-    /// Calls `look` with the waiting events, after reading the lines that were added to the handler's log since the
-    /// last read.
+    /// Calls `look` with the waiting events as of the last read of the handler's log. [`Behind`] decides when to read the
+    /// lines that were added to the log since then.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
         let console = self.clone();
         let clock = self.clone();
@@ -167,7 +167,7 @@ impl Console {
         Waiting::Read(Read { at, value: value.map(look) })
     }
 
-    /// Marks every cached value as outdated after a change, so that no page shows the state before it.
+    /// Marks every cached value as outdated, so that no page shows the state before a change.
     pub(super) fn has_changed(&self) {
         self.log.outdate();
         self.status.outdate();
@@ -190,7 +190,8 @@ impl Console {
         Ok(Rc::new(RefCell::new(reading)))
     }
 
-    /// The timeline of the event with this id, with its function's own log lines if `logs` is true.
+    /// The timeline of the event with this id. If `logs` is true, it includes the log lines that the event's function
+    /// wrote in every attempt; otherwise only those of the last failed attempt.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let known = {
             let mut traces = self.traces.borrow_mut();
@@ -219,7 +220,7 @@ impl Console {
         self.deployment.get(|| self.now(), async |_| self.asking().await?.deployment().await).await
     }
 
-    /// The doctor's diagnosis of one function; `None` diagnoses the whole deployment.
+    /// The doctor's diagnosis of one function, or of the whole deployment if `function` is `None`.
     pub(super) async fn checks(&self, function: Option<&FunctionName>) -> Read<Diagnosis> {
         let known = {
             let mut checks = self.checks.borrow_mut();

@@ -96,11 +96,11 @@ struct DeadPage {
     under_way: Option<String>,
     filters: Vec<Input>,
     once: String,
-    /// The only function whose dead-letters are shown; empty for all.
+    /// Name of the function whose dead-letters are shown; empty for all functions.
     only_of: String,
     scanned: Option<Scanned>,
     files: Vec<String>,
-    /// Reason why the form's filter was refused; `None` if it was not.
+    /// Reason why the form's filter was refused; `None` if the filter was accepted.
     refused: Option<Text>,
 }
 
@@ -109,7 +109,7 @@ struct Scanned {
     at: Text,
     id: String,
     command: String,
-    /// The scan's filter, and how many of all dead-letters match it; empty without a filter.
+    /// The scan's filter, and the number of dead-letters that match it; empty without a filter.
     only: String,
     /// Remarks about the scan, such as the number of dead-letters that it left out.
     notes: Vec<String>,
@@ -120,7 +120,7 @@ struct Scanned {
 /// Groups of dead-letters as a table.
 pub(super) struct Groups {
     pub(super) table: Table,
-    /// The snapshot's number for the group in each row of the table.
+    /// For each row of the table, the group's number in the snapshot.
     pub(super) numbers: Vec<usize>,
     /// The id of the scan.
     pub(super) scan: String,
@@ -159,7 +159,7 @@ pub(super) struct OfEvent {
     pub(super) path: String,
 }
 
-/// The page of dead-letters: of one function, if the address has one as `target`.
+/// The page of dead-letters. If the address has a `target`, shows only the dead-letters of that function.
 async fn overview(visit: Visit) -> Result<Response, Problem> {
     let target = visit.query().get("target").map(ToOwned::to_owned);
     let function = target.as_deref().map(str::parse::<FunctionName>);
@@ -175,8 +175,8 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     ok(&page)
 }
 
-/// The page of dead-letters. `filled` are values for the form's fields, and `refused` is the reason why the form was refused
-/// with them.
+/// The page of dead-letters. `filled` has the values of the form's fields. If the form was refused, `refused` is the
+/// reason.
 async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> DeadPage {
     let dead = &visit.console.dead;
     let status = visit.console.status().await.value;
@@ -252,7 +252,7 @@ fn said(snapshot: &Snapshot) -> String {
     format!("Read {all}{matching}{visible}.")
 }
 
-/// The scan's filter in words, such as `only: retries 0, payload /order=4001. 2 of 9.`
+/// The scan's filter in words, such as `Only: retries 0, payload /order=4001. 2 of 9.` Empty without a filter.
 fn only(snapshot: &Snapshot) -> String {
     let flags = snapshot.filter.flags();
     if flags.is_empty() {
@@ -290,7 +290,7 @@ impl OfEvent {
 
 async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let once = fields.get("once").ok_or_else(incomplete)?;
-    // A wrong filter is refused before anything is hidden.
+    // An invalid filter is refused before anything is hidden.
     let filter = match filter(&fields) {
         Ok(filter) => filter,
         Err(refused) => {
@@ -341,7 +341,8 @@ struct DeadLettersPage {
     later: Option<String>,
 }
 
-/// The range of the list's page with index `from`, and the first indexes of the previous and the next page.
+/// The range of indexes on the list's page that has index `from`, and the first index of the previous and of the next
+/// page.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);

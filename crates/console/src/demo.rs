@@ -9,7 +9,7 @@ use crate::page::{Fields, Problem, Visit, form_that_reads};
 use crate::response::go_to;
 
 pub(super) fn routes() -> Router<Console> {
-    // It changes the demonstration, and never the deployment: a read-only console has it too.
+    // The bar changes the demonstration, never the deployment, so a read-only console has it too.
     Router::new().route("/demo", form_that_reads(change))
 }
 

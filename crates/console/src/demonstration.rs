@@ -46,7 +46,7 @@ impl Demonstration {
 #[derive(Debug)]
 struct FastClock {
     set: Cell<Set>,
-    /// When somebody last read it.
+    /// When the clock was last read.
     read_at: Cell<Instant>,
     /// Notified when the pace or the time has changed.
     changed: Notify,
@@ -81,10 +81,10 @@ impl FastClock {
         self.changed.notify_waiters();
     }
 
-    /// Reads the clock: how it is set, with the time that it shows now.
+    /// The clock's setting, with the time that the clock shows now.
     fn read(&self) -> Set {
         let (mut set, at) = (self.set.get(), Instant::now());
-        // Nobody has looked for this long, beyond what counts.
+        // Any time without a reader beyond `UNWATCHED` does not count.
         let skipped = at.duration_since(self.read_at.replace(at)).saturating_sub(UNWATCHED);
         set.at += skipped;
         self.set.set(set);
@@ -101,7 +101,7 @@ impl Clock for FastClock {
         self.read().time
     }
 
-    /// While the clock stands still, a sleep moves it on to `time`, because otherwise the sleep would never end.
+    /// If the clock stands still, sets it to `time`, because otherwise the sleep would never end.
     async fn sleep_until(&self, time: Timestamp) {
         loop {
             let changed = self.changed.notified();

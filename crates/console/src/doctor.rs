@@ -1,5 +1,5 @@
-//! The page with the doctor's findings: what is broken comes first, with a fix to press or to copy. All that is well is one
-//! line that unfolds. A fix that needs an SNS topic has a field for it.
+//! The page with the doctor's findings. Problems come first, each with a fix to run with a button or to copy. All other
+//! findings are in one line that unfolds. A fix that needs an SNS topic has a field for the topic.
 
 use std::cmp::Reverse;
 
@@ -30,11 +30,11 @@ pub(super) struct Shown {
     /// The fault that the doctor found or, if the check is ok, the expectation that was met.
     pub(super) found: Text,
     pub(super) means: Option<Text>,
-    /// The lines of the fix, without those that wait for a topic; empty if nothing is wrong.
+    /// The lines of the fix, without those that still need a topic; empty if nothing is wrong.
     pub(super) fix: Vec<FixLine>,
-    /// A field for the topic that the fix needs; `None` if it needs none.
+    /// A field for the topic that the fix needs; `None` if the fix needs no topic.
     pub(super) topic: Option<TopicField>,
-    /// The button that opens the plan of the fix, with its path; `None` unless a command of ours fixes it.
+    /// Words and path of the button that opens the plan of the fix; `None` unless a `comeback` command is the fix.
     pub(super) button: Option<(String, String)>,
 }
 
@@ -43,12 +43,13 @@ pub(super) struct Shown {
 pub(super) struct TopicField {
     /// The text in the field.
     pub(super) value: String,
-    /// The topic that the text names, or the reason why it names none. `None` if the field is empty.
+    /// The topic's ARN, or the reason why the text is not a usable ARN. `None` if the field is empty or the deployment
+    /// could not be read.
     read: Option<Result<TopicArn, String>>,
 }
 
 impl TopicField {
-    /// The field with the text of the page's address. The topic must be in the region of the handler.
+    /// The field, filled in from the page's address. A topic outside the handler's region is refused.
     async fn of(visit: &Visit) -> Self {
         let fields = visit.query();
         let Some(value) = fields.get("topic").map(str::trim) else { return Self::default() };

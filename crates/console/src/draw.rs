@@ -17,7 +17,7 @@ pub(super) const fn class(tone: &Tone) -> &'static str {
     }
 }
 
-/// The most characters of a key that are shown whole.
+/// A key of at most this many characters is shown whole.
 const WHOLE_KEY: usize = 24;
 
 /// The start of an event's key. A whole UUID in each row would leave no room for anything else.
@@ -57,7 +57,8 @@ pub(super) fn address(command: &Command) -> Option<String> {
     })
 }
 
-/// The page of the first command in a text, if it makes a change: the button's words and the path of its plan.
+/// The button for the first command in a text that makes a change: its words, and the path of the change's plan. `None`
+/// if there is no such command.
 pub(super) fn button(text: &Text) -> Option<(String, String)> {
     text.spans().iter().find_map(|span| {
         let Piece::Command(command, _) = &span.piece else { return None };
@@ -66,7 +67,7 @@ pub(super) fn button(text: &Text) -> Option<(String, String)> {
             command.name,
             CommandName::Attach | CommandName::Detach | CommandName::Resume | CommandName::Retry
         );
-        // The page would lose a flag, and `FUNCTION` stands for a name that the operator knows.
+        // The page would lose a flag, and `FUNCTION` is a placeholder for a name that the operator knows.
         let is_whole = command.words.len() == 1 && operand != "FUNCTION";
         let path = address(command).filter(|_| is_change && is_whole)?;
         Some((

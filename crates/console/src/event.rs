@@ -28,10 +28,10 @@ pub(super) fn routes() -> Router<Console> {
 struct EventPage {
     frame: Frame,
     life: Option<Life>,
-    /// The event's dead-letter, if it is dead-lettered and the newest scan has it.
+    /// The event's dead-letter; `None` unless the event is dead-lettered and the newest scan has it.
     dead: Option<OfEvent>,
     once: String,
-    /// The reason why the event was not found; `None` if it was.
+    /// The reason why the event was not found; `None` if it was found.
     problem: Option<Text>,
 }
 
@@ -39,7 +39,8 @@ struct Life {
     key: String,
     /// The event's function, first failure, last error and end.
     facts: Vec<Fact>,
-    /// Paths of the plans to retry the event now, unless a pause holds it, and to cancel it; `None` unless it is waiting.
+    /// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. While a pause
+    /// holds the event, there is no path to retry it.
     actions: Option<(Option<String>, String)>,
     is_dead: bool,
     chart: Option<Chart>,
@@ -48,7 +49,7 @@ struct Life {
     timeline: Vec<Moment>,
     /// Remarks about what the timeline cannot show.
     remarks: Vec<Text>,
-    /// Path of this page with the function's own log lines; `None` if it already shows them.
+    /// Path of this page with the function's own log lines; `None` if the page already shows these lines.
     with_logs: Option<String>,
     /// The handler's log lines about the event.
     lines: Vec<Moment>,
@@ -106,7 +107,8 @@ fn life(trace: &Trace, with_logs: Option<String>) -> Life {
     }
 }
 
-/// The event's steps. The lines of its last failure have a place of their own, unless all lines are shown.
+/// The event's steps. `with_lines` includes the function's log lines; without it, the page shows those of the last
+/// failure elsewhere.
 fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
     let mut moments = trace.timeline();
     moments.iter_mut().filter(|_| !with_lines).for_each(|moment| moment.below.clear());
@@ -240,7 +242,8 @@ fn mark(step: &Step) -> (Option<u64>, Mark) {
     }
 }
 
-/// The point of the chart after the last step: where the wait ends, or the last attempt; `None` if nothing follows.
+/// The point of the chart after the last step: the end of the wait, or the outcome of the last invocation. `None` if
+/// nothing follows.
 fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
     let now = trace.now;
     match &trace.story.end {

@@ -28,8 +28,8 @@ impl<T> Read<T> {
         now.since(self.at) < FRESH_FOR
     }
 
-    /// Returns true if a page may show this value while the next one is read. After a longer absence, the page waits
-    /// for the next one instead.
+    /// Returns true if this value is recent enough to be shown while the next one is read. Otherwise, the page waits
+    /// for the next value.
     fn is_shown(&self, now: Timestamp) -> bool {
         self.value.is_ok() && now.since(self.at) < SHOWN_FOR
     }
@@ -41,9 +41,9 @@ impl<T> Clone for Read<T> {
     }
 }
 
-/// A cached value that all tabs share. A page reads it from the account if the cached one is not fresh.
+/// A cached value that all tabs share. If the value is not fresh, a page reads it again from the account.
 pub(super) struct Fresh<T> {
-    // Held while it is read, so that whoever asks meanwhile waits for the same read.
+    // Locked during a read, so that other tabs wait for the same read.
     last: Mutex<Option<Read<T>>>,
     /// True if something in the account was changed since the last read.
     is_outdated: Cell<bool>,
@@ -56,7 +56,7 @@ impl<T> Default for Fresh<T> {
 }
 
 impl<T> Fresh<T> {
-    /// The cached value if it is fresh; otherwise the result of `read`, which may start from the cached one.
+    /// The cached value if it is fresh; otherwise the result of `read`, which gets the cached value to start from.
     pub(super) async fn get(
         &self,
         now: impl Fn() -> Timestamp,
@@ -72,7 +72,7 @@ impl<T> Fresh<T> {
         last.insert(Read { at: now(), value }).clone()
     }
 
-    /// Marks the value as outdated after a change, so that it is read again however fresh it is.
+    /// Marks the value as outdated after a change. The next request then reads it again, even if it is fresh.
     pub(super) fn outdate(&self) {
         self.is_outdated.set(true);
     }
@@ -84,7 +84,7 @@ pub(super) struct Behind<T> {
     /// The last value that was read successfully. The next read continues from it, even after a failure.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Number of changes so far, and the number when the last read began.
+    /// Number of changes so far. `changes_read` is that number when the last finished read began.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
 }
@@ -102,7 +102,7 @@ impl<T> Default for Behind<T> {
 }
 
 impl<T: 'static> Behind<T> {
-    /// The last value; `None` during the first read. Unless it is fresh, `read` continues from it in the background,
+    /// The last value; `None` during the first read. If the value is not fresh, `read` updates it in the background,
     /// even if the browser disconnects.
     pub(super) async fn get<F>(
         self: &Rc<Self>,
@@ -122,7 +122,7 @@ impl<T: 'static> Behind<T> {
         }
         let is_shown = is_current && last.as_ref().is_some_and(|last| last.is_shown(now()));
         if !*self.is_reading.borrow() {
-            // A task of its own, so that a panic fails the read.
+            // A separate task, so that a panic only fails the read.
             let reading = tokio::task::spawn_local(read(self.known.borrow().clone()));
             let (shared, changes) = (Rc::clone(self), self.changes.get());
             self.is_reading.send_replace(true);
@@ -154,7 +154,7 @@ impl<T: 'static> Behind<T> {
         self.changes_read.get() == self.changes.get()
     }
 
-    /// Marks the value as outdated after a change, so that no page shows it while the next one is read.
+    /// Marks the value as outdated after a change. Pages then wait for the next read, for up to [`PATIENCE`].
     pub(super) fn outdate(&self) {
         self.changes.set(self.changes.get() + 1);
     }

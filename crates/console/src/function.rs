@@ -44,7 +44,7 @@ async fn function(visit: Visit) -> Result<Response, Problem> {
 struct FunctionsPage {
     frame: Frame,
     functions: Vec<Row>,
-    /// Entries of the allow-list that are patterns, so that they may match several functions.
+    /// Entries of the allow-list that are patterns. A pattern may match several functions.
     patterns: Vec<String>,
     unread: Option<Text>,
 }
@@ -94,7 +94,7 @@ struct FunctionPage {
     frame: Frame,
     /// The function's name, encoded for an address.
     href: String,
-    /// A sentence on what happens to its failed events if the function is not on the allow-list; `None` if it is.
+    /// If the function is not on the allow-list, a sentence on what happens to its failed events; otherwise `None`.
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
     /// A table of the waiting events; `None` during the first read of the handler's log.
@@ -106,7 +106,7 @@ struct FunctionPage {
     detach: String,
 }
 
-/// A function's policy, and the schedule that it results in.
+/// A function's retry policy, and the schedule of the retries under that policy.
 struct PolicyShown {
     settings: figure::Table,
     chart: Chart,
@@ -146,13 +146,14 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
     })
 }
 
-/// The function's ARN, in the form that invocation records have.
+/// The function's ARN as invocation records have it: always with a qualifier.
 fn invoked_arn(arn: &FunctionArn) -> String {
     let qualifier = arn.qualifier.clone().or_else(|| Some("$LATEST".into()));
     FunctionArn { qualifier, ..arn.clone() }.to_string()
 }
 
-/// A table of a function's waiting events and the time of the read; both `None` during the first read of the log.
+/// A table of a function's waiting events, and the time when they were read. Both are `None` during the first read of
+/// the handler's log.
 async fn waiting(console: &Console, name: &FunctionName) -> (Option<Timestamp>, Result<Option<Table>, Text>) {
     let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
     let listing = Listing { wanted, ..Listing::default() };

@@ -9,7 +9,7 @@ use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
-/// How each line of a chart is drawn. The lines can be told apart without colours too.
+/// Colour and style of each line of a chart. The styles are distinct even without colours.
 const STYLES: [(RGBColor, Line); 3] = [(BLUE, Line::Thick), (GREEN, Line::Dashed), (ORANGE, Line::Thin)];
 
 /// Draws a chart with at most three lines.
@@ -39,7 +39,7 @@ fn clock(moment: Timestamp) -> String {
     moment.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
-/// The counts of each step, to show where the pointer is.
+/// The counts of each step, as text to show at the pointer.
 fn values(series: &Series) -> impl Iterator<Item = Values> {
     let share = |step: usize| step as f64 / series.steps() as f64;
     Values::each(series.steps(), share, |step| {

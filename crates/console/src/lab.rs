@@ -1,5 +1,5 @@
-//! The policy lab: a form of a policy, with what `simulate` and `plan` say about it, updated as the operator types. It
-//! needs no AWS account.
+//! The policy lab: a form for a retry policy, and the results of `comeback simulate` and `comeback plan`, updated as
+//! the operator types. The lab needs no AWS account.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/lab", page(lab))
 }
 
-/// The four fields that are always shown: the others unfold.
+/// The four fields that are always shown. The others unfold.
 const MAIN: [&str; 4] = ["outage", "events", "max-age", "max-backoff"];
 
-/// The outage of a form that names none.
+/// The outage if the form has none.
 const DEFAULT_OUTAGE: &str = "3h";
-/// Outages to choose from: the words, and the fields that they set.
+/// Outages to choose from: the words of a button, and the fields that the button sets.
 const PRESETS: [(&str, &[(&str, &str)]); 4] = [
     ("15 minutes", &[("outage", "15m")]),
     ("3 hours", &[("outage", DEFAULT_OUTAGE)]),
@@ -91,7 +91,7 @@ struct Input {
 }
 
 impl Input {
-    /// Returns true if the value is not the default. A text field without a value shows the default.
+    /// Returns true if the value is not the default. An empty text field stands for the default.
     fn is_changed(&self) -> bool {
         !self.value.is_empty() && self.value != self.placeholder
     }
@@ -108,10 +108,10 @@ struct LabPage {
     groups: [(&'static str, Vec<Input>); 3],
     /// True if a field that unfolds has a value.
     has_more: bool,
-    /// The name of the policy to compare with.
+    /// The name of the policy to compare the form's policy with.
     other: &'static str,
     is_beside_deployed: bool,
-    /// The reason why the deployed policy is not shown; `None` if it is, or was not requested.
+    /// If the deployed policy was requested but could not be read, the reason; otherwise `None`.
     undeployed: Option<Text>,
     commands: Vec<String>,
     /// The policy as parameters of the stack and as properties of the CDK construct, to paste; `None` for the default.
@@ -163,7 +163,7 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// A button that shows an outage. The policy and the load stay.
+/// A button that sets an outage and keeps the policy and the load: its words and path, and true if the outage is shown.
 fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'static str, String, bool) {
     let names = ["outage", "flapping", "for"];
     let chosen = set.iter().fold(fields.without(&names), |fields, (name, value)| fields.with(name, value));

@@ -7,7 +7,7 @@
 //! | `server` | connections, and the rules for every request and answer |
 //! | `access` | access control by codes and sessions |
 //! | `console` | what the pages share: the account, its reads, the work under way |
-//! | `fresh` | how often something is read from the account, and what is shown meanwhile |
+//! | `fresh` | caches of what was read from the account, so that pages are fast and AWS is asked rarely |
 //! | `page` | a request as a page sees it, the frame around every page, failures |
 //! | `change` | plan, question and performance of a change |
 //! | `draw` | layouts of answers, for `templates/layout.html` |
@@ -94,7 +94,8 @@ pub struct Options {
     pub port: u16,
     /// True to open the sign-in page in a browser.
     pub opens_browser: bool,
-    /// True for a read-only console: it cannot change the account, and cannot scan dead-letters, because that hides them.
+    /// True for a read-only console: it cannot change the account, and cannot scan dead-letters, because a scan hides
+    /// them.
     pub read_only: bool,
 }
 

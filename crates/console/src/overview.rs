@@ -1,4 +1,4 @@
-//! The first page: three counts, the functions with the worst first, and charts of the last hours.
+//! The first page: three counts, the functions, the worst first, and charts of the last few hours.
 
 use askama::Template;
 use axum::Router;
@@ -27,7 +27,7 @@ use crate::page::{Frame, Problem, Visit, encoded, ok, page};
 
 /// Maximum number of functions in the table.
 const MOST_FUNCTIONS: usize = 50;
-/// *Retry now* is not offered if the last event is back within this many seconds.
+/// If a function's last event is due within this many seconds, *Retry now* is not offered.
 const SOON: u64 = 60;
 
 pub(super) fn routes() -> Router<Console> {
@@ -39,7 +39,7 @@ pub(super) fn routes() -> Router<Console> {
 struct Overview {
     frame: Frame,
     tiles: Vec<Tile>,
-    /// Facts that somebody should see: pauses, requests, and whatever is wrong.
+    /// Facts that must not be overlooked: pauses, requests, and whatever is wrong.
     loud: Vec<Fact>,
     /// All other facts about the deployment.
     quiet: Vec<Fact>,
@@ -63,7 +63,7 @@ struct Tile {
 
 /// The table of functions.
 enum Functions {
-    /// The handler's log is being read for the first time; this many pages so far.
+    /// The handler's log is being read for the first time. Holds the number of pages read so far.
     Reading(u64),
     Read(Table),
 }
@@ -72,7 +72,7 @@ enum Functions {
 struct Table {
     rows: Vec<Row>,
     last_hour: LastHour,
-    /// Entries of the allow-list that are patterns, so that they may match functions without a row.
+    /// Entries of the allow-list that are patterns. A pattern may match functions that have no row.
     patterns: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ struct Table {
 struct LastHour {
     /// The change of the number of waiting events.
     waiting: i64,
-    /// The number of events that were due before. The count of SQS is too old for a difference.
+    /// The number of events that were due an hour ago. SQS's count is too old to tell the difference since then.
     due_before: u64,
     /// The number of events that were dead-lettered.
     dead_lettered: u64,
@@ -100,13 +100,15 @@ struct Row {
     error: String,
     spark: Spark,
     back: Text,
-    /// Path of the plan to retry its events now; `None` if that would gain nothing.
+    /// Path of the plan to retry the function's events now; `None` if none waits, all are due soon, or the function is
+    /// paused.
     retry: Option<String>,
-    /// The button *Pause* or *Resume* with its path; `None` if it is paused, but not by a pause of its own.
+    /// The button *Pause* or *Resume* with its path; `None` for a function that is paused only by a pause of every
+    /// function or of a pattern.
     pause: Option<(&'static str, String)>,
 }
 
-/// A small chart of a function's last three hours: a bar of failures and one of retries for each step.
+/// A small chart of a function's last three hours: for each step, a bar of failures and a bar of retries.
 struct Spark {
     bars: Vec<(usize, &'static str, u64)>,
     words: String,
@@ -157,7 +159,7 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// Returns true for what is wrong or was asked for, and must not be overlooked.
+/// Returns true for a fact with a problem or a warning, and for an operator's requests: these must not be overlooked.
 fn is_loud(fact: &Fact) -> bool {
     tone(&fact.lines) >= Tone::Warning || ["Retry now", "Cancel"].contains(&fact.title)
 }
@@ -179,7 +181,7 @@ fn tile(Fact { title, count, lines }: Fact, last_hour: Option<LastHour>) -> Tile
     }
 }
 
-/// The path of the page that resumes a pause, after the pause's name.
+/// A pause's name, and the path of the page that resumes the pause.
 fn resume(pause: &OpenPause) -> (String, String) {
     let name = match pause.target.parse() {
         Ok(function) => command_name(&pause.target, &function),
@@ -211,7 +213,7 @@ fn change_in_words(change: i64) -> String {
 }
 
 impl LastHour {
-    /// An event no longer waits once it was retried or dead-lettered.
+    /// Counts an event as no longer waiting once it was retried or dead-lettered.
     fn of(states: &[FunctionState<'_>], due_before: u64) -> Self {
         let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
         let Step { failed, retried, dead_lettered } = Step::sum(&hours);
@@ -272,8 +274,8 @@ impl Row {
         }
     }
 
-    /// Offers to resume a function that a pause of its own holds. A pause of every function, or of a pattern, is not the
-    /// function's to end.
+    /// Changes the button of a paused function to *Resume* if a pause of its own is open. Otherwise, removes the
+    /// button: a pause of every function, or of a pattern, also holds other functions.
     fn resume_if(&mut self, open: &[(String, String)]) {
         if self.state == State::Paused.in_words() {
             let path = format!("/resume?plan=yes&function={}", self.href);
@@ -281,7 +283,7 @@ impl Row {
         }
     }
 
-    /// A function about which the log has no line.
+    /// A row for a function that the log has no line about.
     fn without_events(arn: &str, state: State, deployment: &Deployment) -> Self {
         let name = command_name(arn, &deployment.handler_arn);
         let href = encoded(&name);
@@ -312,7 +314,7 @@ fn state_class(state: State) -> &'static str {
     }
 }
 
-/// When all of a function's events are back.
+/// The time until the last of a function's waiting events is due, as text.
 fn back(state: &FunctionState<'_>, now: Timestamp) -> Text {
     match state.back_by {
         _ if state.waiting == 0 => Text::default(),

@@ -24,7 +24,7 @@ use crate::demonstration::Bar;
 use crate::response::{html, with_type};
 use crate::work::Toast;
 
-/// Path and name of each page in the navigation, in order, and the letter that leads to it after `g`.
+/// Path, name and letter of each page in the navigation, in order. Typing `g` and the letter opens the page.
 const NAVIGATION: [(&str, &str, char); 7] = [
     ("/", "Overview", 'o'),
     ("/waiting", "Waiting", 'w'),
@@ -185,7 +185,7 @@ impl Visit {
         Ok(fields)
     }
 
-    /// The frame of a page with this title. `at` is the time of the read, for a page whose figures refresh.
+    /// The frame of a page with this title. If the page refreshes its figures, `at` is the time when they were read.
     pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
         Frame {
             title: title.into(),
@@ -215,8 +215,8 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// The value of the field `name`; `None` if it is missing or empty. If there are several, the first counts, even if
-    /// it is empty: a button before a text field overrules it.
+    /// The value of the first field with this name; `None` if that field is empty, or if there is none. A button before
+    /// a text field of the same name thus overrules the text field.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
@@ -264,10 +264,10 @@ pub(super) struct Frame {
     pub(super) deployment: String,
     /// Account and region of the deployment; `None` until the console has connected to the account.
     pub(super) place: Option<Place>,
-    /// Age of the figures that the page refreshes, in seconds and in words; `None` on a page that does not refresh
-    /// them.
+    /// Age of the figures that the page refreshes, in seconds and in words; `None` on a page that does not refresh its
+    /// figures.
     pub(super) age: Option<(u64, String)>,
-    /// When the page's figures were read, if it does not refresh them.
+    /// Time when the figures were read, for a page that does not refresh them; otherwise `None`.
     pub(super) figures_of: Option<Text>,
     pub(super) read_only: bool,
     /// The form secret, for the hidden field of each form.
@@ -287,10 +287,10 @@ pub(super) struct Frame {
 pub(super) struct Link {
     pub(super) path: &'static str,
     pub(super) name: &'static str,
-    /// The letter that leads to the page, after `g`.
+    /// The letter that opens the page when typed after `g`.
     pub(super) letter: char,
     pub(super) is_here: bool,
-    /// Number beside the name; `None` if the page has none, or if it is unknown.
+    /// Number beside the name; `None` if the page has no number, or if the number is unknown.
     pub(super) count: Option<String>,
 }
 
@@ -300,7 +300,7 @@ pub(super) struct DemoBar {
     pub(super) bar: Bar,
     /// Time of the demonstration's clock.
     pub(super) time: Text,
-    /// Path that the bar's buttons return to: this page, or the first page if this one answers a POST.
+    /// Path that the bar's buttons return to: this page or, if this page answers a POST, the first page.
     pub(super) back: String,
 }
 
@@ -320,7 +320,7 @@ impl Frame {
         })
     }
 
-    /// The number in the title of this page; `None` if it has none.
+    /// The number in the title of this page; `None` if the page has no number, or if the number is unknown.
     pub(super) fn count(&self) -> Option<String> {
         self.count_of(&self.path)
     }

@@ -27,11 +27,11 @@ struct WorkPage {
     is_stopping: bool,
     /// Result of the change; `None` while it is being performed.
     result: Option<Result<(), Text>>,
-    /// Path of the new plan, if the plan has changed since it was shown and nothing was done.
+    /// If nothing was done because the plan has changed since it was shown, the path of the new plan; otherwise `None`.
     changed: Option<String>,
     back: &'static str,
     next: &'static str,
-    /// Name of the file that was written, to download; `None` if none was.
+    /// Name of the file that was written, for download; `None` if no file was written.
     file: Option<String>,
 }
 

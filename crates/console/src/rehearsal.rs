@@ -55,7 +55,7 @@ pub(super) struct Answer {
 #[derive(Default)]
 pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 
-/// A running or finished simulation. It stops once nobody holds this value.
+/// A running or finished simulation. Dropping it stops the simulation.
 struct Simulation {
     asked: (Words, (&'static str, PolicyFlags)),
     seen: Arc<Seen>,
@@ -69,8 +69,8 @@ impl Drop for Simulation {
 }
 
 impl Labs {
-    /// Percentage done, and the result for a tab's form if it is ready soon. A different form of the same tab stops the
-    /// earlier simulation.
+    /// The percentage of a tab's simulation that is done and, if the simulation ends soon, its result. If the tab's
+    /// form has changed, stops the earlier simulation.
     pub(super) async fn answer(
         &self,
         tab: &str,

@@ -25,7 +25,8 @@ async fn search(visit: Visit) -> Result<Response, Problem> {
     Ok(go_to(&match searched(&visit.console, text).await {
         Searched::Function(name) => format!("/function?name={}", encoded(&name)),
         Searched::Error(error) => format!("/waiting?error={}", encoded(&error)),
-        // It may be a request id, or the key of an event that no longer waits. If it is neither, the page has an error.
+        // The text may be a request id, or the key of an event that no longer waits. If it is neither, the page has an
+        // error.
         Searched::WaitingKey | Searched::Unknown => format!("/event?id={}", encoded(text)),
     }))
 }
@@ -72,8 +73,8 @@ pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     function.map_or(Searched::Unknown, Searched::Function)
 }
 
-/// The function's name for a command, if the log tells of it or it is on the allow-list. A pattern of the allow-list may
-/// match any word, so it does not count.
+/// The function's name for a command; `None` unless the log mentions the function or the allow-list names it. A pattern
+/// of the allow-list does not count, because it may match any word.
 async fn function(console: &Console, name: &FunctionName, is_logged: bool) -> Option<String> {
     let deployment = console.deployment().await.value.ok()?;
     let arn = deployment.arn_of(name);

@@ -88,7 +88,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 
-/// A request body that fails if the browser sends nothing for [`SILENT_FOR`] before its end.
+/// A request body that fails if the browser has not sent everything and is silent for [`SILENT_FOR`].
 fn in_time(body: Incoming) -> Body {
     Body::from_stream(try_unfold(Body::new(body).into_data_stream(), async |mut pieces| {
         let piece = tokio::time::timeout(SILENT_FOR, pieces.try_next()).await;
@@ -101,7 +101,7 @@ fn in_time(body: Incoming) -> Body {
 pub(super) async fn answer(request: Request, router: &Router, access: &Access) -> Response {
     let mut response = match check(&request) {
         Err((status, why)) => refused(status, why),
-        // Browsers request it for a page that names no icon.
+        // Browsers request this path for a page that names no icon.
         Ok(()) if request.uri().path() == "/favicon.ico" => StatusCode::NO_CONTENT.into_response(),
         Ok(()) => match access.admit(request, now()) {
             ControlFlow::Break(response) => response,
@@ -160,7 +160,8 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Returns true if a form was sent from a page of the same host and port, which browsers name with every form.
+/// Returns true if a form was sent from a page of the same host and port. Browsers send both with every form, as
+/// `Origin`.
 fn is_from(headers: &HeaderMap, host: &Authority) -> bool {
     only(headers, &ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") == Some(host.as_str()))
 }

@@ -86,7 +86,7 @@ fn private_file(url: String) -> std::io::Result<(TempDir, std::path::PathBuf)> {
 /// Removes the folder with the private file once a browser has signed in or the file's code has expired.
 async fn remove_when_used(folder: TempDir, used: impl Future<Output = ()>) {
     let _ = tokio::time::timeout(FILE_FOR, used).await;
-    // A folder that stays is among the user's own temporary files, and its code is worth nothing.
+    // If the folder cannot be removed, it stays among the user's own temporary files, with a code that no longer works.
     let _ = folder.close();
 }
 

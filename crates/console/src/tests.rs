@@ -340,7 +340,7 @@ async fn a_slow_client_is_cut_off() {
         let mut slow = TcpStream::connect(address).await.unwrap();
         slow.write_all(b"GET / HTTP/1.1\r\nHost: ").await.unwrap();
         let mut rest = Vec::new();
-        // It gets an answer or is cut off.
+        // The connection gets an answer or is cut off.
         let _ = slow.read_to_end(&mut rest).await;
         assert!(!rest.starts_with(b"HTTP/1.1 200") && begin.elapsed() < Duration::from_secs(30));
     })
@@ -377,7 +377,7 @@ async fn a_form_that_does_not_end_is_refused() {
             "POST {STOP} HTTP/1.1\r\nHost: {HERE}\r\nOrigin: http://{HERE}\r\nTransfer-Encoding: chunked\r\n\
              Content-Type: application/x-www-form-urlencoded\r\n"
         );
-        // The answer to a client that sends pieces of this size at this interval, and when it came.
+        // The answer to a client that sends pieces of this size at this interval, and the time when the answer came.
         let sent = async |cookie: &str, piece: usize, every: Duration| {
             let begin = Instant::now();
             let (mut answers, mut sends) = TcpStream::connect(address).await.unwrap().into_split();

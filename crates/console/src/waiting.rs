@@ -52,7 +52,7 @@ struct WaitingPage {
     chips: Vec<Chip>,
     /// True if the page offers to act on all events that match the filter.
     offers_all: bool,
-    /// Reason why the filter was refused; `None` if it was not.
+    /// Reason why the filter was refused; `None` if the filter was accepted.
     refused: Option<String>,
     /// The report on the waiting events; `None` during the first read of the handler's log.
     report: Result<Option<Shown>, Text>,
@@ -79,7 +79,7 @@ struct Chip {
 }
 
 impl Chip {
-    /// A chip for each filter. The two ends of a range of due times are one.
+    /// A chip for each filter. The two ends of a range of due times share one chip.
     fn all(fields: &Fields) -> Vec<Self> {
         let words = |name: &str| -> Option<Text> {
             let value = fields.get(name)?;
@@ -190,8 +190,8 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     ok(&WaitingPage { frame: visit.frame("Waiting", at), report, pages_read, counts, ..shell })
 }
 
-/// Redirects to the plan of an action on the chosen events. The plan gets their keys, or the filter if all events are
-/// chosen.
+/// Redirects to the plan of an action on the chosen events. If all events are chosen, the plan gets the filter;
+/// otherwise it gets the keys of the events.
 async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let refused = |why: &str| Problem::Refused(StatusCode::BAD_REQUEST, why.into());
@@ -312,7 +312,7 @@ fn actions(group: &Group<'_>, reading: &Reading, now: Timestamp) -> Option<Group
     })
 }
 
-/// A bar chart of when waiting events come back, stacked by function. A click on a bar lists its events.
+/// A bar chart of the waiting events by due time, stacked by function. A click on a bar lists its events.
 fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     let period = returns.period;
     let names: Vec<String> =
@@ -369,7 +369,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// The counts of each period, to show where the pointer is, with the page that lists its events.
+/// The counts of each period, as text to show at the pointer, with the path of the page that lists the period's events.
 fn values<'r>(
     returns: &'r Returns<'_>,
     names: &'r [String],
@@ -383,7 +383,7 @@ fn values<'r>(
         let counts = counts.filter(|(count, _)| *count > 0);
         let counts: Vec<_> = counts.map(|(count, name)| format!("{name}: {}", grouped(count))).collect();
         let [begin, end] = [period, period + 1].map(|it| durations::text(returns.period * it as u32));
-        // The first period has the events that were due before, too.
+        // The first period also has the events that were due earlier, so its filter has no `from`.
         let mut filter = fields.without(&["page", "within", "from", "to"]);
         if period > 0 {
             filter = filter.with("from", &at(period).as_millis().to_string());

@@ -18,7 +18,7 @@ use crate::response::go_to;
 
 /// Maximum number of ended changes that still have a page.
 const KEPT: usize = 20;
-/// Every page has a line about a successful change for this long after its end.
+/// For this long after a change has succeeded, every page has a line about it.
 const TOAST_FOR: Duration = Duration::from_secs(30);
 
 /// A question to the operator about a plan.
@@ -65,8 +65,8 @@ impl PageScreen {
         self.layout.borrow_mut().and(layout);
     }
 
-    /// Checks that the operator has agreed to this question about the plan with this identity. One yes answers one
-    /// question.
+    /// Checks that the operator has agreed to this question about the plan with this identity. The operator's yes
+    /// answers only one question.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl PageScreen {
         self.layout.borrow().clone()
     }
 
-    /// The question that the operator has not agreed to, if the change asked one.
+    /// The question that the operator has not agreed to; `None` if the change asked none or the operator agreed.
     pub(super) fn open_question(&self) -> Option<Question> {
         self.asked.borrow().clone().filter(|_| !self.has_agreed.get())
     }
@@ -113,7 +113,7 @@ pub(super) struct Work {
     stop: watch::Sender<bool>,
     result: RefCell<Option<Result<(), Failure>>>,
     ended_at: Cell<Option<Instant>>,
-    /// True if its page was shown after its end.
+    /// True if the change's page was shown after the change had ended.
     is_seen: Cell<bool>,
 }
 
@@ -145,7 +145,8 @@ impl Work {
         self.is_seen.set(self.has_ended());
     }
 
-    /// The line about the change; `None` if its end was seen, or if it succeeded long ago.
+    /// The line about the change; `None` if the operator has seen the result, or if the change succeeded more than
+    /// [`TOAST_FOR`] ago.
     fn toast(&self, path: String) -> Option<Toast> {
         let is_over = self.ended_at.get().is_some_and(|at| at.elapsed() > TOAST_FOR);
         let (state, tone) = match &*self.result() {
@@ -159,7 +160,7 @@ impl Work {
         Some(Toast { path, title: self.summary.title.clone(), state, tone })
     }
 
-    /// Asks the change to stop, as Ctrl-C does for a command. It may have ended already.
+    /// Asks the change to stop, as Ctrl-C does for a command. A change that has ended ignores this.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -177,7 +178,7 @@ pub(super) struct Summary {
     pub(super) command: String,
     /// Address of the page with the plan.
     pub(super) plan: String,
-    /// Where the page's link leads when the change has ended. The link is named `next` if the change succeeded.
+    /// Path that the page links to when the change has ended. If the change succeeded, the link is named `next`.
     pub(super) back: &'static str,
     pub(super) next: &'static str,
     /// Name of the file that the change writes, for download; `None` if it writes none.
@@ -235,7 +236,8 @@ impl Works {
         go_to(&path)
     }
 
-    /// A line about each change that is in progress or has just ended, except on its own page.
+    /// A line about each change that is in progress or has just ended, except the change whose page has the path
+    /// `shown`.
     pub(super) fn toasts(&self, shown: &str) -> Vec<Toast> {
         let works = self.by_id.borrow();
         let others = works.iter().map(|(id, work)| (format!("/progress/{id}"), work));

@@ -20,17 +20,18 @@ use crate::text::{Piece, Text, Tone};
 /// The recorded changes of a deployment.
 #[derive(Debug, Serialize)]
 pub struct Recorded {
-    /// The time from which changes were read. `None` for all that the log has kept.
+    /// The time from which changes were read. `None` if the whole log was read.
     since: Option<Timestamp>,
     /// The changes, the newest first.
     changes: Vec<Entry>,
-    /// The number of lines that a newer version wrote and this one cannot read.
+    /// The number of lines that a newer version wrote and this version cannot read.
     newer: u64,
     #[serde(skip)]
     deployment: Deployment,
 }
 
-/// Reads the changes that were recorded within the time `since`, or all that the log has kept.
+/// Reads the changes that were recorded within the last `since`. If `since` is `None`, reads all changes that the log
+/// has kept.
 ///
 /// # Errors
 ///
@@ -51,7 +52,7 @@ pub async fn recorded(operator: &Operator, since: Option<Duration>) -> Result<Re
         Err(NotALine::Newer) => newer += 1,
         Err(NotALine::Other) => {}
     });
-    // Without a log group or its stream, nothing was recorded yet.
+    // If the log group or its stream does not exist, nothing was recorded yet.
     operator.interrupt.or(read).await?;
     changes.sort_by_key(|entry| Reverse(entry.at));
     Ok(Recorded { since, changes, newer, deployment })

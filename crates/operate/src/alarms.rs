@@ -81,7 +81,7 @@ impl Alarm {
         }
     }
 
-    /// The function whose dropped events the alarm counts; `None` unless `attach` created the alarm.
+    /// If `attach` created the alarm, the function whose dropped events the alarm counts; otherwise `None`.
     pub fn made_by_attach(&self, deployment: &Deployment) -> Option<&str> {
         match &self.watched {
             Watched::Lost(function) if self.name == lost_alarm(deployment, function) => Some(function),
@@ -167,8 +167,8 @@ pub struct Losses {
     pub is_silent: bool,
     /// True if another alarm already watches the same dropped events, such as the CDK construct's.
     pub others: bool,
-    /// The SNS topics that the deployment's own alarms notify; `None` if the deployment has no alarms, in which case
-    /// `attach` creates none either.
+    /// The SNS topics that the deployment's own alarms notify. `None` if the deployment has no alarms: then `attach`
+    /// creates no alarm either.
     pub topics: Option<BTreeSet<String>>,
 }
 
@@ -195,33 +195,36 @@ impl Losses {
                 if is_ours {
                     (self.ours, self.is_silent) = (true, alarm.actions.is_empty());
                 }
-                // Another deployment deletes its own alarm when it detaches the function.
+                // Other deployments' `attach` alarms do not count: each deployment deletes its own when it detaches the
+                // function.
                 self.others |= !is_ours && !alarm.name.ends_with(&lost_suffix(function));
             }
         } else if watched(alarm, deployment).is_some() {
-            // Other actions do something, perhaps also when the alarm is over.
+            // Actions that are not SNS topics are left out: they do more than notify, perhaps also when the alarm is
+            // over.
             let topics = alarm.actions.iter().filter(|action| action.contains(":sns:"));
             self.topics.get_or_insert_default().extend(topics.cloned());
         }
     }
 
-    /// The topics to notify if `attach` has to create or replace its alarm; `None` if the alarm stays as it is.
+    /// If `attach` has to create or replace its alarm, the topics to notify; `None` if the alarm stays as it is.
     pub fn topics_to_set(&self) -> Option<&BTreeSet<String>> {
         let topics = self.topics.as_ref().filter(|_| !self.others)?;
         (!self.ours || self.is_silent && !topics.is_empty()).then_some(topics)
     }
 }
 
-/// The ARN of an SNS topic that the alarms of a deployment can notify. None of its characters means anything to a shell.
+/// The ARN of an SNS topic that the alarms of a deployment can notify. It has no character that is special in a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicArn(String);
 
 impl TopicArn {
-    /// Reads the ARN of a topic. `handler` is the deployment's: an alarm can only notify a topic in its own region.
+    /// Parses the ARN of a topic. The topic must be in the region of the deployment's `handler`, because an alarm can
+    /// only notify a topic in its own region.
     ///
     /// # Errors
     ///
-    /// Fails with what is wrong with the text.
+    /// Fails if the text is not the ARN of such a topic. The error says what is wrong.
     pub fn read(text: &str, handler: &FunctionArn) -> Result<Self, String> {
         let is_word = |word: &str| {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -419,7 +422,7 @@ mod tests {
             (vec![on("shop-OrdersLost", "orders"), on("retries-lost-orders", "orders")], true, true),
             (vec![on("shop-OrdersLost", "orders")], false, true),
             (vec![on("retries-lost-invoices", "invoices")], false, false),
-            // The other deployment deletes it.
+            // The other deployment deletes this alarm.
             (vec![on("others-lost-orders", "orders")], false, false),
             (vec![alarm("errors", "Errors", ("FunctionName", "orders"))], false, false),
         ] {

@@ -2,8 +2,8 @@
 //!
 //! A [`Change`] is planned and then performed. [`Planned`] is the plan of any change, in a form that a program can
 //! handle: a terminal prints its layout, asks its question and performs it; the console shows it on a page, and
-//! performs it when its button is pressed. Whoever performs a plan with [`perform`] or [`Planned::perform`] also
-//! records it: the line says who changed what, when, why, and with which result.
+//! performs it when its button is pressed. [`perform`] and [`Planned::perform`] also record the change, in a line that
+//! says who changed what, when, why, and with which result.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -22,8 +22,8 @@ pub trait Answer: Serialize {
     /// The layout in which the value is shown.
     fn layout(&self) -> Layout;
 
-    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), each with a cell for each column. There may be a
-    /// hundred thousand, so they are made one by one.
+    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), each with a cell for each column. They are made
+    /// one by one, because there may be a hundred thousand rows.
     fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
         Box::new(std::iter::empty())
     }
@@ -41,7 +41,7 @@ pub trait Answer: Serialize {
 /// A change to a deployment, planned first and then performed.
 #[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
 pub trait Change {
-    /// The plan of the change. Its identity later shows whether the plan still holds.
+    /// The plan of the change. Its identity shows later whether the plan is still up to date.
     type Plan: Plan;
     /// The result of the change: what was done, what was left, and what was not possible.
     type Done: Answer;
@@ -59,7 +59,7 @@ pub trait Change {
     /// The operator who makes the change.
     fn operator(&self) -> &Operator;
 
-    /// The record of the performed change. `None` if it changed nothing.
+    /// The record of the performed change. `None` if nothing was changed.
     fn activity(&self, done: &Self::Done) -> Option<Activity>;
 }
 
@@ -106,7 +106,7 @@ pub enum Performed<P, D> {
     Failed(Failure),
 }
 
-/// Performs a plan and records what was done. Also returns the reason why it could not be recorded, if so.
+/// Performs a plan and records what was done. The second result is a failure if that could not be recorded.
 pub async fn perform<C: Change>(
     change: &C,
     plan: &C::Plan,

@@ -1,8 +1,8 @@
 //! The line that records a change: who made it, when, on what, why, and with which result.
 //!
-//! The lines are in a log stream of their own, in the log group of the handler. Searches of the handler's log skip them,
-//! because their `action` is none of the handler's and they have no `key`. No metric filter matches them either: they
-//! have no `level` and no `reason`.
+//! The lines are in a log stream of their own, in the log group of the handler. Searches of the handler's log skip
+//! them, because they have no `key`, and their `action` is not one of the handler's. No metric filter matches them
+//! either: they have no `level` and no `reason`.
 
 use comeback_engine::{NotALine, Timestamp, logged};
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use crate::operator::Operator;
 /// The log stream with the operators' lines, in the log group of the handler.
 pub const STREAM: &str = "operators";
 
-/// The line's `action`, which tells it from the handler's own lines.
+/// The line's `action`, which distinguishes it from the handler's own lines.
 const ACTION: &str = "operator";
 /// The version of the line's format.
 const VERSION: u64 = 1;
-/// The most functions, and the most keys, that a line names.
+/// Maximum number of flags, of functions and of keys that a line names.
 const MOST_NAMED: usize = 20;
 
 /// The part of the line that each change fills in.
@@ -26,8 +26,8 @@ const MOST_NAMED: usize = 20;
 pub struct Activity {
     /// The subcommand of `comeback` that makes the change, such as `pause` or `dead redrive`.
     pub what: String,
-    /// The flags that chose events or set times, such as `--error=Timeout*`. Of a flag that names payload values, only
-    /// the name.
+    /// The flags that chose events or set times, such as `--error=Timeout*`. A flag with payload values is recorded by
+    /// its name only.
     #[serde(default)]
     pub flags: Vec<String>,
     /// The functions that the change was about: ARNs or names, or `*` for every function. The line names the first twenty.
@@ -40,7 +40,7 @@ pub struct Activity {
     pub why: Option<String>,
 }
 
-/// A flag of a command, in the form in which the line has it.
+/// Formats a flag of a command for the line.
 pub fn flag(name: &str, value: &str) -> String {
     format!("--{name}={value}")
 }
@@ -55,13 +55,13 @@ pub struct Entry {
     /// The change, with its subjects.
     #[serde(flatten)]
     pub activity: Activity,
-    /// The end of the change.
+    /// Outcome of the change.
     pub result: Completion,
-    /// The problem that ended the change, or that it left. `None` if it was done completely.
+    /// The problem that ended the change or remains after it. `None` if everything was done.
     pub problem: Option<String>,
 }
 
-/// The end of a change, by the kind of its failure.
+/// Outcome of a change. If the change failed, the kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
@@ -75,7 +75,7 @@ pub enum Completion {
     Failed,
 }
 
-/// The members of every version of the line.
+/// The members that every version of the line has.
 #[derive(Deserialize)]
 struct Head {
     v: u64,
@@ -141,7 +141,7 @@ impl Entry {
 ///
 /// # Errors
 ///
-/// Fails if the operator may not write there, or if the handler has no log group yet.
+/// Fails if the operator may not write to the log, or if the handler has no log group yet.
 pub async fn record(
     operator: &Operator,
     log_group: &str,

@@ -69,7 +69,7 @@ pub struct Status {
     requests: Option<Vec<RequestInForce>>,
     /// The reason why the pauses could not be read. `None` if reading them did not fail.
     pauses_problem: Option<String>,
-    /// A warning, if the pauses' parameter is nearly full.
+    /// A warning if the parameter with the pauses is nearly full; otherwise `None`.
     pauses_nearly_full: Option<String>,
     last_hour: LastHour,
     /// The counts of the last 3 and 24 hours. `None` unless the caller asked for them.
@@ -202,7 +202,7 @@ impl Status {
         }
     }
 
-    /// The reason why nothing is retried, or why it is unknown whether retries run. `None` if they run.
+    /// The reason why nothing is retried, or why it is unknown whether retries run. `None` if retries run.
     fn why_stopped(&self) -> Option<String> {
         let stopped = self.deployment.stopped().map(|why| why.to_string());
         stopped.or_else(|| self.pauses_problem.as_ref().map(|_| "the pauses are unreadable".into()))

@@ -138,8 +138,8 @@ impl TimeAxis {
         }
     }
 
-    /// Returns ticks from left to right as seconds and label. They are round moments, at least this share of the axis
-    /// apart.
+    /// Returns ticks at round moments from left to right, each as seconds and label. `apart` is the minimum distance
+    /// between two ticks, as a share of the axis.
     pub fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<f64> = Vec::new();
         for seconds in self.moments() {
@@ -186,7 +186,7 @@ impl ValueFormatter<f64> for TimeAxis {
     }
 }
 
-/// A time axis that ends now, on the right; its labels are times ago.
+/// A time axis that ends now, on the right. Its labels say how long ago each moment was.
 pub struct AgoAxis(TimeAxis);
 
 impl AgoAxis {

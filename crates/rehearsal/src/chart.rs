@@ -1,5 +1,5 @@
-//! How every picture is drawn, on a page and in a file: its colours, frame, lines and texts, as self-contained SVG (no
-//! script, no network). The colours have a dark counterpart for pages.
+//! Draws pictures for pages and files as self-contained SVG (no script, no network): colours, frame, lines and texts.
+//! For pages, each colour has a dark counterpart.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -125,12 +125,12 @@ pub fn header<'a>(
 /// The part of a picture between its axes.
 pub type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
-/// Size of text beside the axes. On a phone, where a chart of a page is smaller, that is 9 pixels.
+/// Size of text beside the axes. On a phone, where a page's charts are smaller, the text is 9 pixels high.
 pub const TEXT: i32 = 15;
 /// Width of a label below the horizontal axis, with the gap to the next, in pixels.
 const LABEL_WIDTH: u32 = 42;
 
-/// The room around a plot, in pixels: for its labels, and for what stands above and beside it.
+/// The room around a plot, in pixels: for its labels, and for whatever is above and beside it.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     /// Room above the plot.
@@ -155,7 +155,7 @@ impl Room {
     }
 }
 
-/// Draws axes and grid. Each axis has a title, which may be empty on the left.
+/// Draws axes and grid. Each axis has a title. The title of the vertical axis may be empty.
 pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     root: &'a Area<'b>,
     (x, x_title): (X, &str),
@@ -189,7 +189,7 @@ pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     Ok(chart)
 }
 
-/// How a line is drawn, and how a legend shows it: distinct even without colours.
+/// Style of a line, in a chart and in its legend. The styles are distinct even without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// Two pixels wide.
@@ -228,7 +228,7 @@ impl Line {
     }
 }
 
-/// Returns the corners of a line on which each value lasts from its edge to the next.
+/// Returns the corners of a step line. Each value lasts from its own edge to the next.
 pub fn steps(values: impl IntoIterator<Item = f64>, edge: impl Fn(usize) -> f64) -> Vec<(f64, f64)> {
     let both = |(i, value)| [(edge(i), value), (edge(i + 1), value)];
     values.into_iter().enumerate().flat_map(both).collect()

@@ -75,15 +75,15 @@ pub struct Picture {
     pub size: (u32, u32),
     /// The drawing as SVG elements.
     pub markup: String,
-    /// Values to show where the pointer is, from left to right.
+    /// Values to show at the pointer, from left to right.
     values: Vec<Values>,
 }
 
-/// The values of a chart between two points of its horizontal axis, shown where the pointer is.
+/// The values of a chart between two points of its horizontal axis, shown while the pointer is between these points.
 pub struct Values {
     /// The share of the axis, 0 to 1, at which the values begin.
     pub from: f64,
-    /// The share of the axis at which they end.
+    /// The share of the axis at which the values end.
     pub to: f64,
     /// The values in words.
     pub text: String,
@@ -92,7 +92,7 @@ pub struct Values {
 }
 
 impl Picture {
-    /// Adds values to show where the pointer is.
+    /// Replaces the values to show at the pointer.
     #[must_use]
     pub fn with_values(self, values: impl IntoIterator<Item = Values>) -> Self {
         Self { values: values.into_iter().collect(), ..self }
@@ -110,7 +110,7 @@ impl Picture {
         (top, self.size.1 - top - Room::BELOW)
     }
 
-    /// Returns true if the picture scrolls where there is too little room for its text.
+    /// Returns true if the picture scrolls on a screen that is too narrow for its text.
     fn is_wide(&self) -> bool {
         self.size == WIDE
     }
@@ -122,7 +122,8 @@ impl Picture {
 }
 
 impl Values {
-    /// Values in words for each of these parts of the axis. `edge` is the share of the axis at which a part begins.
+    /// The values of each of `parts` parts of the axis. `edge` returns the share of the axis at which a part begins,
+    /// and `text` the part's values in words.
     pub fn each(
         parts: usize,
         edge: impl Fn(usize) -> f64,

@@ -144,12 +144,12 @@ impl Change {
         };
         let fields = Fields::of_query(query);
         let wanted = self.wanted(fields.clone(), visit.console.now())?;
-        // Somebody who presses twice has typed the count before, and the dead-letters may be gone by now.
+        // If the form is sent twice, the count was checked the first time, and by now the dead-letters may be gone.
         if self.is_discard && visit.console.works.get(once).is_none() {
             let snapshot = snapshot(&visit.console)?;
             let count = snapshot.rows(&wanted.selection).len();
             if !is_count(form.get("typed").unwrap_or_default(), count) {
-                // If none is left, the plan shows it.
+                // If no dead-letter is left, the plan says so.
                 let problem = format!("Nothing was done: to discard them, type {count}.");
                 return self.plan_page(&visit, fields, Some(problem).filter(|_| count > 0)).await;
             }
@@ -197,8 +197,8 @@ impl Change {
         }))
     }
 
-    /// The command that makes the same change. If no filter selects exactly these dead-letters, it is a dry run with
-    /// the nearest filter; `None` if no filter selects them at all.
+    /// The command that makes the same change. If no filter selects exactly these dead-letters, the command is a dry
+    /// run with the nearest filter. `None` if no filter selects these dead-letters at all.
     fn command(&self, snapshot: &Snapshot, wanted: &Wanted, visit: &Visit) -> Option<Command> {
         let (filter, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
@@ -225,8 +225,8 @@ struct Command {
     is_exact: bool,
 }
 
-/// Filter flags that select these dead-letters of a snapshot, and true if they select no others. `None` if no filter
-/// selects them.
+/// Filter flags that select these dead-letters of a snapshot, and true if the flags select no other dead-letters.
+/// `None` if no filter selects these dead-letters.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     match selection {
         Selection::All if snapshot.filter.takes_everything() => Some((vec!["--all".into()], true)),

@@ -36,7 +36,7 @@ struct DeadLetterPage {
     scan: String,
     once: String,
     command: String,
-    /// Facts from the snapshot, or all facts if the dead-letter was read again.
+    /// Facts about the dead-letter: those in the snapshot or, after the dead-letter was read again, all facts.
     facts: Vec<Fact>,
     read: Option<Rc<ReadAgain>>,
 }
@@ -72,8 +72,8 @@ impl Wanted {
     }
 }
 
-/// The payload to edit. Control and bidirectional characters are escaped as JSON allows, so that the text means the
-/// same.
+/// The payload for the operator to edit; `None` if the dead-letter has none. Control and bidirectional characters
+/// become JSON escapes, which leaves the payload's meaning unchanged.
 fn editable(dead_letter: &DeadLetter) -> Option<String> {
     Some(shown_json(&pretty(dead_letter.payload.as_ref()?.get())))
 }
@@ -107,8 +107,8 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Reads the queue until it finds the dead-letter, even if the browser disconnects, so that the dead-letters are given
-/// back. Redirects to a page with the result, so that the address has no payload, and Back sends no form.
+/// Reads the queue until it finds the dead-letter. Continues even if the browser disconnects, so that the dead-letters
+/// are given back. Redirects to a page with the result: the address then has no payload, and Back sends no form.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = Wanted::of(&fields).ok_or_else(incomplete)?;
     let turn = turn(&visit.console, "")?;

@@ -1,6 +1,6 @@
 //! Redriving one dead-letter with another payload: a form with the payload, the plan, and performing it.
 //!
-//! The payload may have a megabyte, so it is in the forms, never in an address.
+//! The payload may be a megabyte long, so it is sent in the forms, never in an address.
 
 use askama::Template;
 use axum::Router;
@@ -65,11 +65,12 @@ impl Edited {
     }
 }
 
-/// Shows the plan of a redrive with the form's payload. Performs it if the form has the digest of the plan.
+/// Shows the plan of a redrive with the form's payload. If the form has the digest of the plan, performs the redrive.
 async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let text = |name: &str| form.get(name).map(ToOwned::to_owned);
     let (scan, id) = (text("scan").ok_or_else(incomplete)?, text("dead_letter").ok_or_else(incomplete)?);
-    // A page shows such characters as escapes, which mean the same in JSON. So what is agreed to is what is shown.
+    // A page shows control and bidirectional characters as JSON escapes, which mean the same. The same escapes in the
+    // payload make the operator agree to exactly the text on the page.
     let typed = shown_json(form.get("payload").unwrap_or_default());
     let payload = NewPayload::read(&typed);
     if let (Some(digest), Some(once), Ok(payload)) = (form.get("digest"), form.get("once"), &payload) {

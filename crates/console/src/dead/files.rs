@@ -54,8 +54,8 @@ pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     format!("{what}-{day}-{time}{ENDING}")
 }
 
-/// Returns a form's file name if the console gives files names of this kind. They have no folders, so a form cannot
-/// reach other files.
+/// Returns a form's file name if the console gives files names of this kind; otherwise `None`. These names have no
+/// folders, so a form cannot reach other files.
 pub(super) fn file_name(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(ENDING)?;
     let is_plain =
@@ -124,7 +124,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     while let Some(part) = parts.next_field().await.map_err(refused)? {
         match part.name() {
             Some("secret") => has_secret = visit.has_secret(&part.text().await.map_err(refused)?),
-            // The secret comes first: without it nothing is even stored.
+            // The form's secret comes first. Without the secret, nothing is even stored.
             Some("file") if has_secret => {
                 let folder = visit.console.dead.folder();
                 let (name, is_new) = store(part, &folder).await?;
@@ -166,7 +166,7 @@ async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), 
         Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(failure(error.error).into())
         }
-        // The same file is there already, and so is the record of what was imported from it.
+        // If the file exists already, the record of what was imported from it exists too.
         stored => Ok((name, stored.is_ok())),
     }
 }

@@ -15,21 +15,22 @@ use crate::access::token;
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
-    /// Path of the page of the action that is reading the queue; `None` while no action reads it, empty if it has no
-    /// page.
+    /// Path of the page of the action that is reading the queue; empty if the action has no page. `None` while no
+    /// action reads the queue.
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,
     /// Set to true when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
-    /// The dead-letter that was last read again, under a one-time name.
+    /// The dead-letter that was last read again, with its one-time name.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 
 /// A dead-letter as it was when the operator had it read again.
 pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
-    /// The payload, or the message's body if no event was found in it. `None` unless the operator requested it.
+    /// Heading and text of the payload or, if no event was found in the message, of its body. `None` unless the
+    /// operator requested the text.
     pub(super) text: Option<(&'static str, String)>,
     /// The payload, formatted, for the operator to edit. `None` unless the operator asked for it.
     pub(super) editable: Option<String>,
@@ -59,7 +60,7 @@ impl Dead {
         self.snapshot.replace(snapshot.map(Rc::new));
     }
 
-    /// Keeps a dead-letter that was read again, in place of the one before. Returns its one-time name.
+    /// Keeps a dead-letter that was read again, in place of the previous one. Returns the one-time name of the new one.
     pub(super) fn has_read(&self, read: ReadAgain) -> String {
         let name = token();
         self.read.replace(Some((name.clone(), Rc::new(read))));
@@ -70,7 +71,7 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// The snapshot with the id `scan`, which a form was made from. Fails if there is a newer one.
+    /// The snapshot with the id `scan`, which a form was made from. Fails if that is not the newest snapshot.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {
@@ -114,7 +115,7 @@ impl Dead {
         self.files.borrow_mut().push(name.to_owned());
     }
 
-    /// The folder of the files of dead-letters: the one where the server was started.
+    /// The folder with the files of dead-letters: the folder where the server was started.
     pub(super) fn folder(&self) -> PathBuf {
         std::env::current_dir().unwrap_or_default()
     }

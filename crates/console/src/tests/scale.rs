@@ -1,5 +1,5 @@
 //! Measures the first page with very many waiting events, on a simulated account. `cargo test --release -p comeback-console
-//! --lib scale -- --ignored --nocapture` prints the times. It has no limit to fail at: `make scale` has one.
+//! --lib scale -- --ignored --nocapture` prints the times. The test has no time limit. `make scale` has one.
 
 use comeback_operate::aws::simulated::Sample;
 use comeback_operate::dead::samples::ORDERS;
@@ -14,7 +14,7 @@ use super::locally;
 
 const EVENTS: u64 = 100_000;
 
-/// The page that is there once the log was read.
+/// Text that the page has only after the log was read.
 const TABLE: &str = "most frequent error";
 
 #[tokio::test]

@@ -171,7 +171,7 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     let of_timeout = facts.deployment.timeout * TIMEOUTS;
     let of_receives = Duration::from_secs(RETENTION.as_secs() / MAX_RECEIVE_COUNT);
     let seconds = queue.visibility.as_secs();
-    // A lower count would need a longer visibility timeout than is good: CB012 reports that instead.
+    // A lower `maxReceiveCount` would need too long a visibility timeout: CB012 reports that count instead.
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
     let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
     let fix = fix::queue(&facts.deployment, &facts.deployment.retry_queue.url, attribute);
@@ -258,7 +258,7 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
 }
 
 /// Requires that both queues accept messages of 1 MiB. A queue that is older than this limit of SQS may still refuse
-/// more than 256 KiB.
+/// messages of more than 256 KiB.
 pub(crate) fn largest_message(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, name, means) in [

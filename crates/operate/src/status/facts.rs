@@ -21,7 +21,7 @@ use crate::text::{Text, Tone, quoted};
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
-    /// A fact for each topic that has something to say, followed by the parts that could not be read.
+    /// A fact for each topic with something to show, followed by the parts that could not be read.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = vec![
             self.waiting(),
@@ -77,7 +77,7 @@ impl Status {
         let at_least = if is_exact { "" } else { "at least " };
         let age = format!("the oldest {at_least}{} old", short(age_seconds as f64));
         let is_old = age_seconds >= OLD_DEAD_LETTER_SECONDS;
-        // "At least a second" would tell nothing about dead-letters that may be days old.
+        // "At least a second" would be useless for dead-letters that may be days old.
         let age = Some(age).filter(|_| is_old || is_exact);
         let rest = locked.into_iter().chain(age).collect::<Vec<_>>().join(", ");
         counted(match is_old {

@@ -15,7 +15,7 @@ use crate::pauses::in_force::InForce;
 use crate::waiting::recent::{self, Recent};
 use crate::waiting::wanted::Wanted;
 
-/// The most errors to name in a note that an error glob matches none of them.
+/// Maximum number of errors to name in the note that an error glob matches no waiting event.
 const MOST_NAMED: usize = 5;
 
 /// The events that wait, according to the handler's log lines taken so far.
@@ -24,7 +24,7 @@ pub struct Waits {
     log: LogFold<RandomState>,
     /// Recent counts for each function.
     pub(super) recent: Recent,
-    /// The state of the pauses and the allow-list for each kind of message: a function with an error.
+    /// For each kind of message (a function with an error), the state of the pauses and the allow-list.
     situations: Vec<Situation>,
     /// Messages without a line since this time are ignored: they have left the queue, and the line about that is
     /// missing.
@@ -131,7 +131,7 @@ impl Why {
 }
 
 impl Waits {
-    /// Starts without lines, and will keep each message's receipt handle for a recall.
+    /// Starts without lines. Keeps each message's receipt handle, for a recall.
     pub fn keeping_handles() -> Self {
         Self { log: LogFold::default().keeping_handles(), ..Self::default() }
     }
@@ -220,7 +220,7 @@ impl Waits {
         self.messages().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
     }
 
-    /// The functions that the log tells of.
+    /// The functions that the log mentions.
     pub fn targets(&self) -> BTreeSet<&str> {
         let kinds = self.log.kinds().iter().filter_map(|kind| kind.target.as_deref());
         kinds.chain(self.recent.targets()).collect()
@@ -250,13 +250,14 @@ impl Waits {
         (!named.is_empty()).then(|| named.join(", "))
     }
 
-    /// The functions whose `RetryAfter` was ignored for a waiting event, each with its text and the reason.
+    /// For each function whose `RetryAfter` was ignored for a waiting event, the text of the `RetryAfter` and the
+    /// reason.
     pub fn ignored(&self) -> BTreeMap<&str, &str> {
         let kinds = self.messages().map(|message| &self.log.kinds()[message.kind as usize]);
         kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
     }
 
-    /// The selected events from these positions, ordered by due time. Events without a due time come last.
+    /// The selected events at these positions, in order of due time. Events without a due time come last.
     pub fn first(&self, chosen: &Chosen, places: Range<usize>) -> Sorted<'_> {
         let mut first = Vec::with_capacity(self.log.waiting().len());
         first.extend(self.waits(chosen));
@@ -264,7 +265,7 @@ impl Waits {
             let place = (due.is_none(), due, &wait.key, wait.retry);
             place.cmp(&(other_due.is_none(), other_due, &other.key, other.retry))
         };
-        // Only the events that are shown have to be in order: sorting a hundred thousand takes a while.
+        // Only the events that are shown have to be sorted: sorting a hundred thousand takes a while.
         if places.end < first.len() {
             first.select_nth_unstable_by(places.end, in_order);
             first.truncate(places.end);

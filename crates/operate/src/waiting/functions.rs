@@ -11,15 +11,15 @@ use crate::waiting::events::Group;
 use crate::waiting::reading::Reading;
 use crate::waiting::recent::{Step, begin, number};
 
-/// The number of steps. Together they are three hours.
+/// Number of steps to count. Together they are three hours.
 const STEPS: u64 = 36;
-/// The complete steps that tell whether a function recovers: ten minutes.
+/// Number of complete steps that show whether a function recovers: ten minutes.
 const NEWEST: usize = 2;
-/// The fewest retries that tell it.
+/// Minimum number of retries in these steps for a function that recovers.
 const FEWEST_RETRIES: u64 = 3;
-/// The steps of twelve hours, which is as far back as the log is always read.
+/// Number of steps in twelve hours, which is as far back as the log is always read.
 const TWELVE_HOURS: u64 = 144;
-/// The steps of the last hour.
+/// Number of steps in the last hour.
 const AN_HOUR: usize = 12;
 
 /// The possible states of a function, the worst first.
@@ -61,11 +61,11 @@ pub struct FunctionState<'r> {
     pub target: &'r str,
     /// The function's state in one word.
     pub state: State,
-    /// The first failure of the event that has waited longest. `None` if no event waits.
+    /// The time when the event that has waited longest first failed. `None` if no event waits.
     pub since: Option<Timestamp>,
     /// The number of waiting events, including those that are due.
     pub waiting: u64,
-    /// The number of events that are due, but that the handler has not checked yet.
+    /// The number of due events that the handler has not checked yet.
     pub due: u64,
     /// The number of events that a pause holds.
     pub held: u64,
@@ -92,11 +92,12 @@ impl FunctionState<'_> {
         self.back_by = self.back_by.max(group.last_due);
     }
 
-    /// The state, given that of the function's pauses.
+    /// The function's state. `in_force` is the state of its pauses; `has_errors` is true if at least half of its
+    /// waiting events have an error.
     fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
         let [lately, now] = [(1, NEWEST), (0, 1)]
             .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));
-        // A retry that fails again takes a while to come back, so one that is only minutes old tells nothing.
+        // A retry that fails again takes a while to come back, so retries that are only minutes old show nothing.
         let is_better = |step: Step| step.retried > 2 * step.failed;
         let recovers =
             is_better(lately) && lately.retried >= FEWEST_RETRIES && (now.failed == 0 || is_better(now));
@@ -112,8 +113,8 @@ impl FunctionState<'_> {
 }
 
 impl Reading {
-    /// The state of each function that the log tells of, the worst first. [`apply_pauses`](Self::apply_pauses) comes
-    /// before it.
+    /// The state of each function that the log mentions, the worst first. Call [`apply_pauses`](Self::apply_pauses)
+    /// before.
     pub fn functions(&self, now: Timestamp) -> Vec<FunctionState<'_>> {
         let mut functions: BTreeMap<&str, FunctionState<'_>> = BTreeMap::new();
         let new = |target| FunctionState {
@@ -169,8 +170,8 @@ impl Reading {
         all
     }
 
-    /// The number of events that were due at the beginning of the [last hour](FunctionState::last_hour), and that the
-    /// handler had not checked by then. [`apply_pauses`](Self::apply_pauses) comes before it.
+    /// The number of events that were due when the [last hour](FunctionState::last_hour) began, but that the handler
+    /// had not checked by then. Call [`apply_pauses`](Self::apply_pauses) before.
     pub fn due_an_hour_ago(&self, now: Timestamp) -> u64 {
         let step = (number(now) + 1).saturating_sub(AN_HOUR as u64);
         let at = begin(step);

@@ -36,8 +36,8 @@ impl Reading {
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
     }
 
-    /// The number of hidden messages that the log has no line about, although it should. 0 if the log may lack lines
-    /// anyway.
+    /// The number of hidden messages that should have a line in the log, but have none. 0 if lines may be missing for
+    /// another reason, such as a filter.
     fn unlogged_messages(&self, now: Timestamp) -> u64 {
         if !self.is_everything || !self.has_all_lines(now) {
             return 0;
@@ -46,8 +46,7 @@ impl Reading {
         hidden.saturating_sub(self.waits.count() as u64)
     }
 
-    /// A note on hidden messages that the log has no line about, although it should. `None` if every hidden message
-    /// has a line.
+    /// A note on hidden messages that should have a line in the log, but have none. `None` if no such message is known.
     pub(super) fn unlogged_note(&self, now: Timestamp) -> Option<Text> {
         let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
         let note = format!(
@@ -177,8 +176,8 @@ impl Reading {
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
     }
 
-    /// The notes on aliases and versions in the filter that no log line mentions. They may be misspelled, because the
-    /// allow-list usually also matches qualifiers that do not exist.
+    /// The notes on aliases and versions in the filter that no log line mentions. They may be misspelled: the
+    /// allow-list usually matches even qualifiers that do not exist.
     pub(super) fn unlogged_qualifiers(&self, wanted: &Wanted) -> impl Iterator<Item = Text> {
         let unlogged =
             self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());

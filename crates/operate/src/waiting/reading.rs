@@ -36,13 +36,13 @@ pub struct Reading {
     pub(super) retry_queue: Depth,
     /// The deployment's pauses. `None` if the handler reads no pauses.
     pub(super) pauses: Result<Option<Pauses>, Failure>,
-    /// The time when all log lines were last read anew.
+    /// The time of the last read of the whole log, as opposed to only its new lines.
     pub(super) begun: Timestamp,
     /// The time from which the log was read.
     pub(super) since: Timestamp,
     /// The time up to which the log was read. `None` before the first read.
     pub(super) until: Option<Timestamp>,
-    /// The greatest age of the last log line about a waiting event.
+    /// The maximum age of the last log line about an event that still waits.
     pub(super) reach: Duration,
     /// The retention of the log group. `None` unless it is shorter than `reach`.
     pub(super) kept_for: Option<Duration>,
@@ -222,8 +222,8 @@ impl Reading {
         }
     }
 
-    /// Applies the current pauses to the waiting events. They replace those that the handler knew when it wrote the
-    /// log.
+    /// Applies the current pauses to the waiting events, in place of the pauses that the handler knew when it wrote
+    /// the log.
     pub fn apply_pauses(&mut self, now: Timestamp) {
         let Ok(pauses) = &self.pauses else { return };
         let none = Pauses::default();
@@ -257,9 +257,9 @@ impl Reading {
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// The errors of the waiting events, if the error glob of the filter matches none of them. Reads the log again,
-    /// because the first read got only lines that match the glob. Returns `None` on failure too, because this is only
-    /// a hint.
+    /// If the filter has an error glob that matches no waiting event, the errors of the waiting events; otherwise
+    /// `None`. Reads the log again, because the first read got only lines that match the glob. Also `None` if that read
+    /// fails, because the errors are only a hint.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
@@ -272,11 +272,11 @@ impl Reading {
     }
 }
 
-/// The greatest age of the last log line about a waiting event.
+/// The maximum age of the last log line about an event that still waits.
 ///
-/// The handler logs a hidden message each time that it returns. A moved message, which is sent again with a delay, is
-/// only logged at its first move and at its end, so its last line may be as old as the longest `MAX_AGE`. `MAX_AGE`
-/// does not count the time of a pause, so with a pause the line may be as old as SQS's retention.
+/// The handler logs a hidden message each time that it receives the message again. A moved message, which is sent again
+/// with a delay, is only logged at its first move and at its end, so its last line may be as old as the longest
+/// `MAX_AGE`. `MAX_AGE` does not count the time of a pause, so with a pause the line may be as old as SQS's retention.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,

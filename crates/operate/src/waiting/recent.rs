@@ -9,10 +9,10 @@ use serde::Serialize;
 
 /// The length of a [`Step`].
 pub const STEP: Duration = Duration::from_secs(300);
-/// The most functions to count for. A message may name any function, so that there may be very many.
+/// Maximum number of functions to count for. Messages may name any number of functions.
 const MOST_FUNCTIONS: usize = 1_000;
 
-/// The messages of one function within one step.
+/// Counts of one function's messages within one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Failed events that came to the retry queue, including redriven ones.
@@ -77,8 +77,8 @@ impl Recent {
         steps.entry(number(line.timestamp)).or_default().add(step);
     }
 
-    /// Counts a message that was due until the handler checked it, in each step that began meanwhile. A line that is older
-    /// than the message's newest tells nothing new.
+    /// Counts a message as due at the beginning of each step from its due time until `checked`, when the handler
+    /// checked it. If a line after `checked` is already known, counts nothing.
     fn take_due(&mut self, message: &WaitingMessage, checked: Timestamp) {
         let Some(due) = due(message).map(|due| due.max(message.at)) else { return };
         let first_from = |at: Timestamp| at.as_secs().div_ceil(STEP.as_secs());
@@ -92,7 +92,7 @@ impl Recent {
         self.due.get(&step).copied().unwrap_or_default()
     }
 
-    /// The functions with a step.
+    /// The functions that have counts.
     pub(super) fn targets(&self) -> impl Iterator<Item = &str> {
         self.steps.keys().map(AsRef::as_ref)
     }
@@ -107,7 +107,7 @@ impl Recent {
     }
 }
 
-/// The time when a message's wait ends, according to the log. `None` if nobody knows.
+/// The time when a message's wait ends, according to the log. `None` if the log does not have it.
 pub(super) fn due(message: &WaitingMessage) -> Option<Timestamp> {
     match message.waits_for {
         WaitsFor::Due { due, .. } => Some(due),

@@ -103,8 +103,8 @@ impl Reading {
     }
 }
 
-/// A note if a request is in force: the log has the due time that a request sets only after the handler's next check
-/// of the event.
+/// A note to show while a request is in force. The log has the due time that a request sets only after the handler has
+/// next checked the event.
 const REQUEST_NOT_COUNTED: &str =
     "The due times above do not reflect a request until the handler has checked the event.";
 

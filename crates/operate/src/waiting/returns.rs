@@ -8,9 +8,9 @@ use serde::{Serialize, Serializer};
 
 use crate::waiting::events::{Group, WaitingEvent};
 
-/// This many functions, those with the most events, are counted separately.
+/// Maximum number of functions that are counted separately. They are those with the most events.
 const MOST_FUNCTIONS: usize = 4;
-/// There are at most this many periods.
+/// Maximum number of periods.
 const MOST_PERIODS: u64 = 48;
 /// The possible lengths of a period, in seconds. The shortest that needs at most [`MOST_PERIODS`] is used.
 const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
@@ -23,8 +23,8 @@ pub struct Returns<'w> {
     /// The length of each period. It is serialized as seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
-    /// The counts of the functions with the most events. If others have events too, a last entry counts those
-    /// together.
+    /// The counts of the functions with the most events. If other functions have events too, the last entry counts the
+    /// events of all others together.
     pub functions: Vec<OfFunction<'w>>,
     /// The number of events without a due time, such as those of a paused function.
     pub without_due: u64,

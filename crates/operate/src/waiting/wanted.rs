@@ -90,14 +90,15 @@ fn around(part: &str) -> String {
     if part.is_empty() { "*".into() } else { format!("*{part}*") }
 }
 
-/// The longest part of a glob between its wildcards. Empty if CloudWatch might not read the part literally.
+/// The longest part of a glob between its wildcards, of those that CloudWatch matches literally. Empty if there is
+/// none.
 fn longest_part(glob: &str) -> &str {
     let parts = glob.split(['*', '?']).filter(|part| is_plain(part));
     parts.max_by_key(|part| part.len()).unwrap_or_default()
 }
 
-/// Returns true if CloudWatch matches this quoted text literally. The length is limited because a log line has at
-/// most 512 characters of it.
+/// Returns true if CloudWatch matches this quoted text literally. The length is limited, because a log line has at most
+/// 512 characters of each text.
 fn is_plain(text: &str) -> bool {
     text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
 }

@@ -1,5 +1,5 @@
-//! The picture of a policy's schedule: the time of each retry, on a page, and in the file that `comeback schedule` writes,
-//! which also shows how many events get that far.
+//! Pictures of a policy's schedule, for a page and for the file that `comeback schedule` writes: the time of each
+//! retry. The file also shows how many events reach each retry.
 
 use comeback_engine::Policy;
 use comeback_operate::durations;
@@ -18,7 +18,7 @@ use crate::schedule::{axis_of, headline, outcome, percent, shown};
 const SIZE: (u32, u32) = (960, 720);
 /// Height of the file's header with its legend, in pixels.
 const HEADER: u32 = 136;
-/// Width of the file's plot of the events that get that far, in pixels.
+/// Width in pixels of the file's plot of the share of events that reach each retry.
 const SHARES: u32 = 280;
 /// Opacity of the band that covers nine events in ten.
 const BAND: f64 = 0.4;
@@ -116,7 +116,7 @@ fn draw_times(
     Ok(())
 }
 
-/// Draws the share of the events that get as far as each retry.
+/// Draws the share of the events that reach each retry.
 fn draw_shares(area: &Area<'_>, schedule: &Schedule) -> Drawing {
     let x = CountAxis::Percent((0.0..100.0).into());
     let room = Room { left: 40, ..Room::below(16) };

@@ -75,11 +75,11 @@ pub struct Figure {
     pub label: String,
     /// The figure's text for each run.
     pub values: Vec<String>,
-    /// Tone of the figure in the first run: whether it calls for attention.
+    /// Tone of the figure, by its value in the first run: shows whether the figure calls for attention.
     pub tone: Tone,
 }
 
-/// Returns every figure that is the same whenever a run is repeated. Rare figures are included only if a run has them.
+/// Returns every figure that is the same each time a run is repeated. Rare figures are included only if a run has them.
 pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut row = |label: &str, tone: Tone, value: &dyn Fn(&Summary) -> String| {
@@ -202,7 +202,7 @@ pub(super) fn peak(summary: &Summary) -> String {
     )
 }
 
-/// Maximum number of rows in a table by time: in a day, one per hour.
+/// Maximum number of rows in a table by time. In a table of a day, each row is one hour.
 const ROWS: usize = 24;
 
 /// Number of minutes per row that makes at most 24 rows.

@@ -25,7 +25,7 @@ pub struct Beside {
     pub tiles: Vec<Tile>,
     /// True if both policies are the same, so that there is only one run.
     pub is_same: bool,
-    /// The chart of both runs that matters most, as wide as the page: the recovery, or the retries if there is no outage.
+    /// The most important chart of both runs, as wide as the page: the recovery or, if there is no outage, the retries.
     pub main: Chart,
     /// Other charts that compare the runs.
     pub charts: Vec<Chart>,

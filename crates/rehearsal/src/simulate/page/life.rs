@@ -9,7 +9,7 @@ use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
 use crate::figure::{Chart, Picture, SIZE, Table};
 use crate::life::{self, Mark};
 
-/// Number of events to watch. They are the first to arrive, which an outage at the start hits hardest.
+/// Number of events to watch. They are the first to arrive: an outage at the start hits them hardest.
 const WATCHED: usize = 100;
 
 /// Watcher that records what happens to the first events of a run, so that the life of one can be shown.

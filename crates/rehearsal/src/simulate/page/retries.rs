@@ -64,7 +64,7 @@ pub(super) fn minutes(minutes: usize) -> String {
     durations::text(Duration::from_secs(minutes as u64 * 60))
 }
 
-/// The retries of one line in each point of the time.
+/// A line of the chart: the number of retries within each point of the time axis.
 pub(super) struct Counts<'a> {
     /// The line's name; empty if there is only one.
     pub(super) name: &'a str,
@@ -152,7 +152,7 @@ fn bar_name(bar: usize, step: usize) -> String {
     if step == 1 { bar.to_string() } else { format!("{} to {}", bar * step, (bar + 1) * step - 1) }
 }
 
-/// The events of each bar, to show where the pointer is.
+/// The number of events of each bar, as text to show at the pointer.
 fn bar_values(sides: &[Side], counts: &[Vec<usize>], step: usize) -> impl Iterator<Item = Values> {
     let bars = counts[0].len();
     let in_words = move |bar: usize| {

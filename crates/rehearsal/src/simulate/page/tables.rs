@@ -54,7 +54,7 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     }))
 }
 
-/// Returns a table of what became of the events, and what that cost in calls and time.
+/// Returns a table of the outcomes of the events, and of the calls and time that these took.
 pub(super) fn outcome(sides: &[Side]) -> Table {
     let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
     let labels = figures.iter().map(|figure| figure.label.clone()).collect();
