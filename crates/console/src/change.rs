@@ -256,7 +256,7 @@ async fn held(fields: &Fields, console: &Console) -> Option<String> {
     }
 }
 
-/// A change's plan as the page shows it, with the question whether to perform it.
+/// A change's plan, ready for its page, with the question whether to perform the plan.
 pub(super) struct Offer {
     pub(super) layout: Layout,
     pub(super) question: Option<Question>,

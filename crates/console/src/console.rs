@@ -58,7 +58,7 @@ pub(super) struct Counts {
     pub(super) dead_letters: u64,
 }
 
-/// Diagnoses by the name of the checked function; `None` is the key of the whole deployment.
+/// Diagnoses by the name of the checked function. The diagnosis of the whole deployment has the key `None`.
 type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
 
 /// Traces by the requested id. The second part of the key is true if the function's own log lines were requested.
@@ -258,7 +258,7 @@ async fn connect(_: &Address) -> Result<Account, Failure> {
     Err(Failure::could_not("this program was built without the AWS SDK, and has only the demonstration"))
 }
 
-/// Maximum number of traces, and of diagnoses, that are cached for other tabs.
+/// Maximum number of cached traces, and of cached diagnoses.
 const KEPT: usize = 32;
 
 /// Number of pages of the handler's log that were read so far.

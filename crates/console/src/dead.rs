@@ -91,7 +91,7 @@ fn filter(fields: &Fields) -> Result<Filter, String> {
 #[template(path = "dead.html")]
 struct DeadPage {
     frame: Frame,
-    /// Number of dead-letters and the age of the oldest, or the failure to read them.
+    /// Number of dead-letters and age of the oldest one, or the failure to read the queue.
     count: Result<Text, Text>,
     under_way: Option<String>,
     filters: Vec<Input>,
@@ -111,7 +111,7 @@ struct Scanned {
     command: String,
     /// The scan's filter, and the number of dead-letters that match it; empty without a filter.
     only: String,
-    /// Remarks about the scan, such as the number of dead-letters that it left out.
+    /// Remarks about the scan, such as the number of dead-letters that the scan left out.
     notes: Vec<String>,
     left: String,
     groups: Groups,
@@ -335,7 +335,7 @@ struct DeadLettersPage {
     what: String,
     range: String,
     table: Table,
-    /// Path of the page of each dead-letter in the table, and its message id.
+    /// For each dead-letter in the table, the path of its page and its message id.
     paths: Vec<(String, String)>,
     earlier: Option<String>,
     later: Option<String>,

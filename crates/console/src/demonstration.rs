@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// Paces of the demonstration's clock, as multiples of real time.
 const PACES: [u32; 6] = [1, 10, 60, 300, 600, 1_800];
 const FIRST_PACE: usize = 2;
-/// The clock stops after this long without a request, so that nobody returns to weeks of traffic.
+/// After this long without a request, the clock stops, so that nobody returns to weeks of traffic.
 const UNWATCHED: Duration = Duration::from_secs(60);
 /// Seed of the simulated traffic.
 const SEED: u64 = 1;

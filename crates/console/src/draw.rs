@@ -30,7 +30,7 @@ pub(super) fn short_key(key: &str) -> Cow<'_, str> {
     }
 }
 
-/// The path of the console's page that does the same as a command; `None` if only the terminal can do it.
+/// The path of the console's page that does the same as a command; `None` if there is no such page.
 pub(super) fn address(command: &Command) -> Option<String> {
     let operand = command.operand();
     let of = |path: &str| {

@@ -44,7 +44,7 @@ struct Life {
     actions: Option<(Option<String>, String)>,
     is_dead: bool,
     chart: Option<Chart>,
-    /// The function's log of its last failed attempt; `None` if the attempt's request id is unknown.
+    /// The function's log lines of the event's last failed attempt; `None` if the attempt's request id is unknown.
     last_failure: Option<LastFailure>,
     timeline: Vec<Moment>,
     /// Remarks about what the timeline cannot show.
@@ -55,7 +55,7 @@ struct Life {
     lines: Vec<Moment>,
 }
 
-/// The function's log of its last failed attempt.
+/// The function's log lines of the event's last failed attempt.
 struct LastFailure {
     what: Text,
     lines: Result<Vec<String>, Text>,

@@ -14,10 +14,10 @@ use crate::work::panicked;
 const FRESH_FOR: Duration = Duration::from_secs(5);
 /// A slow value is shown up to this age while the next one is read.
 const SHOWN_FOR: Duration = Duration::from_secs(60);
-/// The longest that a page waits for a slow value.
+/// Maximum time that a page waits for a slow value.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A value, or the failure to read it, with the time of the read.
+/// The result of a read, and the time of the read.
 pub(super) struct Read<T> {
     pub(super) at: Timestamp,
     pub(super) value: Result<Rc<T>, Failure>,
@@ -81,7 +81,7 @@ impl<T> Fresh<T> {
 /// A cached value that may take minutes to read. Pages show the last value while a background task reads the next one.
 pub(super) struct Behind<T> {
     last: RefCell<Option<Read<T>>>,
-    /// The last value that was read successfully. The next read continues from it, even after a failure.
+    /// The last value that was read successfully. The next read continues from this value, even after a failed read.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
     /// Number of changes so far. `changes_read` is that number when the last finished read began.

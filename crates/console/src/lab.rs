@@ -102,7 +102,7 @@ impl Input {
 struct LabPage {
     frame: Frame,
     tab: String,
-    /// Words and path of each outage to choose from, and true for the one that is shown.
+    /// Words and path of the button for each outage to choose from, and true for the outage that is shown.
     presets: Vec<(&'static str, String, bool)>,
     main: Vec<Input>,
     groups: [(&'static str, Vec<Input>); 3],

@@ -1,6 +1,6 @@
-//! The console: what [`comeback_operate`] can answer and change, as web pages for one user's browser.
+//! The console: everything that [`comeback_operate`] can read and change, as web pages for one user's browser.
 //!
-//! The console knows no command line and no AWS SDK, and does not parse what commands print. `comeback ui` starts it.
+//! `comeback ui` starts the console, which uses neither command lines nor the AWS SDK and parses no output of commands.
 //!
 //! | file | holds |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `access` | access control by codes and sessions |
 //! | `console` | what the pages share: the account, its reads, the work under way |
 //! | `fresh` | caches of what was read from the account, so that pages are fast and AWS is asked rarely |
-//! | `page` | a request as a page sees it, the frame around every page, failures |
+//! | `page` | a request as a page receives it, the frame around every page, failures |
 //! | `change` | plan, question and performance of a change |
 //! | `draw` | layouts of answers, for `templates/layout.html` |
 //! | `work` | performs changes in the background, each only once |
@@ -25,7 +25,7 @@
 //!
 //! 1. A file with `pub(super) fn routes() -> Router<Console>`; merge it in `routes`. Paths that read are `page(…)`,
 //!    which answers GET. A handler is an `async fn(Visit) -> Result<Response, Problem>` and may use everything in
-//!    `comeback_operate`, also what is not `Send`, because all pages run on one thread. A long computation
+//!    `comeback_operate`, including types that are not `Send`, because all pages run on one thread. A long computation
 //!    therefore belongs on `tokio::task::spawn_blocking`.
 //! 2. A template in `templates/` that extends `base.html`, with a struct that has `frame: Frame` (from
 //!    `visit.frame(…)`). The macros of `layout.html` draw an answer: `text`, `facts`, `grid` for a table, with a column
@@ -83,7 +83,7 @@ use crate::demonstration::Demonstration;
 /// Maximum size in bytes of a form sent to the console. The page that receives files has a larger limit.
 const LARGEST_FORM: usize = 64 << 10;
 
-/// Options of the console, set by `comeback ui` when it starts one.
+/// Options of a console that `comeback ui` starts.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The deployment's name, and the region and profile to reach it with.
@@ -104,7 +104,7 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// Fails if it cannot listen on the port.
+/// Fails if the console cannot listen on the port.
 pub async fn serve(options: &Options, stop: Interrupt) -> Result<(), Failure> {
     let Options { address: deployment, demo, port, opens_browser, read_only } = options;
     let taken = |problem| Failure::could_not(format!("port {port} of 127.0.0.1: {problem}"));

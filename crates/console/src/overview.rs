@@ -43,7 +43,7 @@ struct Overview {
     loud: Vec<Fact>,
     /// All other facts about the deployment.
     quiet: Vec<Fact>,
-    /// Open pauses: each name, and the path of the page that resumes it.
+    /// Name of each open pause, and the path of the page that resumes the pause.
     pauses: Vec<(String, String)>,
     functions: Result<Functions, Text>,
     /// Charts of the last hours; empty if CloudWatch has no data.

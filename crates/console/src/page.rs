@@ -1,4 +1,4 @@
-//! The parts of a request that a page receives, and the frame around every page, with its title and navigation.
+//! A request as a page receives it, and the frame around every page, with title and navigation.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -346,7 +346,7 @@ pub(super) enum Problem {
     Missing,
     /// The request was refused, with this status and explanation.
     Refused(StatusCode, String),
-    /// A read of the account failed, and the page has nothing to show without it.
+    /// A read of the account failed, so that the page has nothing to show.
     Account(Failure),
 }
 

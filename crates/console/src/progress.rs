@@ -31,7 +31,7 @@ struct WorkPage {
     changed: Option<String>,
     back: &'static str,
     next: &'static str,
-    /// Name of the file that was written, for download; `None` if no file was written.
+    /// Name of the file that the change wrote, for download; `None` if it wrote no file.
     file: Option<String>,
 }
 

@@ -18,7 +18,7 @@ use comeback_rehearsal::flags::{self, PolicyFlags};
 use comeback_rehearsal::plan::{PlanArguments, Recommended, recommended};
 use comeback_rehearsal::simulate::{Beside, SimulateArguments, beside};
 
-/// The longest that a page waits for a simulation before it shows progress instead.
+/// Maximum time that a page waits for a simulation. After that, the page shows the simulation's progress.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Maximum number of tabs whose results are kept.
 const TABS: usize = 8;

@@ -33,7 +33,7 @@ async fn search(visit: Visit) -> Result<Response, Problem> {
 
 /// The kinds of search results.
 pub(super) enum Searched {
-    /// A function, by its name for a command.
+    /// The name of a function, as commands take it.
     Function(String),
     /// An error of waiting events, or a glob of errors.
     Error(String),

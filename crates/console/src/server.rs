@@ -33,7 +33,7 @@ use crate::response::refused;
 use comeback_operate::clock::now;
 
 pub(super) const CONNECTIONS: usize = 32;
-/// Longest wait for a request's headers. A browser sends them at once.
+/// Longest wait for a request's headers. Browsers send headers at once.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 /// Longest silence while a body arrives. A form arrives at once, but an upload through a tunnel may pause for a while.
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
@@ -84,7 +84,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
         .keep_alive(false)
         .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(stream), service);
-    // A browser that hangs up or is too slow gets no answer. Nobody else needs to know.
+    // A browser that hangs up or is too slow gets no answer. This is not an error of the server.
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 

@@ -1,4 +1,4 @@
-//! Signs the first browser in: through a private file that it opens, or an address with a one-time code to copy.
+//! Signs the first browser in: the browser opens a private file, or the user copies an address with a one-time code.
 //!
 //! The browser is started with the path of the file, not with the code, because other users of this machine can list
 //! the arguments of a program.

@@ -43,7 +43,7 @@ pub(super) struct Setting {
     cookie: String,
 }
 
-/// A request to send. By default, a page of the console could send it; tests change parts of it.
+/// A request to send. The default is a request that a page of the console could send; tests change parts of it.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
     method: &'static str,

@@ -1,4 +1,4 @@
-//! The page of waiting events: a chart of when they come back, groups by function and error, and each event.
+//! The page of waiting events: a chart by due time, groups by function and error, and a list of the events.
 
 use std::rc::Rc;
 
@@ -118,7 +118,7 @@ fn address(fields: &Fields) -> String {
 /// A report on waiting events, with the texts and addresses that the page needs.
 struct Shown {
     found: String,
-    /// Number of all waiting events, whether they match the filter or not; empty if none waits.
+    /// Number of all waiting events, including those that do not match the filter; empty if no event waits.
     all: String,
     queue: String,
     requests: Vec<Text>,
@@ -287,7 +287,7 @@ fn in_force(request: &RequestInForce) -> Text {
     Text::from(format!("In force: {} ", request.ask.title())).and(request.line())
 }
 
-/// A table of a report's groups, with what their events wait for.
+/// A table of a report's groups, with the reasons why the events of each group wait.
 pub(super) fn groups(report: &Report<'_>) -> Table {
     let mut table = report.groups_table();
     let why = |(why, count): (&Why, &u64)| format!("{} {}", grouped(*count), why.in_words());

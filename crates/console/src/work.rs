@@ -1,4 +1,4 @@
-//! Performs changes in the background. Each runs once, continues if its page is closed, and can be stopped.
+//! Performs changes in the background. Each change runs once, continues if its page is closed, and can be stopped.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeSet;
@@ -117,7 +117,7 @@ pub(super) struct Work {
     is_seen: Cell<bool>,
 }
 
-/// A line about a change, at the edge of every other page.
+/// A line about a change, at the edge of every page except the change's own.
 #[derive(Clone, Debug)]
 pub(super) struct Toast {
     pub(super) path: String,
@@ -181,13 +181,13 @@ pub(super) struct Summary {
     /// Path that the page links to when the change has ended. If the change succeeded, the link is named `next`.
     pub(super) back: &'static str,
     pub(super) next: &'static str,
-    /// Name of the file that the change writes, for download; `None` if it writes none.
+    /// Name of the file that the change writes, for download; `None` if it writes no file.
     pub(super) file: Option<String>,
     /// Digest of the question that the operator has agreed to.
     pub(super) agreed: String,
 }
 
-/// All changes performed by this server, the latest last, by the one-time ids of their forms.
+/// The changes that this server performs or has performed, by the one-time ids of their forms. The latest is last.
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
@@ -265,7 +265,7 @@ impl Works {
         }
     }
 
-    /// Stops all changes in progress, and waits until they have given back the messages that they hold.
+    /// Stops all changes in progress, and waits until they have given back the messages that they have received.
     pub(super) async fn stop_all(&self) {
         loop {
             let open = |works: &[(String, Rc<Work>)]| {

@@ -53,7 +53,7 @@ pub trait Change {
     /// Fails if the account cannot be read, or if the change is refused as a whole.
     async fn plan(&self) -> Result<Self::Plan, Failure>;
 
-    /// Performs a plan. Reports progress, and stops between two calls if the operator interrupts it.
+    /// Performs a plan and reports progress. If the operator interrupts it, stops between two calls.
     async fn perform(&self, plan: &Self::Plan) -> Performed<Self::Plan, Self::Done>;
 
     /// The operator who makes the change.
@@ -65,8 +65,8 @@ pub trait Change {
 
 /// The plan of a change, which the operator confirms.
 pub trait Plan: Answer + Clone {
-    /// The part of the plan that the operator agrees to: two plans with the same identity are the same, whatever else
-    /// they show. By default, the identity is the plan's JSON.
+    /// The part of the plan that the operator agrees to. Two plans with the same identity count as the same, even if
+    /// other parts differ. By default, the identity is the plan's JSON.
     fn identity(&self) -> String {
         json(self)
     }

@@ -32,9 +32,9 @@ pub struct Activity {
     pub flags: Vec<String>,
     /// The functions that the change was about: ARNs or names, or `*` for every function. The line names the first twenty.
     pub functions: Vec<String>,
-    /// The keys of the events that the change was about, if it named any.
+    /// The keys of the events that the change was about. Empty if the change named no events.
     pub keys: Vec<String>,
-    /// The number of events, dead-letters or functions that the change was about. `None` if it has no such number.
+    /// The number of events, dead-letters or functions that the change was about. `None` if there is no such number.
     pub count: Option<u64>,
     /// The reason that the operator gave, if any.
     pub why: Option<String>,
@@ -125,7 +125,7 @@ impl Entry {
     ///
     /// # Errors
     ///
-    /// Fails if the text is not a line about a change, or if it has a later format version.
+    /// Fails if the text is not a line about a change, or if a later version of the format is used.
     pub fn read(text: &str) -> Result<Self, NotALine> {
         let read = |_| NotALine::Other;
         let head: Head = serde_json::from_str(text).map_err(read)?;

@@ -36,7 +36,7 @@ pub const WAITING: &str = "Waiting";
 pub const DUE: &str = "Due";
 /// The title of the number of dead-letters.
 pub const DEAD_LETTERS: &str = "Dead-letters";
-// Titles of the parts that can be unreadable on their own, such as for lack of a permission.
+// Titles of the parts that may fail to be read while others can be, for example if a permission is missing.
 const OLDEST: &str = "Oldest";
 const LAST_HOUR: &str = "Last hour";
 const ALARMS: &str = "Alarms";
@@ -63,9 +63,9 @@ pub struct Status {
     pub dead_letters: Depth,
     oldest_dead_letter: Option<OldestDeadLetter>,
     mapping: Option<MappingState>,
-    /// The open pauses. `None` if the handler reads no pauses, or if they could not be read.
+    /// The open pauses. `None` if the handler reads no pauses, or if the pauses could not be read.
     pub pauses: Option<Vec<OpenPause>>,
-    /// The requests in force. `None` if the handler reads no pauses, or if they could not be read.
+    /// The requests in force. `None` if the handler reads no pauses, or if the pauses could not be read.
     requests: Option<Vec<RequestInForce>>,
     /// The reason why the pauses could not be read. `None` if reading them did not fail.
     pauses_problem: Option<String>,
@@ -109,8 +109,8 @@ struct MappingState {
     maximum_concurrency: Option<i32>,
 }
 
-/// Reads the state of a deployment. `before` is the state that was read last, if any. With it, dead-letters are
-/// received again only if their number has changed, and CloudWatch is read again only after a minute.
+/// Reads the state of a deployment. `before` is the state that was read last, if any. Given such a state, dead-letters
+/// are received again only if their number has changed, and CloudWatch is read again only after a minute.
 ///
 /// # Errors
 ///
@@ -274,7 +274,7 @@ impl Metrics {
 /// The failures to read parts of the state, by the titles of these parts.
 type Unread = BTreeMap<&'static str, Failure>;
 
-/// Returns the value. If it could not be read, returns the default, and adds the failure to `unread`.
+/// Returns the value. If the value could not be read, returns the default, and adds the failure to `unread`.
 fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread: &mut Unread) -> T {
     value.unwrap_or_else(|failure| {
         unread.insert(title, failure);

@@ -1,4 +1,4 @@
-//! The output of `comeback waiting`: which events wait, why, and until when.
+//! The output of `comeback waiting`: the waiting events, each with the reason for its wait and the end of the wait.
 //!
 //! SQS cannot list the messages of a queue, and hidden messages cannot be received. So the handler's log is the only
 //! source.
@@ -47,7 +47,7 @@ pub struct WaitingOptions {
     pub since: Option<Duration>,
 }
 
-/// The waiting events of a deployment. [`report`](Self::report) lays them out.
+/// The waiting events of a deployment. [`report`](Self::report) makes the report on these events.
 #[derive(Debug)]
 pub struct Waiting {
     reading: Reading,

@@ -16,7 +16,7 @@ pub const MUTED: RGBColor = RGBColor(0x66, 0x66, 0x66);
 /// Colour of the lines behind a drawing.
 pub const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
 
-// Distinct with red-green colour blindness too.
+// The colours are distinct even with red-green colour blindness.
 /// Blue of a chart's lines and bars.
 pub const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 /// Orange of a chart's lines and bars.
@@ -72,8 +72,8 @@ pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Result of drawing, which fails only because of a bug in Comeback.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws a picture of this size in pixels, and returns it as SVG text. It writes no file, so only a bug can make it
-/// fail.
+/// Draws a picture of this size in pixels, and returns the SVG text. Nothing is written to a file, so only a bug can
+/// make this function fail.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let mut text = String::new();
     {

@@ -11,7 +11,7 @@ pub const STYLE: &str = include_str!("../templates/report.css");
 
 /// Size of a chart in pixels: small, so that its text stays readable on a phone.
 pub const SIZE: (u32, u32) = (420, 265);
-/// Size in pixels of a chart that is as wide as the page. On a phone, it scrolls.
+/// Size in pixels of a chart that is as wide as the page. On a phone, such a chart scrolls.
 pub const WIDE: (u32, u32) = (1_200, 250);
 /// A table that is displayed as HTML. All columns but the first hold figures.
 #[derive(Template)]
@@ -31,7 +31,7 @@ pub struct Chart {
     pub id: &'static str,
     /// The heading, displayed above the chart.
     pub heading: String,
-    /// Describes the chart in words, for readers who cannot see it.
+    /// Describes the chart in words, for readers who cannot see the drawing.
     pub description: String,
     /// The legend: the meaning of each mark in the chart.
     pub keys: Vec<Key>,

@@ -41,7 +41,7 @@ struct DeadLetterPage {
     read: Option<Rc<ReadAgain>>,
 }
 
-/// The part of a dead-letter that its page shows after reading the dead-letter again.
+/// The part of a reread dead-letter that the operator wants to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Details,

@@ -1,4 +1,4 @@
-//! Redriving one dead-letter with another payload: a form with the payload, the plan, and performing it.
+//! The page that redrives one dead-letter with another payload: a form with the payload, and the plan of the redrive.
 //!
 //! The payload may be a megabyte long, so it is sent in the forms, never in an address.
 
@@ -135,7 +135,7 @@ mod tests {
     use crate::page::encoded;
     use crate::tests::{Setting, address, hidden, locally};
 
-    /// A console of an account with two dead-letters, the fields that name the first, and its key.
+    /// A console of an account with two dead-letters. Also returns the form fields that name the first one, and its key.
     async fn setting(read_only: bool) -> (Dead, Setting, String, String) {
         let dead_letters = [event("Timeout"), event("Timeout")];
         let key = dead_letters[0].key.clone();

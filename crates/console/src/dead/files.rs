@@ -1,8 +1,8 @@
 //! Files of dead-letters: exports, which the browser downloads, and uploads, which are imported.
 //!
-//! The files are in the folder where the server was started, readable only by the user who started it. A server that is
-//! stopped thus leaves the same files as a killed command, and `comeback dead import` continues with them. An upload is
-//! named after its content, so that importing the same file again also continues.
+//! The files are in the folder where the server was started, readable only by the user who started the server. A server
+//! that is stopped thus leaves the same files as a killed command, and `comeback dead import` continues with them. An
+//! upload is named after its content, so that importing the same file again also continues.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

@@ -25,8 +25,8 @@ pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
-/// Reserves the dead-letter queue for the action with the page `path`. Refuses the request if another action is reading
-/// it.
+/// Reserves the dead-letter queue for the action with the page `path`. If another action is reading the queue, refuses
+/// the request.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     let why = "Another action is reading the dead-letters, and two would hide them from each other. The \
                Dead-letters page shows it.";

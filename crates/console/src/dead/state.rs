@@ -26,7 +26,7 @@ pub(crate) struct Dead {
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 
-/// A dead-letter as it was when the operator had it read again.
+/// A dead-letter that was read again because the operator asked for it.
 pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
     /// Heading and text of the payload or, if no event was found in the message, of its body. `None` unless the
@@ -37,7 +37,7 @@ pub(super) struct ReadAgain {
     pub(super) problem: Option<Text>,
 }
 
-/// Reservation of the dead-letter queue for one action, until it is dropped.
+/// Reservation of the dead-letter queue for one action. Dropping this value ends the reservation.
 pub(super) struct Turn {
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,

@@ -1,4 +1,4 @@
-//! Tests of the search in the header, and of the one on the page of waiting events.
+//! Tests of the search in the header, and of the search on the page of waiting events.
 
 use axum::http::StatusCode;
 

@@ -17,7 +17,7 @@ use crate::pauses::requests::Kind;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
-/// The age from which old dead-letters are a warning: four days before SQS deletes them.
+/// The age from which a dead-letter is a warning. SQS deletes the dead-letter four days later.
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {

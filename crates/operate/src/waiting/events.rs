@@ -321,7 +321,7 @@ impl Waits {
     }
 }
 
-/// A waiting message, with its due time if it has one.
+/// A waiting message and its due time, if known.
 type Due<'w> = (Option<Timestamp>, &'w WaitingMessage);
 
 /// Events in order of due time. Each [`WaitingEvent`] is built on demand, so that a hundred thousand events take
@@ -360,7 +360,7 @@ impl Serialize for Sorted<'_> {
 pub struct WaitingEvent<'w> {
     /// The event's key.
     pub key: &'w str,
-    /// The ARN of the event's function. `None` if there were too many functions and errors to tell them apart.
+    /// The ARN of the event's function. `None` if there were too many functions and errors to list separately.
     pub target: Option<&'w str>,
     /// The number of the next retry.
     pub retry: u64,
@@ -384,7 +384,7 @@ pub struct WaitingEvent<'w> {
 /// The waiting events of one function that failed with the same error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Group<'w> {
-    /// The ARN of the function. `None` if there were too many functions and errors to tell them apart.
+    /// The ARN of the function. `None` if there were too many functions and errors to list separately.
     pub target: Option<&'w str>,
     /// The type of the error, if known.
     pub error_type: Option<&'w str>,

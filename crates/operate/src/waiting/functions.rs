@@ -59,7 +59,7 @@ impl State {
 pub struct FunctionState<'r> {
     /// The function's ARN.
     pub target: &'r str,
-    /// The function's state in one word.
+    /// The function's state.
     pub state: State,
     /// The time when the event that has waited longest first failed. `None` if no event waits.
     pub since: Option<Timestamp>,
@@ -71,7 +71,7 @@ pub struct FunctionState<'r> {
     pub held: u64,
     /// The number of events dead-lettered in the last twelve hours.
     pub dead_lettered: u64,
-    /// The most frequent error of the waiting events. `None` if no event waits, or if it has no error.
+    /// The most frequent error of the waiting events. `None` if no event waits, or if the largest group has no error.
     pub error: Option<&'r str>,
     /// The latest due time of the waiting events. `None` if no event waits, or if some due time is unknown.
     pub back_by: Option<Timestamp>,

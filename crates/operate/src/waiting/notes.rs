@@ -229,7 +229,7 @@ mod tests {
     fn a_log_without_gaps_shows_everything() {
         let hidden = Depth { in_flight: 2, ..Depth::default() };
         let complete = |change: &dyn Fn(&mut Reading)| {
-            // With a filter, the other messages need no lines here.
+            // With a filter, messages that do not match it need no lines.
             let mut reading = Reading { is_everything: false, ..reading(hidden) };
             change(&mut reading);
             reading.is_complete(NOW)

@@ -21,13 +21,13 @@ use crate::waiting::events::Waits;
 use crate::waiting::wanted::Wanted;
 
 /// The longest time between two log lines about a hidden message. SQS hides a message for at most 12 hours; then the
-/// handler receives it and logs it. If the handler is throttled, that takes the queue's visibility timeout longer.
+/// handler receives it and logs it. If the handler is throttled, that takes longer by the queue's visibility timeout.
 pub const LONGEST_HIDDEN: Duration = LONGEST_VISIBILITY.saturating_add(QUEUE_VISIBILITY_TIMEOUT);
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
 /// The longest delay of a log line: the handler may write it late, and CloudWatch may show it later.
 const LATE: Duration = Duration::from_secs(120);
 
-/// Everything read from a deployment's retry queue, pauses and log. [`go_on`](Self::go_on) updates it.
+/// Everything read from a deployment's retry queue, pauses and log. [`go_on`](Self::go_on) updates a reading.
 #[derive(Debug)]
 pub struct Reading {
     pub(super) deployment: Deployment,

@@ -53,7 +53,7 @@ pub struct Report<'r> {
     pub returns: Returns<'r>,
     /// The events one by one. `None` unless the caller asked for them.
     pub events: Option<Sorted<'r>>,
-    /// The requests of `comeback retry` and `comeback cancel` in force. `None` if they are unknown.
+    /// The requests of `comeback retry` and `comeback cancel` that are in force. `None` if these are unknown.
     pub requests: Option<Vec<RequestInForce>>,
     /// Notes on gaps in the log, and on reasons why events are not retried.
     pub notes: Vec<Text>,

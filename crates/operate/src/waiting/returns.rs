@@ -33,7 +33,7 @@ pub struct Returns<'w> {
 /// The number of a function's events that are due in each period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfFunction<'w> {
-    /// The ARN of the function. `None` for all other functions together.
+    /// The ARN of the function. `None` for the entry that counts all other functions together.
     pub target: Option<&'w str>,
     /// The number of events due in each period.
     pub counts: Vec<u64>,

@@ -1,4 +1,5 @@
-//! A filter of waiting events. CloudWatch applies it roughly, as a filter pattern; we apply it again exactly.
+//! A filter of waiting events. CloudWatch applies it as a filter pattern, which may match too much; we then apply it
+//! exactly.
 
 use comeback_engine::{LoggedEvent, error_names, logged};
 use wildmatch::WildMatch;
@@ -50,7 +51,7 @@ impl Wanted {
     /// The filter as a pattern for CloudWatch. The pattern matches every line that [`takes`](Self::takes) accepts,
     /// and few others. In its strings, `*` at the start or the end matches any text.
     pub fn pattern(&self) -> String {
-        // Every name of an error is a part of its type.
+        // The class name and the simple name of an error are parts of its type.
         let error = self.error.as_deref().map(|glob| test("error_type", &around(longest_part(glob))));
         let functions = self.functions.iter().map(|it| test("target", &format!("*:function:{}*", it.name)));
         let functions = any(functions.collect());
@@ -131,7 +132,7 @@ mod tests {
             wanted(&[], Some("*"), &[]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*" }"#
         );
-        // A text that CloudWatch may not take literally is left to our own filter.
+        // Texts that CloudWatch may not match literally are left to our own filter.
         assert_eq!(
             wanted(&[], Some("a\"b*c"), &["k\" || $.x = \""]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*c*" }"#

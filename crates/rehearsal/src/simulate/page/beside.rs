@@ -15,7 +15,7 @@ use crate::simulate::page::template::Tile;
 use crate::simulate::page::{depth, recovery, retries, tables};
 use crate::simulate::warnings::warnings;
 
-/// Results of two policies side by side. If both policies are the same, results of only one.
+/// Results of two policies side by side. If both policies are the same, the results of only one run.
 pub struct Beside {
     /// Describes the scenario in one line.
     pub headline: String,

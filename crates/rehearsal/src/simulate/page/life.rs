@@ -12,7 +12,7 @@ use crate::life::{self, Mark};
 /// Number of events to watch. They are the first to arrive: an outage at the start hits them hardest.
 const WATCHED: usize = 100;
 
-/// Watcher that records what happens to the first events of a run, so that the life of one can be shown.
+/// Watcher that records the lives of the first events of a run, so that the report can show the life of one event.
 #[derive(Debug, Default)]
 pub struct Lives(Vec<Vec<Moment>>);
 
@@ -87,7 +87,7 @@ impl Watcher for Lives {
 /// Maximum number of rows. A longer table leaves out the middle.
 const ROWS: usize = 200;
 
-/// Draws an event's life from its first failure on; `None` if the event never failed.
+/// Draws an event's life, beginning with its first failure; `None` if the event never failed.
 pub(super) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
     let first_failure = life.moments.iter().find(|moment| moment.mark == Mark::Failed)?.at;
     let last = life.moments.last()?;

@@ -18,7 +18,7 @@ const POINTS: usize = 200;
 /// Number of moments whose values the pointer shows.
 const MOMENTS: usize = 100;
 
-/// A line of the recovery chart: the delays of the delivered events, in one run.
+/// A line of the recovery chart: the delays of one run's delivered events.
 pub(super) struct Line<'a> {
     pub(super) name: &'a str,
     pub(super) colour: RGBColor,

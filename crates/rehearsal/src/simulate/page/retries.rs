@@ -66,7 +66,7 @@ pub(super) fn minutes(minutes: usize) -> String {
 
 /// A line of the chart: the number of retries within each point of the time axis.
 pub(super) struct Counts<'a> {
-    /// The line's name; empty if there is only one.
+    /// The line's name; empty if there is only one line.
     pub(super) name: &'a str,
     pub(super) colour: RGBColor,
     pub(super) counts: Vec<f64>,
@@ -114,7 +114,7 @@ fn figures(sides: &[Side]) -> Table {
     })
 }
 
-/// Maximum number of bars; more would be too thin.
+/// Maximum number of bars. More bars would be too thin.
 const BARS: usize = 40;
 
 /// Draws how many events had each number of attempts.

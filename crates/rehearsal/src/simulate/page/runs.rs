@@ -16,8 +16,9 @@ use crate::flags::{PolicyFlags, variable};
 pub struct Runs {
     /// The run of the given policy and, if the report compares two policies, the second policy's run.
     pub(super) sides: Vec<Side>,
-    /// Runs of the policy with each other jitter. Empty if there is no outage, and so no recovery to show. Also empty
-    /// if an entry of `POLICIES` sets a jitter, because changing the stack's jitter would not affect that entry.
+    /// Runs of the policy with each other jitter. Empty if there is no outage, because there is no recovery to show.
+    /// Also empty if an entry of `POLICIES` sets a jitter, because changing the stack's jitter would not affect that
+    /// entry.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 
