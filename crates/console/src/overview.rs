@@ -76,7 +76,7 @@ struct Table {
     patterns: Vec<String>,
 }
 
-/// How the three counts changed in the last hour, according to the handler's log.
+/// Changes of the three counts in the last hour, according to the handler's log.
 #[derive(Clone, Copy)]
 struct LastHour {
     /// The change of the number of waiting events.

@@ -149,7 +149,7 @@ impl Change {
             let snapshot = snapshot(&visit.console)?;
             let count = snapshot.rows(&wanted.selection).len();
             if !is_count(form.get("typed").unwrap_or_default(), count) {
-                // If no dead-letter is left, the plan says so.
+                // If no dead-letter is left, the plan shows this without a message.
                 let problem = format!("Nothing was done: to discard them, type {count}.");
                 return self.plan_page(&visit, fields, Some(problem).filter(|_| count > 0)).await;
             }

@@ -91,8 +91,8 @@ fn around(part: &str) -> String {
     if part.is_empty() { "*".into() } else { format!("*{part}*") }
 }
 
-/// The longest part of a glob between its wildcards, of those that CloudWatch matches literally. Empty if there is
-/// none.
+/// Splits a glob at its wildcards, and returns the longest part that CloudWatch matches literally. Empty if CloudWatch
+/// matches no part literally.
 fn longest_part(glob: &str) -> &str {
     let parts = glob.split(['*', '?']).filter(|part| is_plain(part));
     parts.max_by_key(|part| part.len()).unwrap_or_default()
