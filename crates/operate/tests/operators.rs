@@ -1,4 +1,4 @@
-//! Simulated runs in which operators run the commands that ship, while `timelapse`'s oracle checks every invariant.
+//! Simulated runs in which operators run the shipped commands, while `timelapse`'s oracle checks every invariant.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Watcher for Seen {
     }
 }
 
-/// Varies the scenario by the seed, with every fault and with operators at random.
+/// Makes a scenario and settings that vary with the seed, with every kind of fault and random operators.
 fn chaos(seed: u64, made: &Made) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -81,7 +81,7 @@ fn chaos(seed: u64, made: &Made) -> (Scenario, Settings) {
     (scenario, settings)
 }
 
-/// Operators at random, who count in `made` what they did.
+/// Makes random operators, who count their changes in `made`.
 fn operators(seed: u64, duration: Duration, made: &Made) -> MakeOperators {
     SimulatedOperators { made: made.clone(), ..SimulatedOperators::chaos(seed, duration) }.make()
 }
@@ -161,8 +161,8 @@ fn a_cancel_recalls_what_it_dead_letters() {
     assert!(last <= Some(123), "the last one in minute {last:?}");
 }
 
-/// Calls are accepted and not answered, handlers crash after their calls and write no log line, and operators request
-/// retries again and again, two at a time.
+/// Some accepted calls get no answer, some handlers crash after their calls without writing a log line, and operators
+/// request retries every five minutes.
 #[test]
 fn no_recall_repeats_a_call_that_may_have_been_accepted() {
     (0..8u64).into_par_iter().for_each(|seed| {
@@ -230,7 +230,7 @@ fn a_command_that_fails_without_a_reason_ends_the_run() {
     assert_eq!(result(SimulatedChange::Retry(MINUTE, Selection::All), 1.0), Ok(()), "each call fails");
 }
 
-/// Very different values of `POLICIES` for two functions. In some, `orders` matches its own name, in others a
+/// Very different values of `POLICIES` for two functions. In some, the entry for `orders` has its name; in others, a
 /// pattern.
 const ENTRIES: [&str; 8] = [
     "orders MAX_AGE=30m; export-* MAX_AGE=14d BACKOFFS=20s,5m,30m,2h",
@@ -251,7 +251,7 @@ fn policy_changes_break_no_invariant() {
     (0..500u64).into_par_iter().for_each(|seed| {
         let entry = |salt: u64| ENTRIES[(seed / salt) as usize % ENTRIES.len()];
         let hide_up_to = ["0", "20", "always"][(seed / 3) as usize % 3];
-        // Without jitter a policy gives one due time, so that no retry may come before it.
+        // Without jitter, a policy gives exactly one due time, and no retry may come before it.
         let jitter = ["none", "full"][(seed / 11) as usize % 2];
         let policies = |entry: &str| {
             let value = |name: &str| match name {

@@ -16,11 +16,11 @@ use crate::event::EventNumber;
 
 /// The queue's visibility timeout, which applies to a message that the handler does not hide.
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
-/// Longest time that the handler hides a message of a paused function at once.
+/// Longest single visibility timeout that the handler sets for a message of a paused function.
 const HOLD: Duration = Duration::from_secs(1_344);
 
 texts! {
-    /// A rule that must hold in every run, whatever faults strike. It is checked during the run.
+    /// A rule that must hold in every run, whatever faults strike. The oracle checks it during the run.
     pub enum Invariant;
     /// Returns the rule, in one clause.
     pub fn statement;

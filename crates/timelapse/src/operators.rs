@@ -1,4 +1,4 @@
-//! Operators of a simulated run: whoever acts on the deployment while its events wait.
+//! The operators of a simulated run, who act on the deployment while events wait.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,9 +11,9 @@ use comeback_engine::{Policies, Timestamp};
 use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
 
-/// Operators at work.
+/// The operators of one run, who act whenever the run lets them.
 pub trait Operators {
-    /// Lets them do everything that they do now. Returns when they want to act again; `None` if they are done.
+    /// Lets the operators act at the current virtual time. Returns when they want to act next; `None` if they are done.
     fn act(&mut self) -> Option<Timestamp>;
 }
 
@@ -25,8 +25,8 @@ pub trait OperatedDeployment {
     /// The policies of handlers that start now.
     fn policies(&self) -> Arc<Policies>;
 
-    /// Takes the lines that the handler has logged since the last call, each with its time. The run keeps lines from the
-    /// first call on.
+    /// Takes the lines that the handler has logged since the last call, each with its time. The first call returns no
+    /// lines, because the run keeps lines only from then on.
     fn take_log(&self) -> Vec<(Timestamp, String)>;
 
     /// Counts the messages of the retry queue.
@@ -35,23 +35,23 @@ pub trait OperatedDeployment {
     /// Replaces the text of the pauses parameter.
     fn write_pauses(&self, text: &str);
 
-    /// Recalls a message: hides it anew, for this long from now on.
+    /// Recalls a message: replaces its visibility timeout with `timeout`, counted from now.
     ///
     /// # Errors
     ///
-    /// Fails as SQS does, with its code and message.
+    /// Fails when `ChangeMessageVisibility` would fail, with SQS's code and message.
     fn recall(&self, receipt_handle: &str, timeout: Duration) -> Result<(), String>;
 
-    /// Ends the run: a command has failed, and neither a fault nor another operator explains it.
+    /// Ends the run because a command has failed, and neither a fault nor another operator explains the failure.
     fn command_failed(&self, what: String);
 }
 
 /// Tasks of a run's operators, as the arguments of a simulation set them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorTasks {
-    /// Runs `comeback retry` at this time of the run, with its events spread over this time.
+    /// Runs `comeback retry` at the first duration after the run's start, and spreads the events over the second.
     pub retry_now: Option<(Duration, Duration)>,
-    /// Runs commands at random, drawn from this seed for a run of this length.
+    /// Runs random commands, drawn from a seed for a run of the given length.
     pub chaos: Option<(u64, Duration)>,
 }
 
@@ -63,15 +63,15 @@ type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sy
 pub struct MakeOperators(Arc<Make>);
 
 impl MakeOperators {
-    /// Makes operators with this function, anew for each run.
+    /// Wraps a function that makes the operators of one run. It is called once for each run.
     pub fn new(
         make: impl Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(make))
     }
 
-    /// Makes operators who only write these texts to the pauses parameter, each at its time from the run's start. The
-    /// earliest comes first.
+    /// Makes operators who only write these texts to the pauses parameter. The time of each text counts from the run's
+    /// start; the earliest comes first.
     pub fn writing(texts: Vec<(Duration, String)>) -> Self {
         Self::new(move |deployment| {
             Box::new(Writing { deployment, left: texts.clone().into_iter().collect() })
@@ -90,7 +90,7 @@ impl fmt::Debug for MakeOperators {
     }
 }
 
-/// The same operators are equal; others are not, even if they do the same.
+/// Two values are equal only if one is a clone of the other, whatever their operators do.
 impl PartialEq for MakeOperators {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -3,11 +3,11 @@
 //! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`]: queues with messages, functions, roles, a
 //! parameter, log lines. The owner of the state fills it, and may read and change it between any two calls. [`Sample`]
 //! is an account with a deployment to begin with, in which nothing runs by itself. In a [`Demo`], functions fail and
-//! the retry handler retries them; before each call, they run up to the time of the account's [`Clock`].
+//! the retry handler retries them. Before each call to the account, they run up to the time of the account's [`Clock`].
 //! [`SimulatedOperators`] work on the deployment of a simulated run of `timelapse`.
 //!
 //! Each call yields once before it takes effect, so that the calls of operators polled in turn interleave. A hook may
-//! give each call a [`Fault`]: the call fails, its answer is lost, or the operator is killed there.
+//! give each call a [`Fault`]: the call fails, its answer is lost, or the operator is killed before it.
 
 mod calls;
 mod clock;
@@ -94,7 +94,8 @@ pub struct State {
     pub log_groups: BTreeMap<String, LogGroup>,
     /// The metrics of the account, with their points.
     pub metrics: Metrics,
-    /// Metric alarms by name. Only the owner of the state changes the alarms' states.
+    /// Metric alarms by name. Unless a deployment runs in the account, only the owner of the state changes the alarms'
+    /// states.
     pub alarms: BTreeMap<String, MetricAlarm>,
     /// Stacks by name.
     pub stacks: BTreeMap<String, Stack>,
@@ -228,25 +229,25 @@ impl SimulatedAws {
         self.caller.calls_take(latency);
     }
 
-    /// Sets this caller's clock ahead of the account's, or behind.
+    /// Sets how many milliseconds this caller's clock is ahead of the account's; negative if it is behind.
     fn set_clock_ahead(&self, millis: i64) {
         self.caller.set_clock_ahead(millis);
     }
 
-    /// The way of a call to the account, if it takes time.
+    /// Waits for as long as a call takes to reach the account.
     async fn travel(&self) {
         if let Some(latency) = self.caller.latency() {
             self.clock().sleep_until(self.time().saturating_add(latency)).await;
         }
     }
 
-    /// Calls that this caller has made. One that it was killed before does not count.
+    /// The number of calls that this caller has made. If it was killed before a call, that call does not count.
     pub fn calls(&self) -> u64 {
         self.caller.calls()
     }
 
-    /// Performs `work` as this caller, and kills the caller before its next call once it has made `calls` more. Returns
-    /// `None` if the caller was killed.
+    /// Performs `work` as this caller. Lets the caller make `calls` more calls, and kills it before the next one.
+    /// Returns `None` if the caller was killed.
     pub async fn killed_after<T>(&self, calls: u64, work: impl Future<Output = T>) -> Option<T> {
         self.caller.alive(Some(calls), work).await
     }

@@ -1,4 +1,5 @@
-//! The oracle's record of each message: its waits, its moves, and whether it has been settled.
+//! The oracle's record of each message: its waits, its moves, and whether it has been settled (re-invoked,
+//! dead-lettered or moved).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,8 +15,8 @@ use crate::faults::records::Flaw;
 
 /// The longest delay of a message. Source: SQS quotas, "Message delay".
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// Longest time from the writing of an invocation record to its sending by Lambda. If more time has passed, somebody
-/// else sent it.
+/// Longest time between the timestamp of an invocation record and the moment when Lambda sends it. An older record was
+/// sent by somebody else.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,8 @@ pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
     /// Number of the attempt; 0 for the event's first invocation.
     pub(crate) number: u64,
-    /// When the event started anew because a fault made its record look redriven; `None` if that has not happened.
+    /// When a fault made the event's record look redriven, so that the event started anew; `None` if that has not
+    /// happened.
     pub(crate) anew: Option<Timestamp>,
 }
 
@@ -39,7 +41,8 @@ pub(crate) struct Origin {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time of a retry whose wait the target requested: the wait, and the wait plus a tenth.
+/// Earliest and latest due time of a retry whose wait the target requested. At the latest due time, the wait is a tenth
+/// longer than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) earliest: Timestamp,
@@ -47,17 +50,17 @@ pub(crate) struct Window {
 }
 
 impl Origin {
-    /// Returns the due times of a requested retry, for a message that was first sent at this moment according to its
-    /// handler; `None` if the target requested no wait.
+    /// Returns the earliest and latest due time of the next retry. If the record has no time, the requested wait counts
+    /// from `first_sent`. `None` if the target requested no wait.
     pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
         Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
     }
 
-    /// Returns the origin as a handler sees it that counts a moved copy, sent at this moment, as a new message. The
-    /// handler mistakes the copy of an old record for a redriven one, and starts the event anew. If neither record nor
-    /// envelope has a time, it counts from when the copy was sent.
+    /// Returns the origin as seen by a handler that takes a moved copy, sent at `sent`, for a new message. If the
+    /// record is old, the handler takes it for a redriven one and starts the event anew. If neither the record nor an
+    /// envelope has a time, `MAX_AGE` counts from `sent`.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {
@@ -76,7 +79,8 @@ pub(crate) struct Entry {
     pub(super) id: Id,
 }
 
-/// Data that each message on the retry queue carries. AWS never reads it.
+/// The oracle's data about a message, attached to the message on the simulated retry queue. The simulated AWS never
+/// reads it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) entry: Entry,
@@ -94,14 +98,15 @@ pub(super) struct Book {
     /// No invoke may happen before this moment, which follows from the last invoke that was not refused and from later
     /// hidings.
     pub(super) no_invoke_before: Timestamp,
-    /// True if SQS delivered the message while it was hidden, or its data was lost. Then nothing spaces its invokes.
+    /// True if SQS delivered the message while it was hidden, or if the data about its earlier waits was lost. The
+    /// oracle then does not check the spacing of its invokes.
     pub(super) duplicated: bool,
     /// True if the message, or an earlier copy, has lost the time of its first sending.
     pub(super) forgotten: bool,
-    /// When a handler last saw the message that neither crashed nor ran out of time for its calls.
+    /// When the message was last seen by a handler that neither crashed nor ran out of time for its calls.
     pub(super) seen: Timestamp,
     pub(super) cut: bool,
-    /// Policies of the last handler that saw the message, as the number of policy changes they include.
+    /// Number of policy changes that the policies of the last handler to see the message include.
     pub(super) policies: usize,
     pub(super) hops: Hops,
 }
@@ -126,8 +131,8 @@ impl Book {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Notes the policies of a handler that sees the message. If they have changed, its wait may change too, and end
-    /// earlier.
+    /// Notes the policies of a handler that sees the message. If they differ from the last handler's, the message's
+    /// wait may change, and may even end earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -146,24 +151,24 @@ pub(super) struct Hops {
     /// When the handler decided on the first move.
     since: Option<Timestamp>,
     made: u32,
-    /// Number of moves that the time since then does not explain, because another clock or another wait was behind
-    /// them.
+    /// Number of moves allowed beyond those that the time since the first move explains. Another clock or another wait
+    /// caused them.
     pub(super) excused: u32,
-    /// Latest end of a wait after a failed call, or of a hold, that the copies carry.
+    /// Latest end of the wait after a failed call, or of the hold, that the copies carry; `None` if they carry neither.
     pub(super) held_until: Option<Timestamp>,
-    /// Pause boundaries that the last handler knew that moved the message.
+    /// Pause boundaries known to the last handler that moved the message.
     boundaries: Boundaries,
 }
 
 impl Hops {
-    /// Notes the pause boundaries that the handler knows. If they have changed, the message's wait may change too.
+    /// Notes the pause boundaries that the handler knows. If they have changed, the message's wait may change.
     pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
         }
     }
 
-    /// Returns the moves after one more, decided at `now`. Fails with a description if the move is not allowed.
+    /// Returns the record with one more move, decided at `now`. If the move is not allowed, fails with a description.
     pub(super) fn after(mut self, now: Timestamp, delay: Duration) -> Result<Self, String> {
         if !(Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) || delay.subsec_nanos() > 0 {
             return Err(format!("moved with a delay of {delay:?}; SQS takes 1 to 900 whole seconds"));
@@ -185,8 +190,8 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct Books {
     books: Slab<Book>,
-    /// Messages excused by a fault. Kept even after a message is gone, because a handler may still be working on it.
-    /// For other messages, a flag is enough.
+    /// Numbers of settlings of the messages that a fault excuses. An entry outlives its message, because a handler may
+    /// still be working on the message. For other messages, the flag `Book::settled` is enough.
     excused: HashMap<Id, Excused>,
 }
 
@@ -205,7 +210,7 @@ impl Books {
         self.books.remove(entry.key)
     }
 
-    /// Changes the record of a message, if the message is still on the queue.
+    /// If the message is still on the queue, changes its record.
     pub(super) fn change(&mut self, entry: Entry, change: impl FnOnce(&mut Book)) {
         self.get(entry).map(change).unwrap_or_default();
     }
@@ -221,8 +226,8 @@ impl Books {
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Notes that a message is re-invoked, dead-lettered or moved. Returns true if it had been settled before
-    /// because of a fault; `None` if no fault explains that it is settled now.
+    /// Notes that a message is re-invoked, dead-lettered or moved. Returns false for the first time, true for a
+    /// duplicate that a fault explains, and `None` if no fault explains it.
     pub(super) fn settle(&mut self, entry: Entry) -> Option<bool> {
         let before = self.get(entry).map(|book| std::mem::replace(&mut book.settled, true));
         let Some(excused) = self.excused.get_mut(&entry.id) else {

@@ -18,10 +18,10 @@ use crate::scenario::Scenario;
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Longest visibility timeout on a first receive: 12 hours, which SQS counts from the receive, less 30 s.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// Longest visibility timeout on a later receive, which a throttled poller may have held for all of the queue's
-/// timeout.
+/// Longest visibility timeout on a later receive. It is 1,230 s shorter, because a throttled poller may have held the
+/// message for the whole visibility timeout of the queue.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
-/// Age after which a message is dead-lettered, before its retention ends.
+/// Age after which the handler dead-letters a message, half a day before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Visibility timeout after a re-invocation without an answer.
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
@@ -29,7 +29,7 @@ const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=
 const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// The largest message that SQS takes, in bytes.
 const LARGEST_MESSAGE: usize = 1_048_576;
-/// Room for the growth of the next failure's invocation record over the current one, apart from the envelope.
+/// Number of bytes by which the next failure's invocation record may exceed the current one, not counting the envelope.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum size of an envelope, in bytes.
 const ENVELOPE: usize = 256;
@@ -40,7 +40,7 @@ pub(super) struct Bounds {
     pub(super) between_reads: Duration,
 }
 
-/// Kinds of failed calls about a message, as far as its handler knows; the worst is the greatest.
+/// A failed call about a message, as far as the message's handler knows. The worst failure is the greatest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
     /// A re-invocation or a dead-letter failed.
@@ -72,12 +72,12 @@ pub(super) struct SeenMessage {
     pub(super) held_until: Option<Timestamp>,
 }
 
-/// A message in the hands of a handler, at the moment when the handler started on its batch.
+/// A message that a handler works on, as of the moment when the handler started on its batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handling<'a> {
     pub(super) seen: &'a SeenMessage,
     pub(super) now: Timestamp,
-    /// When the event really first failed, whatever the handler sees.
+    /// When the event really first failed, whatever time the handler sees.
     pub(super) first_failure: Timestamp,
     /// The pauses that the handler can know.
     pub(super) known: &'a KnownPauses,
@@ -89,7 +89,6 @@ impl Bounds {
         Self { policy: policy.clone(), between_reads }
     }
 
-    /// The longest backoff.
     pub(super) fn longest_backoff(&self) -> Duration {
         self.policy.backoff().cap()
     }
@@ -177,7 +176,7 @@ impl Bounds {
         Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
     }
 
-    /// Checks that the reason of a dead-letter with this key is true.
+    /// Checks that the reason of a dead-letter is true. `key` is the event's key as the dead-letter has it.
     pub(super) fn dead_letter(
         &self,
         handling: &Handling<'_>,
@@ -220,8 +219,9 @@ impl Bounds {
         Err(handling.broken(invariant, detail))
     }
 
-    /// Checks the visibility timeout set after a call. It is at most min(3,600 s, 2^receive count) if the call failed.
-    /// It is one to two hours if the call got no answer, less only if a last retry would otherwise come too late.
+    /// Checks the visibility timeout set after a call. After a failed call, it is at most min(3,600, 2^receive count)
+    /// seconds. After a call without an answer, it is one to two hours, and shorter only if a last retry would
+    /// otherwise come too late.
     pub(super) fn hiding(
         &self,
         handling: &Handling<'_>,
@@ -251,27 +251,28 @@ impl Bounds {
     }
 
     /// Returns the allowed visibility timeouts before a call. Counted from the latest end of the batch, they are one to
-    /// two hours, less only if a last retry would otherwise come too late.
+    /// two hours, and shorter only if a last retry would otherwise come too late.
     pub(super) fn guard(&self, handling: &Handling<'_>) -> RangeInclusive<Duration> {
         let cut = self
             .end(handling)
             .since(handling.now.saturating_add(HANDLER_TIMEOUT))
             .saturating_sub(self.last_retry());
         let cut = if cut >= self.last_retry() { cut } else { Duration::from_secs(86_400) };
-        // If it is cut, the end of MAX_AGE is known to the second here.
+        // A cut wait may be off by a second, because the end of MAX_AGE is known only to the second here.
         let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
         let longest = cut.saturating_add(SECOND).min(*AFTER_UNANSWERED.end());
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// Returns the longest time that the original of a moved copy may be hidden. It is the same as before any call,
-    /// regardless of what is left of `MAX_AGE`; or the copy's own wait, if that is longer.
+    /// Returns the longest time that the original of a moved copy may be hidden: as long as before any call, regardless
+    /// of what is left of `MAX_AGE`. If `hidden_for` is the copy's own wait, the original may be hidden for longer.
     pub(super) fn longest_of_original(&self, handling: &Handling<'_>, hidden_for: Duration) -> Duration {
         let is_its_wait = handling.is_held(hidden_for) || self.deferral(handling, hidden_for).is_ok();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// Returns the longest wait of a held message, or of one whose pauses are unknown; `None` if `wait` is longer.
+    /// Returns the longest wait of a message that is held, or whose handler does not know the pauses. `None` if neither
+    /// is true, or if `wait` is longer.
     pub(super) fn longest_keep(&self, handling: &Handling<'_>, wait: Duration) -> Option<Duration> {
         let after_failure = self.longest_after_failure(handling.seen, false);
         let longest = handling.known.longest_keep(handling.now, handling.seen.receive_count, after_failure);
@@ -323,8 +324,8 @@ impl Bounds {
         now > end || end.since(start) < 2 * self.last_retry()
     }
 
-    /// Returns how long before the end of `MAX_AGE` the last retry comes, which is also the shortest time from the first
-    /// receive to it.
+    /// Returns how long before the end of `MAX_AGE` the last retry comes. At least as much time passes between the
+    /// first receive and the last retry.
     fn last_retry(&self) -> Duration {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
@@ -378,7 +379,7 @@ impl InFlightBound {
         Self { most, no_stall: fits && worst < Some(Room::Full) }
     }
 
-    /// Fails if more messages are in flight than allowed, or if messages stay visible though a poller is free.
+    /// Fails if more messages are in flight than allowed, or if messages stay visible although a poller is free.
     pub(crate) fn check(self, in_flight: usize, left_visible: bool) -> Result<(), Broken> {
         if let Some(most) = self.most.filter(|&most| in_flight > most) {
             let detail = format!("{in_flight} messages are in flight; {most} at most");
@@ -392,13 +393,13 @@ impl InFlightBound {
     }
 }
 
-/// Returns the moment at which a message is dead-lettered before SQS deletes it, whatever its event's age.
+/// Returns when the handler dead-letters a message, whatever its event's age, because SQS would delete it soon.
 fn last_of_retention(seen: &SeenMessage) -> Timestamp {
     seen.sent.saturating_add(OLDEST_MESSAGE)
 }
 
 impl Handling<'_> {
-    /// Returns true if this wait may continue the one that a moved message carries from an earlier copy's failed call.
+    /// Returns true if `wait` may continue the wait that a moved message carries from an earlier copy's failed call.
     pub(super) fn is_held(&self, wait: Duration) -> bool {
         let ends_by = |until: Timestamp| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
@@ -406,7 +407,8 @@ impl Handling<'_> {
         self.seen.held_until.is_some_and(ends_by)
     }
 
-    /// The event as requests choose it. Its key is the one that its handler has written.
+    /// Returns the properties of the event by which requests choose events. `key` is the key that the handler has
+    /// written.
     fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }

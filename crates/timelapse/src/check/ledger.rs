@@ -10,7 +10,8 @@ use crate::event::EventNumber;
 
 // Real faults never multiply events this often. A run that exceeds these limits would hardly end.
 
-/// Maximum number of invocations and messages carrying one event at once; for all events together, if they are few.
+/// Maximum number of invocations and messages that carry one event at the same time. In a run with few events, it is
+/// also the maximum for all events together.
 const MOST_COPIES: u64 = 10_000;
 /// Maximum number of invocations and messages per event, on average over many events.
 const MOST_COPIES_OF_EACH: u64 = 50;
@@ -66,10 +67,10 @@ pub(crate) struct Balance {
     pub(crate) dead_lettered: BTreeMap<&'static str, usize>,
     pub(crate) waiting: usize,
     pub(crate) not_arrived: usize,
-    /// Number of the last retry of each event that arrived.
+    /// For each event that arrived, the number of its last retry.
     pub(crate) attempts: Vec<u64>,
-    /// Milliseconds from the outage's end to the delivery of each event that arrived in an outage and was delivered, in
-    /// ascending order.
+    /// For each event that arrived in an outage and was delivered, the milliseconds from the outage's end to its
+    /// delivery, in ascending order.
     pub(crate) recovery: Vec<u64>,
     /// Number of events that arrived in an outage.
     pub(crate) hit: usize,
@@ -99,8 +100,8 @@ impl Ledger {
         life
     }
 
-    /// Counts one carrier of the event (an invocation or a message) as gone. Fails if it was the last one and the event
-    /// has not ended.
+    /// Counts one carrier of the event (an invocation or a message) as gone. Fails if that was the last carrier and the
+    /// event has not ended.
     pub(crate) fn drop_carrier(&mut self, event: EventNumber) -> Result<(), Broken> {
         let life = self.life(event);
         life.carriers = life.carriers.checked_sub(1).expect("BUG: a carrier was dropped twice");
@@ -109,7 +110,8 @@ impl Ledger {
         end.map(|_| ())
     }
 
-    /// Counts a retry of the event that begins. If the event has several chains of retries, the longest counts.
+    /// Counts a retry of the event when it begins. If the event has several chains of retries, the longest determines
+    /// its attempts.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);
@@ -119,8 +121,8 @@ impl Ledger {
         }
     }
 
-    /// Counts how all arrived events ended. Fails if an event has vanished. `outage_end` returns the end of an event's
-    /// outage.
+    /// Counts the events by how they ended, without those for which `counted` returns false. Fails if an event has
+    /// vanished. `outage_end` returns when the outage of the event's target ends.
     pub(crate) fn balance(
         &self,
         counted: impl Fn(EventNumber) -> bool,
@@ -160,7 +162,8 @@ enum End {
 }
 
 impl Life {
-    /// Returns how an event ended: delivered if any copy was delivered, and waiting while anything carries it.
+    /// Returns how the event ended. If any copy was delivered, the event is delivered; otherwise, it waits while an
+    /// invocation or a message carries it. Fails if the event has vanished.
     fn end(&self, event: EventNumber) -> Result<End, Broken> {
         match (self.delivered, self.dead_lettered) {
             (Some(_), _) => Ok(End::Delivered),

@@ -14,8 +14,8 @@ use crate::event::EventNumber;
 
 /// Maximum number of events to check. A run may have millions; this keeps the check fast and small.
 const MOST_EVENTS: usize = 10_000;
-/// Allowed difference between two due times. The first is computed with the handler's clock, later ones with SQS's, and
-/// each clock may be wrong by 5 s.
+/// Allowed difference between two due times of one wait. The first is computed with the handler's clock, later ones
+/// with SQS's, and each clock may be wrong by 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
@@ -28,7 +28,7 @@ pub(crate) struct LogCheck {
     event_of: BTreeMap<Box<str>, EventNumber>,
     /// Events with a message that the queue itself has removed; they are not checked.
     excused: BTreeSet<EventNumber>,
-    /// True if the due time of a message may change when a copy is moved again, which writes no log line.
+    /// True if moving a copy again, which writes no log line, may change the message's due time.
     can_change: bool,
     broken: Option<Broken>,
 }
@@ -51,7 +51,7 @@ struct Name<'a> {
 }
 
 impl LogCheck {
-    /// Makes an empty check. `can_change` says that pauses, retry requests, faults or changes of policy may change due
+    /// Makes an empty check. `can_change` is true if pauses, retry requests, faults or policy changes may change due
     /// times.
     pub(crate) fn new(can_change: bool) -> Self {
         Self { can_change, ..Self::default() }
@@ -86,7 +86,7 @@ impl LogCheck {
         };
         match before {
             Some(Reported::Settled) => {}
-            // The handler that moved it first died and wrote no line.
+            // The handler that first moved the message died and wrote no line.
             None if outcome.only_moves_on() => {}
             Some(Reported::Waits { waits_for: said, .. }) if outcome.only_moves_on() => {
                 if !self.can_change && !agree(said, waits_for) {
@@ -94,7 +94,7 @@ impl LogCheck {
                     self.broken.get_or_insert(Broken::new(Invariant::TrueLog, event, detail));
                 }
             }
-            // Either of two lines with the same time may be the last.
+            // If two lines have the same time, either may be the last.
             Some(Reported::Waits { at, waits_for: said }) if at == now && said > waits_for => {}
             _ => {
                 self.event_of.entry(failed.origin_request_id.as_str().into()).or_insert(event);
@@ -110,7 +110,7 @@ impl LogCheck {
         }
     }
 
-    /// Compares the log with the messages on the queue; moved messages are first restored.
+    /// Compares the log with the messages on the queue. The caller has restored the records of moved messages.
     pub(crate) fn check(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);
@@ -156,7 +156,7 @@ impl LogCheck {
     }
 }
 
-/// Returns the step for which a message waits after this report; `None` if it was re-invoked or dead-lettered.
+/// Returns the next step that a message waits for after this report; `None` if it was re-invoked or dead-lettered.
 fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     match outcome.what {
         What::Defer { due, due_by: by, .. } => Some(WaitsFor::Due { due, by }),
@@ -176,7 +176,7 @@ fn agree(said: WaitsFor, now: WaitsFor) -> bool {
         (WaitsFor::Due { due: said, .. }, WaitsFor::Due { due, .. }) => {
             due.since(said).max(said.since(due)) <= CLOCKS_DIFFER
         }
-        // A held or failed message waits for its due time next.
+        // After a hold or a failed call, a message waits for its due time.
         _ => true,
     }
 }

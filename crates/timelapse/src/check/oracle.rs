@@ -25,19 +25,21 @@ use crate::targets::{Mix, SimulatedTarget};
 
 /// A message that a handler has seen within this time must not expire. The time is the longest backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
-/// Age of the policies that a command goes by.
+/// Longest time by which the policies that a command uses may be out of date.
 const RECENT_READ: Duration = Duration::from_secs(60);
-/// Error of the time that a handler measures between two reads of the pauses: its clock may be off by 5 s at each.
+/// Maximum error when a handler measures the time between two reads of the pauses. Its clock may be off by 5 s at each
+/// read.
 const SKEW: Duration = Duration::from_secs(10);
 
-/// Checks the invariants during a run. Each public method records one happening; the first broken invariant is kept.
+/// Checks the invariants during a run. Each public method records one occurrence in the run. The first broken invariant
+/// is kept.
 #[derive(Debug)]
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
     books: Books,
     targets: Vec<String>,
     mix: Mix,
-    /// For each target, its bounds under the first policies and after each policy change.
+    /// The bounds of each target, under the first policies and after each policy change.
     bounds: Vec<Vec<Bounds>>,
     in_flight_bound: InFlightBound,
     /// True if the handler reads the pauses parameter.
@@ -65,7 +67,7 @@ pub(crate) struct Start {
     /// True if the handler does not crash and has time for its calls.
     pub(crate) can_act: bool,
     pub(crate) reads: Reads,
-    /// Policies of the handler, as the number of policy changes they include.
+    /// Number of policy changes that the handler's policies include.
     pub(crate) policies: usize,
 }
 
@@ -81,12 +83,13 @@ struct InHand {
     seen: SeenMessage,
     /// True if the message lacks a field, so that the handler only reports it failed.
     overlooked: bool,
-    /// The call tried about the message, as it counts if it failed; `None` if the handler only set its backoff.
+    /// The worst failure that the handler's calls about the message may have had; `None` if the handler only set a
+    /// backoff.
     after: Option<After>,
-    /// The last visibility timeout that the handler asked for, if it is long enough to precede a call. It is checked
-    /// once its purpose is clear.
+    /// The last visibility timeout that the handler asked for; `None` if it is too short to precede a call. It is
+    /// checked once its purpose is clear.
     guard: Option<Duration>,
-    /// Until when SQS hides the message.
+    /// When the message becomes visible again; `None` if the handler has not hidden it.
     hidden_until: Option<Timestamp>,
     /// True if a re-invocation, a dead-letter or a copy of the message was accepted, whether or not the handler knows.
     settled: bool,
@@ -146,7 +149,7 @@ impl Oracle {
         self.books.open(Book::new(id, now))
     }
 
-    /// Records that SQS delivers a message though a receiver already has it.
+    /// Records that SQS delivers a message that another receiver already has.
     pub(crate) fn duplicated(&mut self, entry: Entry) {
         self.books.excuse(entry);
         self.books.change(entry, |book| book.duplicated = true);
@@ -176,7 +179,7 @@ impl Oracle {
             let detail = format!("received 1,000 times; a handler decided about it at {seen}");
             self.broke(Invariant::FewReceives, event, detail);
         }
-        // A handler may still be working on it.
+        // A handler may still be working on the message.
         self.books.excuse(entry);
         self.ledger.life(event).dead_lettered.get_or_insert(reason);
         self.drop_carrier(event);
@@ -284,7 +287,7 @@ impl Oracle {
 
     /// Records that operators replace the text of the pauses parameter.
     pub(crate) fn pauses_written(&mut self, text: &str, now: Timestamp) {
-        // An operator who has read the policies just before they changed may go by the earlier ones.
+        // An operator who has read the policies just before a change may still use the earlier ones.
         let in_force = |moment: Timestamp| {
             let bounds = &self.bounds[self.changes.iter().filter(|at| **at <= moment).count()];
             bounds.iter().map(Bounds::longest_backoff).max().unwrap_or_default()
@@ -295,13 +298,14 @@ impl Oracle {
         self.note(added);
     }
 
-    /// Records that an operator's command has failed, and that neither a fault nor another operator explains it.
+    /// Records that an operator's command has failed, and that neither a fault nor another operator explains the
+    /// failure.
     pub(crate) fn command_failed(&mut self, what: String) {
         self.broke(Invariant::WorkingCommands, None, what);
     }
 
-    /// Records that the handler tries to read the pauses. `read` is the moment from which the answer dates; `None` if
-    /// the read fails.
+    /// Records that the handler tries to read the pauses. If the read succeeds, the handler gets the text as of `read`;
+    /// `None` if the read fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.hands_mut().start.reads;
@@ -320,8 +324,8 @@ impl Oracle {
         }
     }
 
-    /// Checks a message whose log line has a receipt handle, with which an operator may end its hiding. There must be
-    /// no handle after a call that Lambda or SQS may have accepted.
+    /// Checks a message whose log line has a receipt handle. With the handle, an operator may end the message's hiding,
+    /// so there must be no handle after a call that Lambda or SQS may have accepted.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let InHand { seen, after, settled, reason, hidden_until, .. } = *self.in_hand(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
@@ -348,8 +352,8 @@ impl Oracle {
         self.hands.take().expect("BUG: a batch ended that never began").start.reads
     }
 
-    /// Records that SQS deletes nothing of the batch, because the handler crashed or the deletion was lost. The calls
-    /// will be repeated.
+    /// Records that SQS deletes no message of the batch, because the handler crashed or the deletion was lost. The
+    /// handler will repeat its calls.
     pub(crate) fn kept_after_all(&mut self) {
         let settled = self.hands().messages.iter().filter(|message| message.settled);
         let settled: Vec<Entry> = settled.map(|message| message.entry).collect();
@@ -379,7 +383,7 @@ impl Oracle {
         self.mark(position, |copy| copy.after = copy.after.max(Some(after)));
     }
 
-    /// Returns the bounds for an event, under the policies of the handler that has it.
+    /// Returns the bounds for the event at `position`, under the policies of the handler that has the batch.
     fn bounds(&self, position: usize) -> &Bounds {
         let Hands { start, messages } = self.hands();
         &self.bounds[start.policies][self.mix.target_of(messages[position].seen.origin.attempt.event)]
@@ -400,8 +404,8 @@ impl Oracle {
     /// Records that the handler asks to hide a message. If the time is long enough, a call may follow.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let guards = hidden_for >= *self.bounds(position).guard(&self.handling(position)).start();
-        // Only for this copy: an earlier one in the batch may count as a first receive and have another start of its
-        // backoff.
+        // The guard applies only to this copy. An earlier copy in the batch may count as a first receive, so that its
+        // backoff has another start.
         self.hands_mut().messages[position].guard = guards.then_some(hidden_for);
         if !guards {
             self.judge_hiding(position, hidden_for);
@@ -430,7 +434,7 @@ impl Oracle {
         }
     }
 
-    /// Checks the wait of a backoff. A wait that may have another purpose is not checked.
+    /// Checks the wait of a backoff. If the wait may have another purpose, checks nothing and returns `None`.
     fn check_backoff(
         &self,
         position: usize,
@@ -447,7 +451,7 @@ impl Oracle {
         // A dead-letter whose answer is lost counts as refused.
         let is_moved = settled && reason.is_none();
         let is_duplicated = self.books.get(entry).is_none_or(|book| book.duplicated);
-        // If it is not deleted after all, it comes back then.
+        // If the original is not deleted after all, it comes back at `until`.
         if is_moved && after != Some(After::Unanswered) && Some(until) < hidden_until && !is_duplicated {
             let detail = format!("its copy was sent, but it is hidden only until {until}");
             self.broke(Invariant::SpacedInvokes, seen.origin.attempt.event, detail);
@@ -541,7 +545,7 @@ impl Oracle {
         Attempt { event, number: number + 1, anew }
     }
 
-    /// Records that the handler gets no answer to an invoke, which Lambda may have `accepted`.
+    /// Records that the handler gets no answer to an invoke. `accepted` is true if Lambda accepted the invoke.
     pub(crate) fn invoke_unanswered(&mut self, position: usize, accepted: bool, now: Timestamp) {
         if accepted {
             self.books.excuse(self.in_hand(position).entry);
@@ -551,13 +555,14 @@ impl Oracle {
         self.mark_after(position, After::Unanswered);
     }
 
-    /// Returns when the message is visible again. If nothing hides it, that is the end of the queue's own timeout.
+    /// Returns when the message is visible again. If the handler has not hidden it, that is the end of the queue's own
+    /// visibility timeout.
     fn back(&self, position: usize) -> Timestamp {
         let unhidden = self.hands().start.received_at.saturating_add(UNHIDDEN);
         self.in_hand(position).hidden_until.unwrap_or(unhidden)
     }
 
-    /// Checks that an invoke which is not refused comes late enough after the one before.
+    /// Checks that an invoke which is not refused comes late enough after the previous one.
     fn space(&mut self, position: usize, now: Timestamp) {
         let InHand { entry, seen, .. } = *self.in_hand(position);
         let back = self.back(position);
@@ -569,8 +574,8 @@ impl Oracle {
         }
     }
 
-    /// Checks a dead-letter that the handler sends. `original` is the message's body; `None` if it is no longer on the
-    /// queue.
+    /// Checks a dead-letter that the handler sends. `original` is the message's body; `None` if the message is no
+    /// longer on the queue.
     pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
         let checked = self.check_dead_letter(position, dead_letter, original);
         let reason = self.note(checked);

@@ -1,4 +1,4 @@
-//! The oracle's own reading of the pauses parameter, and what operators may change in it with one write.
+//! The oracle's own parser of the pauses parameter, and its check of each write to the parameter.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::{Broken, HOLD, Invariant, UNHIDDEN};
 
 /// The longest text that the parameter holds, in bytes.
 const LONGEST_TEXT: usize = 4_096;
-/// The longest time that two operators who write at once need to put each other's edits back. Their clocks may be off
-/// by some seconds.
+/// The longest time until lost edits are back after two operators have written at the same time. It allows for clocks
+/// that are a few seconds off.
 const SETTLES: Duration = Duration::from_secs(120);
 /// The longest time that SQS keeps a message. A pause that ended earlier has no effect.
 const RETENTION: Duration = Duration::from_secs(14 * 86_400);
@@ -22,7 +22,7 @@ const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600);
 /// The longest time that the handler hides a message after a refused call.
 const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 
-/// The parameter's text, parsed. Requests that cannot be parsed are left out, as handlers ignore them.
+/// The parameter's text, parsed. Requests that cannot be parsed are left out, because handlers ignore them.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) pauses: Vec<WrittenPause>,
@@ -97,7 +97,7 @@ impl Document {
         })
     }
 
-    /// Checks a write at `now`, which replaces the text `before`.
+    /// Checks that operators may replace the text `before` with this one at `now`.
     pub(super) fn check(&self, before: &Self, waits: Waits, now: Timestamp) -> Result<(), Broken> {
         self.keeps(before, now).map_err(|lost| Broken::new(Invariant::KeptEdits, None, lost))?;
         let requests = [(&self.retries, &before.retries), (&self.cancels, &before.cancels)];
@@ -109,7 +109,8 @@ impl Document {
         Ok(())
     }
 
-    /// Fails if the text has lost an entry of `before` that still has an effect and that operators have settled on.
+    /// Fails if the text has lost or reversed an entry of `before` that still has an effect and is older than
+    /// `SETTLES`. For lack of room, it may lose ended pauses and withdrawn requests.
     fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {
@@ -140,8 +141,8 @@ impl Document {
         }
     }
 
-    /// Returns true if the text says that the pause's functions were paused for as long as that pause says. Ended
-    /// pauses may have become one.
+    /// Returns true if the text has a pause that covers the whole time of `pause`. Several ended pauses may have been
+    /// merged into one.
     fn has(&self, pause: &WrittenPause, now: Timestamp) -> bool {
         let settled = now.before(SETTLES).as_secs();
         let end = pause.until.unwrap_or(settled).min(settled);
@@ -190,7 +191,7 @@ impl WrittenRequest {
         self.until.map_or(latest, |until| Timestamp::from_secs(until).min(latest))
     }
 
-    /// Returns true if this is the same request, perhaps withdrawn.
+    /// Returns true if both are the same request, whether or not it is withdrawn.
     fn is(&self, other: &Self) -> bool {
         let parts = |it: &Self| (it.at, it.millis, it.within, it.until);
         let texts = |it: &Self| (it.target.clone(), it.errors.clone(), it.keys.clone());
@@ -201,9 +202,9 @@ impl WrittenRequest {
         self.at().saturating_add(SETTLES) <= now && now.saturating_add(SETTLES) <= self.until()
     }
 
-    /// Checks that the request lasts until the handler has checked every message that it covers, and not much longer:
-    /// a handler may notice it late, and hide a message anew just before; the message's next receive may be throttled,
-    /// and its call refused.
+    /// Checks that the request lasts until the handler has checked every message that the request covers, and not much
+    /// longer. The handler may notice the request late and hide a message just before that. The message's next receive
+    /// may then be throttled, and the call about it refused.
     fn check_end(&self, Waits { longest_backoff, between_reads }: Waits) -> Result<(), Broken> {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());
@@ -211,7 +212,7 @@ impl WrittenRequest {
             self.at().saturating_add(lasts.min(LONGEST_REQUEST))
         };
         let (earliest, latest) = (end(longest_backoff), end(LONGEST_HIDING).rounded_up_to_secs());
-        // A cancel by key is for failures to come, too.
+        // A cancel request by key also covers later failures.
         let is_too_late = self.until() > latest && self.keys.is_empty();
         if earliest <= self.until() && !is_too_late {
             return Ok(());
@@ -227,7 +228,8 @@ mod tests {
 
     const NOW: u64 = 1_800_000_000;
 
-    /// Replaces the pauses, retries and cancels of the first text by those of the second.
+    /// Checks a write that replaces the pauses, retries and cancels `before` with those in `after`. Returns the
+    /// invariant that the write breaks, if any.
     fn written(before: [&str; 3], after: [&str; 3]) -> Option<Invariant> {
         let read = |[pauses, retries, cancels]: [&str; 3]| {
             let text =

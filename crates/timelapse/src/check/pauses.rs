@@ -10,8 +10,8 @@ use super::{Broken, HOLD, Invariant};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
-/// Longest time between two attempts of an environment to read the pauses: at least every 30 s, or 0.3 s for each
-/// possible environment, and a quarter more.
+/// Longest time between two attempts of an environment to read the pauses: 30 s, or 0.3 s for each possible environment
+/// if that is more, plus a quarter.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 /// Allowance for rounding: visibility timeouts are whole seconds, rounded up.
@@ -26,7 +26,7 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 /// The texts that operators have written to the pauses parameter.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// What each text tells a handler, with the moment of its writing, the latest last.
+    /// For each text, the moment of its writing and the knowledge that a handler gets from it, the latest last.
     texts: Vec<(Timestamp, KnownPauses)>,
     latest: Document,
 }
@@ -38,16 +38,16 @@ pub(crate) struct KnownPauses {
     spans: Option<Vec<Span>>,
     retries: Vec<KnownRequest>,
     cancels: Vec<KnownRequest>,
-    /// The number of texts that had been written.
+    /// The number of texts that had been written when the handler read the parameter.
     texts: usize,
 }
 
-/// Pauses and requests that a handler knows, by number: of texts that were written, and of pauses that have ended. Each
-/// may start another wait.
+/// The number of written texts and the number of ended pauses that a handler knows of. If either number rises, another
+/// wait may begin.
 pub(crate) type Boundaries = (usize, usize);
 
-/// An operator's request to retry or to cancel waiting events; only those with one of these errors and one of these
-/// keys, if it names any.
+/// An operator's request to retry or cancel waiting events. If it names errors, it covers only events with one of them;
+/// if it names keys, only events with one of them.
 #[derive(Clone, Debug)]
 struct KnownRequest {
     at: Timestamp,
@@ -56,14 +56,14 @@ struct KnownRequest {
     keys: Vec<String>,
 }
 
-/// A failed event, as requests choose it.
+/// The properties of a failed event by which requests choose events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failed<'a> {
-    /// When its first message was sent.
+    /// When the event's first message was sent.
     pub(super) sent: Timestamp,
     /// Its error type; `None` if the record lacks it.
     pub(super) error: Option<&'a str>,
-    /// Its key, as its envelope or its dead-letter has it.
+    /// The key in its envelope or dead-letter; `None` if they have none.
     pub(super) key: Option<&'a str>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Span {
 }
 
 impl Written {
-    /// Adds a text. Fails if handlers cannot read it, or if its writer changed what no operator may change.
+    /// Adds a text. Fails if handlers cannot read the text, or if it makes a change that no operator may make.
     pub(super) fn add(&mut self, text: &str, waits: Waits, now: Timestamp) -> Result<(), Broken> {
         let unreadable = |why| Broken::new(Invariant::KeptEdits, None, format!("it is unreadable: {why}"));
         let document = Document::read(text).map_err(unreadable)?;
@@ -85,7 +85,7 @@ impl Written {
         Ok(())
     }
 
-    /// Returns what a handler knows that reads the parameter at `moment`.
+    /// Returns the knowledge of a handler that reads the parameter at `moment`.
     pub(crate) fn known_at(&self, moment: Timestamp) -> KnownPauses {
         let written = self.texts.iter().rev().find(|(at, _)| *at <= moment);
         written.map_or(KnownPauses::NO_PAUSES, |(_, known)| known.clone())
@@ -94,7 +94,7 @@ impl Written {
 
 impl KnownPauses {
     pub(crate) const NOTHING: Self = Self { spans: None, retries: Vec::new(), cancels: Vec::new(), texts: 0 };
-    /// Knowledge of no pauses at all, for a handler that reads no parameter.
+    /// The knowledge of a handler that reads no pauses parameter: there are no pauses.
     pub(crate) const NO_PAUSES: Self =
         Self { spans: Some(Vec::new()), retries: Vec::new(), cancels: Vec::new(), texts: 0 };
 
@@ -129,8 +129,8 @@ impl KnownPauses {
         self.active(now).map(|span| format!("its handler knows that it has been paused since {}", span.from))
     }
 
-    /// Returns the longest wait at `now` of an event that is held, or that waits as after a failure because the pauses
-    /// are unknown.
+    /// Returns the longest wait at `now` of an event that is held, or that waits as after a failed call because its
+    /// handler does not know the pauses. `None` if neither is true.
     pub(crate) fn longest_keep(
         &self,
         now: Timestamp,
@@ -148,9 +148,9 @@ impl KnownPauses {
         self.spans.is_none()
     }
 
-    /// Returns when an event is too old, as seen at `now`. Paused time does not count towards `max_age`: from the
-    /// beginning of a pause until the handler must know of its end, up to `between_reads` later, and a hold beyond
-    /// that. While the pauses are unknown, all time counts.
+    /// Returns when an event is too old, as seen at `now`. Paused time does not count towards `max_age`. It lasts from
+    /// the beginning of a pause until the handler must know of its end, up to `between_reads` later, plus one hold.
+    /// While the pauses are unknown, all time counts.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
@@ -174,8 +174,8 @@ impl KnownPauses {
         clock.saturating_add(left)
     }
 
-    /// Returns end and spread of each pause that ended between `start` and `now`. Each may have changed the due time of
-    /// a wait from `start`. Another environment may not know of it yet.
+    /// Returns the end and the spread of each pause that ended between `start` and `now`. Each end may have changed the
+    /// due time of a wait that began at `start`. Another environment may not know of the end yet.
     pub(crate) fn over(
         &self,
         start: Timestamp,
@@ -192,8 +192,8 @@ impl KnownPauses {
         dues.fold(latest, Timestamp::max)
     }
 
-    /// Returns the earliest retry request that may, at `now`, bring back this event; `None` if no request covers it. Only
-    /// a request that names the event's key ends a wait that a `RetryAfter` asked for.
+    /// Returns the time of the earliest retry request that may bring back this event at `now`; `None` if no request
+    /// covers the event. If a `RetryAfter` asked for the wait, only a request that names the event's key ends it.
     pub(super) fn requested(&self, failed: Failed<'_>, is_asked: bool, now: Timestamp) -> Option<Timestamp> {
         let reaches = |request: &&KnownRequest| {
             let may_end_it = !is_asked || !request.keys.is_empty();
@@ -202,8 +202,8 @@ impl KnownPauses {
         self.retries.iter().filter(reaches).map(|request| request.at).min()
     }
 
-    /// Returns true if a cancel request that is active at `now` covers this event. One that names keys also covers what
-    /// its events fail with later.
+    /// Returns true if a cancel request that is active at `now` covers this event. A request that names keys also
+    /// covers later failures of the events.
     pub(super) fn cancelled(&self, failed: Failed<'_>, now: Timestamp) -> bool {
         self.cancels.iter().any(|request| {
             let has_failed = failed.sent < request.at || !request.keys.is_empty();
@@ -211,14 +211,14 @@ impl KnownPauses {
         })
     }
 
-    /// Counts the beginnings and ends of pauses and requests known so far.
+    /// Counts the written texts and the ended pauses known at `now`.
     pub(crate) fn boundaries(&self, now: Timestamp) -> Boundaries {
         (self.texts, self.over(START, now).count())
     }
 }
 
 impl KnownRequest {
-    /// The requests for the run's functions that are not withdrawn.
+    /// Returns the requests that cover the run's functions and are not withdrawn.
     fn all(written: &[WrittenRequest]) -> Vec<Self> {
         let obeyed = written.iter().filter(|request| !request.withdrawn && covers(&request.target));
         let known = obeyed.map(|request| Self {
@@ -238,7 +238,7 @@ impl KnownRequest {
     }
 }
 
-/// Returns true if an entry for this target is about the run's functions.
+/// Returns true if an entry for this target covers the run's functions.
 fn covers(target: &str) -> bool {
     target == "*" || target == TARGET_ARN
 }

@@ -21,13 +21,13 @@ pub(super) struct Operated {
 }
 
 impl Operated {
-    /// Returns the text of the parameter at `moment`; `None` before the first one.
+    /// Returns the text of the parameter at `moment`; `None` before the first text is written.
     pub(super) fn text(&self, moment: Timestamp) -> Option<String> {
         let written = self.texts.iter().rev().find(|(at, _)| *at <= moment);
         written.map(|(_, text)| text.clone())
     }
 
-    /// Keeps the handler's log lines about a batch, if somebody reads them.
+    /// Keeps the handler's log lines about a batch. While nobody reads the log, does nothing.
     pub(super) fn log(&mut self, report: &BatchReport<'_>, now: Timestamp) {
         let Some(lines) = &mut self.lines else { return };
         lines.extend(report.log_lines(now).map(|line| {
@@ -38,7 +38,7 @@ impl Operated {
 }
 
 impl World {
-    /// Called when the operators are done: nobody reads the log any more.
+    /// Stops keeping log lines, because the operators are done and nobody reads the log any more.
     pub(crate) fn operators_are_done(&mut self) {
         self.operated.lines = None;
     }

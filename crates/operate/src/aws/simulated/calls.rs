@@ -17,22 +17,22 @@ use crate::failure::Failure;
 /// A call that is about to be made, as a hook sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
-    /// Its number among the caller's calls. The first is 1.
+    /// The number of the call among the caller's calls. The first is 1.
     pub number: u64,
-    /// Its IAM action, such as `sqs:SendMessage`.
+    /// The IAM action of the call, such as `sqs:SendMessage`.
     pub action: &'a str,
     /// The resource that the call is about, as an error names it.
     pub of: &'a str,
-    /// The entries of a batch call; 0 of any other.
+    /// The number of entries of a batch call; 0 for any other call.
     pub entries: usize,
 }
 
-/// A fault of a call, which the retries of the SDK did not get over.
+/// A fault of a call that remains after all retries of the SDK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The call has no effect, and fails in a way that may pass.
+    /// The call has no effect and fails with a transient error.
     CallFails,
-    /// These entries of a batch call have no effect, and fail in a way that may pass. The first entry is 0.
+    /// These entries of a batch call have no effect and fail with a transient error. The first entry is 0.
     EntriesFail(BTreeSet<usize>),
     /// The call takes effect, but the caller gets no answer.
     AnswerLost,
@@ -43,18 +43,18 @@ pub enum Fault {
 type Latency = Box<dyn FnMut() -> Duration>;
 type Hook = Box<dyn FnMut(Call<'_>) -> Option<Fault>>;
 
-/// One who calls the account: an operator, with permissions and faults of its own.
+/// A caller of the account, such as an operator, with its own permissions and faults.
 pub(super) struct Caller {
     pub(super) arn: String,
     hook: RefCell<Option<Hook>>,
     denied: RefCell<BTreeSet<String>>,
     latency: RefCell<Option<Latency>>,
-    /// How far its clock is ahead of the account's, in milliseconds; negative if it is behind.
+    /// How far the caller's clock is ahead of the account's, in milliseconds; negative if it is behind.
     clock_ahead: Cell<i64>,
     calls: Cell<u64>,
-    /// Calls that are still made before the caller is killed.
+    /// The number of calls left before the caller is killed; `None` if this number is unlimited.
     lives_for: Cell<Option<u64>>,
-    /// Raised when the work at hand is killed.
+    /// Notified when the caller is killed.
     killed: RefCell<Rc<Notify>>,
 }
 
@@ -103,7 +103,7 @@ impl Caller {
         self.clock_ahead.set(millis);
     }
 
-    /// The time on its clock when it is `time` on the account's.
+    /// The time that the caller's clock shows when the account's clock shows `time`.
     pub(super) fn clock(&self, time: Timestamp) -> Timestamp {
         Timestamp::from_millis(time.as_millis().saturating_add_signed(self.clock_ahead.get()))
     }
@@ -112,7 +112,8 @@ impl Caller {
         self.calls.get()
     }
 
-    /// Does work until it ends, or until the caller is killed.
+    /// Performs `work`. Kills the caller before its next call once it has made `calls` calls. Returns `None` if the
+    /// caller is killed.
     pub(super) async fn alive<T>(&self, calls: Option<u64>, work: impl Future<Output = T>) -> Option<T> {
         self.lives_for.set(calls);
         let killed = Rc::new(Notify::new());
@@ -126,7 +127,8 @@ impl Caller {
         ended
     }
 
-    /// The moment before a call takes effect. Others take their turn first, so calls of several callers interleave.
+    /// Begins a call, and returns its fault. Other callers take their turn first, so that the calls of several callers
+    /// interleave.
     pub(super) async fn begin(
         &self,
         action: &str,
@@ -178,7 +180,7 @@ impl Denied {
     }
 }
 
-/// The code of a denial: some services have a suffix.
+/// The error code of a denial, which has a suffix for some services.
 fn code(action: &str) -> &'static str {
     match action.split(':').next() {
         Some("lambda" | "logs" | "ssm" | "kms") => "AccessDeniedException",

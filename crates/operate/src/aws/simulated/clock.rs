@@ -19,7 +19,8 @@ pub trait Clock: fmt::Debug {
     async fn sleep_until(&self, time: Timestamp);
 }
 
-/// A clock that stands still until it is set. A sleep sets it to its end, so nobody waits, and a run is always the same.
+/// A clock that stands still until it is set. A sleep sets the clock to the time when the sleep ends, so that nobody
+/// waits and every run is the same.
 #[derive(Debug)]
 pub struct ManualClock(Cell<Timestamp>);
 
@@ -29,12 +30,12 @@ impl ManualClock {
         Self(Cell::new(now))
     }
 
-    /// Sets it, which never goes back.
+    /// Sets the clock. An earlier time than the current one is ignored.
     pub fn set(&self, time: Timestamp) {
         self.0.set(self.now().max(time));
     }
 
-    /// Moves it on.
+    /// Moves the clock forward.
     pub fn advance(&self, duration: Duration) {
         self.set(self.now().saturating_add(duration));
     }

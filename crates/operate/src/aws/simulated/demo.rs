@@ -1,4 +1,4 @@
-//! The deployment of `comeback ui --demo`: four functions, each with something wrong, after some days of traffic.
+//! The deployment of `comeback ui --demo`: four functions, each with a defect, after three days of traffic.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::account::Account;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
-/// The age of the deployment when somebody first sees it.
+/// The age of the deployment when the demonstration starts.
 const RUNS_SINCE: Duration = Duration::from_secs(3 * 24 * 3_600);
 
 /// A function of the demonstration.
 struct Player {
     name: &'static str,
     defect: Defect,
-    /// A few words for its defect, as the bar shows them.
+    /// The function's defect in a few words, for the bar at the top of each page.
     words: &'static str,
-    /// The age of its defect when somebody first sees it.
+    /// The age of the function's defect when the demonstration starts.
     broken_for: Duration,
     events_per_hour: f64,
     payload: fn(u64) -> String,
@@ -89,7 +89,7 @@ const POLICIES: &str = "emails NON_RETRYABLE_ERRORS=ValidationError";
 pub struct DemoFunction {
     /// Its name.
     pub name: &'static str,
-    /// Its defect in a few words; `None` if it is fixed.
+    /// The function's defect in a few words; `None` if it is fixed.
     pub defect: Option<&'static str>,
 }
 
@@ -101,7 +101,7 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// The account at the time of this clock. The same seed, time and calls give the same account.
+    /// Makes the account, at the time that `clock` shows. The same seed, time and calls give the same account.
     pub fn new(seed: u64, clock: Rc<dyn Clock>) -> Self {
         let now = clock.now();
         let began = now.before(RUNS_SINCE);
@@ -126,7 +126,7 @@ impl Demo {
         Self { aws, running }
     }
 
-    /// The account as a question or a change takes it.
+    /// The account in the form that commands take.
     pub fn account(&self) -> Account {
         self.aws.account()
     }
@@ -150,14 +150,15 @@ impl Demo {
     /// Breaks a function, or fixes it. Returns false if no function has this name.
     pub fn set_broken(&self, name: &str, is_broken: bool) -> bool {
         let Some(position) = PLAYERS.iter().position(|player| player.name == name) else { return false };
-        // Runs up to now first: until then, the function was as it was.
+        // Runs up to now first, because the change must not affect earlier events.
         drop(self.aws.state());
         self.running.live().borrow_mut().set_defect(position, is_broken.then_some(PLAYERS[position].defect));
         true
     }
 }
 
-/// The functions besides `orders`, attached; a policy; and a fault for the doctor: an alarm that notifies nobody.
+/// Attaches the functions besides `orders`, sets a policy, and leaves a fault for `comeback doctor` to find: an alarm
+/// that notifies nobody.
 fn furnish(aws: &SimulatedAws) {
     let state = &mut *aws.state();
     for Player { name, .. } in &PLAYERS[1..] {

@@ -1,4 +1,4 @@
-//! Functions of Lambda's.
+//! Lambda functions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use comeback_engine::Timestamp;
 use crate::aws::simulated::{ACCOUNT, REGION};
 use crate::aws::{Configuration, InvokeSettings, UpdateStatus};
 
-/// Lambda's limit of a function's variables, measured as one JSON object.
+/// Lambda's limit on the size of a function's environment variables as one JSON object.
 const ENVIRONMENT_BYTES: usize = 4_096;
-/// Lambda's limit of a function's tags.
+/// Lambda's limit on the number of a function's tags.
 const TAGS: usize = 50;
 
-/// A function with what belongs to it.
+/// A Lambda function with its settings and pending invocations.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
     /// The configuration of the function itself.
@@ -24,13 +24,13 @@ pub struct Function {
     pub tags: BTreeMap<String, String>,
     /// The reserved concurrency.
     pub reserved_concurrency: Option<u32>,
-    /// The settings of asynchronous invocations by qualifier; `None` is the function itself.
+    /// The settings of asynchronous invocations by qualifier; the key `None` stands for the function itself.
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
-    /// Recursive loops are allowed.
+    /// True if recursive loops are allowed.
     pub recursion_allowed: bool,
     /// The asynchronous invocations that nobody has taken yet, the oldest first.
     pub invocations: Vec<Invocation>,
-    /// When the last update of its configuration is in force.
+    /// When the last update of the function's configuration is complete; `None` before the first update.
     pub(super) updated_at: Option<Timestamp>,
 }
 
@@ -39,11 +39,11 @@ pub struct Function {
 pub struct Invocation {
     /// The request id.
     pub request_id: String,
-    /// The version or alias that was named.
+    /// The version or alias that the caller named; `None` if it named none.
     pub qualifier: Option<String>,
     /// The payload.
     pub payload: String,
-    /// When it was accepted.
+    /// When Lambda accepted the invocation.
     pub at: Timestamp,
 }
 
@@ -88,7 +88,8 @@ impl Function {
         self.updated_at.is_some_and(|at| now < at)
     }
 
-    /// `UpdateFunctionConfiguration`, in force after a while. The error is Lambda's.
+    /// Performs `UpdateFunctionConfiguration`. The update is in progress for `takes`. Fails with Lambda's code and
+    /// message.
     pub(super) fn set_variables(
         &mut self,
         now: Timestamp,
@@ -123,7 +124,7 @@ impl Function {
         Ok(())
     }
 
-    /// `TagResource`. The error is Lambda's.
+    /// Performs `TagResource`. Fails with Lambda's code and message.
     pub(super) fn tag(&mut self, tags: BTreeMap<String, String>) -> Result<(), String> {
         let mut all = self.tags.clone();
         all.extend(tags);
@@ -134,7 +135,7 @@ impl Function {
         Ok(())
     }
 
-    /// The settings that `PutFunctionEventInvokeConfig` takes; the error is Lambda's.
+    /// Checks that `PutFunctionEventInvokeConfig` would accept the settings. Fails with Lambda's code and message.
     pub(super) fn check(settings: &InvokeSettings) -> Result<(), String> {
         let retries = settings.retries.is_none_or(|retries| (0..=2).contains(&retries));
         let event_age = settings.event_age.is_none_or(|seconds| (60..=21_600).contains(&seconds));

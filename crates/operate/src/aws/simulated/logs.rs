@@ -1,4 +1,4 @@
-//! Log groups of CloudWatch's, and its filter patterns.
+//! CloudWatch log groups and filter patterns.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use wildmatch::WildMatchPattern;
 
 use crate::aws::{self, LogEvent, LogFilter, LogPage};
 
-/// Lines that one page looks at.
+/// The number of lines that are searched for one page.
 const LINES_OF_A_PAGE: usize = 1_000;
 
 /// A log group with its lines.
 #[derive(Clone, Debug)]
 pub struct LogGroup {
-    /// Its settings.
+    /// The settings of the group.
     pub settings: aws::LogGroup,
-    /// Its lines, in the order in which they came. Those past the retention are never found.
+    /// The lines, in the order in which they were written. Lines past the retention are never found.
     pub lines: Vec<LogEvent>,
-    /// Its log streams.
+    /// The log streams of the group.
     pub streams: BTreeSet<String>,
-    /// Lines that one page looks at; a page has those that match, which may be none.
+    /// The number of lines that are searched for one page. The page has only the lines that match, so it may be empty.
     pub lines_of_a_page: usize,
 }
 
@@ -32,7 +32,7 @@ impl Default for LogGroup {
 }
 
 impl LogGroup {
-    /// Adds a line, and its stream if that does not exist.
+    /// Adds a line. If the line's stream does not exist, creates it.
     pub fn write(&mut self, at: Timestamp, stream: &str, message: impl Into<String>) {
         if !self.streams.contains(stream) {
             self.streams.insert(stream.to_owned());
@@ -40,7 +40,7 @@ impl LogGroup {
         self.lines.push(LogEvent { at, stream: stream.to_owned(), message: message.into() });
     }
 
-    /// `FilterLogEvents`. The error is CloudWatch's.
+    /// Performs `FilterLogEvents`. Fails with CloudWatch's code and message.
     pub(super) fn page(
         &self,
         now: Timestamp,
@@ -73,12 +73,12 @@ impl LogGroup {
     }
 }
 
-/// One of CloudWatch's filter patterns, as far as Comeback writes them.
+/// A CloudWatch filter pattern of a kind that Comeback writes.
 #[derive(Debug, PartialEq)]
 enum Pattern {
-    /// A line has each of these terms.
+    /// Matches a line that contains all of these terms.
     Terms(Vec<String>),
-    /// A line is a JSON object that passes these tests.
+    /// Matches a line that is a JSON object and passes this test.
     Json(Test),
 }
 
@@ -90,7 +90,7 @@ enum Test {
 }
 
 impl Pattern {
-    /// `None` if it is not one, or one that Comeback never writes.
+    /// Parses a pattern; `None` if it is invalid, or of a kind that Comeback never writes.
     fn parse(text: &str) -> Option<Self> {
         let mut rest = Rest(text.trim());
         if !rest.takes("{") {

@@ -1,4 +1,4 @@
-//! Metrics of CloudWatch's.
+//! CloudWatch metrics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Metrics {
         self.0.entry(key(series)).or_default().push((at, value));
     }
 
-    /// Adds to the sum of a metric's minute.
+    /// Adds `n` to a metric's sum for the minute of `at`.
     pub(super) fn count(&mut self, series: Series<'_>, at: Timestamp, n: f64) {
         let minute = begin(at, Duration::from_secs(60));
         let points = self.0.entry(key(series)).or_default();
@@ -30,7 +30,7 @@ impl Metrics {
         }
     }
 
-    /// `GetMetricData`: a point for each period that has a value, the newest first.
+    /// Performs `GetMetricData`: returns a point of each series for each period that has a value, the newest first.
     pub(super) fn points(&self, query: &MetricQuery<'_>) -> Vec<Vec<(Timestamp, f64)>> {
         let of = |series: &Series<'_>| {
             let mut periods: BTreeMap<Timestamp, Vec<f64>> = BTreeMap::new();
@@ -48,13 +48,13 @@ fn key(Series { namespace, dimension: (dimension, value), name, .. }: Series<'_>
     [namespace, dimension, value, name].map(ToOwned::to_owned)
 }
 
-/// The begin of the period that a moment is in.
+/// The beginning of the period that contains `at`.
 fn begin(at: Timestamp, period: Duration) -> Timestamp {
     let period = period.as_secs().max(1);
     Timestamp::from_secs(at.as_secs() / period * period)
 }
 
-/// One of CloudWatch's statistics of some values.
+/// Computes a CloudWatch statistic over values.
 fn statistic(name: &str, values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     match name {

@@ -1,7 +1,7 @@
 //! Operators of a simulated run of `timelapse`, who run the shipped commands.
 //!
-//! The account of such operators has a deployment with the run's policies. Its log, its pauses' parameter and its retry
-//! queue are those of the run, and so is its clock. Their calls take time, in which the run goes on.
+//! The operators' account has a deployment with the run's policies. The log, the pauses parameter, the retry queue and
+//! the clock of the account are those of the run. The operators' calls take time, during which the run goes on.
 
 mod at_work;
 mod command;
@@ -25,12 +25,12 @@ pub struct SimulatedOperators {
     pub circumstances: Circumstances,
     /// The commands.
     pub commands: Vec<SimulatedCommand>,
-    /// What the commands did.
+    /// Counts of what the commands did.
     pub made: Made,
 }
 
 impl SimulatedOperators {
-    /// Operators for these tasks; `None` if the list is empty.
+    /// Makes the operators for these tasks; `None` if there is no command to run.
     pub fn of(tasks: &OperatorTasks) -> Option<MakeOperators> {
         let mut all = tasks.chaos.map_or_else(Self::default, |(seed, duration)| Self::chaos(seed, duration));
         let retry = tasks.retry_now.map(|(at, within)| SimulatedCommand {
@@ -42,9 +42,9 @@ impl SimulatedOperators {
         (!all.commands.is_empty()).then(|| all.make())
     }
 
-    /// Draws commands for a run of this length; for some seeds none. Log lines are up to a minute late, clocks up to five
-    /// seconds off, and for half of the seeds some calls fail. One command in four is killed, and one in two is not alone:
-    /// another operator runs a command at the same time.
+    /// Draws commands for a run of this length; some seeds draw none. Log lines are up to a minute late, clocks are up
+    /// to five seconds off, and for half of the seeds some calls fail. One command in four is killed. For every other
+    /// command, another operator runs a command at almost the same time.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x6f70_6572_6174_6f72);
         let circumstances = Circumstances {
@@ -103,7 +103,7 @@ fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(D
     }
 }
 
-/// Draws the events of a request: half of the time all.
+/// Draws the events of a request; half of the time, all events.
 fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     match rng.random_range(0..6) {
         0 => Selection::Error("TargetDown"),
@@ -113,7 +113,7 @@ fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     }
 }
 
-/// Draws the time of a request. One in four is withdrawn within two hours.
+/// Adds a request at a random time. One request in four is withdrawn within two hours.
 fn request(
     rng: &mut Xoshiro256PlusPlus,
     duration: Duration,

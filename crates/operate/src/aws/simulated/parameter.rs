@@ -1,25 +1,26 @@
-//! Parameters of SSM's.
+//! SSM parameters.
 
 use comeback_engine::Timestamp;
 
 use crate::aws::ParameterVersion;
 
-/// Versions that SSM keeps.
+/// The number of versions that SSM keeps.
 const KEPT: usize = 100;
 /// The maximum length of a standard parameter's value, in bytes.
 const LONGEST: usize = 4_096;
 
-/// A parameter.
+/// A parameter with its versions.
 #[derive(Clone, Debug, Default)]
 pub struct Parameter {
-    /// Its versions, the oldest first. There is at least one.
+    /// The versions, the oldest first. There is at least one.
     pub versions: Vec<ParameterVersion>,
-    /// The number of next writes that fail because somebody else is writing.
+    /// How many of the next writes fail because somebody else is writing.
     pub busy: u32,
 }
 
 impl Parameter {
-    /// Writes the next version. Returns its number; `None` if somebody else is writing. The error is SSM's.
+    /// Writes the next version. Returns its number; `None` if somebody else is writing. Fails with SSM's code and
+    /// message.
     pub fn put(&mut self, at: Timestamp, by: &str, text: &str) -> Result<Option<i64>, String> {
         if let Some(busy) = self.busy.checked_sub(1) {
             self.busy = busy;

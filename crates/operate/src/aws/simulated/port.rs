@@ -1,4 +1,4 @@
-//! The calls of the port on a simulated account.
+//! Implements the port `Aws` for a simulated account.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::aws::{
 };
 use crate::failure::Failure;
 
-/// SQS's limit of a batch call.
+/// The maximum number of entries of a batch call to SQS.
 const ENTRIES_OF_A_CALL: usize = 10;
 
-/// Batch calls that are under way at the same time.
+/// The number of batch calls that are under way at the same time.
 const CALLS_AT_ONCE: usize = 16;
 
 impl SimulatedAws {
-    /// One call. The error of `effect` is AWS's code and message.
+    /// Makes one call. The error of `effect` is AWS's code and message.
     async fn call<T>(
         &self,
         action: &'static str,
@@ -43,7 +43,7 @@ impl SimulatedAws {
         }
     }
 
-    /// One batch call after the other. A call that is denied, or whose queue does not exist, is the last.
+    /// Makes one batch call after the other. Stops after a call that is denied, or if the queue does not exist.
     async fn batch<E>(
         &self,
         action: &'static str,
@@ -101,7 +101,8 @@ impl SimulatedAws {
 }
 
 impl SimulatedAws {
-    /// CloudWatch's sum of such calls, in an account that runs.
+    /// The CloudWatch metric that counts the entries of such calls. `None` if there is no such metric, or if no
+    /// deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;
         match action {
@@ -115,13 +116,13 @@ impl SimulatedAws {
 const UNAVAILABLE: &str = "ServiceUnavailable: Service is unable to handle request.";
 const NO_ANSWER: &str = "no answer";
 
-/// A failure that may pass, with a code if AWS answered.
+/// A transient failure, with AWS's code if AWS answered.
 fn transient(text: &str) -> EntryFailure {
     let code = text.split_once(": ").map_or("", |(code, _)| code).to_owned();
     EntryFailure { kind: EntryFailureKind::Transient, code, text: text.to_owned() }
 }
 
-/// Takes entries for one call, whose bodies may have the size of one message together.
+/// Takes the entries of the next call. Together, their messages may be as large as the largest single message.
 fn entries_of_a_call<E>(entries: &mut VecDeque<E>, size: impl Fn(&E) -> usize) -> Vec<E> {
     let mut bytes = 0;
     let mut call = Vec::new();
@@ -151,7 +152,7 @@ fn no_function(name: &str) -> String {
     format!("ResourceNotFoundException: Function not found: {name}")
 }
 
-/// A function that a call names, whatever its qualifier.
+/// The function that a call names, with or without a qualifier.
 fn named<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Function, String> {
     state.function(name).map(|(function, _)| function).ok_or_else(|| no_function(name))
 }
@@ -167,12 +168,13 @@ fn configured(state: &mut State, name: &str, qualifier: Option<&str>) -> Option<
     function.configuration(now, qualifier.or(of_name.as_deref()))
 }
 
-/// The key of a qualifier's settings.
+/// The key of a qualifier's settings in `Function::invoke_settings`.
 fn settings_key(qualifier: Option<&str>) -> Option<String> {
     qualifier.filter(|qualifier| *qualifier != "$LATEST").map(ToOwned::to_owned)
 }
 
-/// Puts settings, unless the role may not send to a destination, or Lambda does not know yet that it may.
+/// Puts settings. If the function's role may not send to a destination, or if Lambda does not know of the permission
+/// yet, puts nothing and returns false.
 fn put_settings(
     state: &mut State,
     name: &str,
@@ -383,7 +385,7 @@ impl Aws for SimulatedAws {
         loop {
             let received =
                 self.state().receive(url, most, receive.visibility).map_err(|error| failed(&error))?;
-            // The SDK receives again if it gets no answer, and what the first receive hid is then gone.
+            // If the SDK gets no answer, it receives again. The messages of the first receive are then hidden.
             if fault == Some(Fault::AnswerLost) {
                 return Ok(Vec::new());
             }

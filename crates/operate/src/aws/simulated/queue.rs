@@ -17,19 +17,20 @@ use crate::deployment::queue::Depth;
 const IN_FLIGHT_LIMIT: usize = 120_000;
 /// The longest time from a receive to a message's return. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// SQS's limit for one receive.
+/// The maximum number of messages that SQS returns for one receive.
 const MOST_OF_A_RECEIVE: usize = 10;
 
 /// A queue, and the messages in it.
 ///
-/// Its clock is the account's, which every method takes. Messages come in the order in which they became visible.
+/// Methods that depend on the time take the account's current time. Receives return messages in the order in which the
+/// messages became visible.
 #[derive(Clone, Debug)]
 pub struct Queue {
     /// The ARN.
     pub arn: String,
     /// The attributes that were set, by SQS's names.
     pub attributes: BTreeMap<String, String>,
-    /// The most messages in flight.
+    /// The maximum number of messages in flight.
     pub in_flight_limit: usize,
     messages: BTreeMap<u64, Stored>,
     visible: VecDeque<u64>,
@@ -41,7 +42,7 @@ pub struct Queue {
     sent: u64,
     receives: u64,
     moved: Vec<Stored>,
-    /// The run of `timelapse` that has the messages, instead of this queue.
+    /// The run of `timelapse` that keeps the messages; `None` if this queue keeps them itself.
     pub(super) run: Option<OfRun>,
 }
 
@@ -58,22 +59,22 @@ impl fmt::Debug for OfRun {
 /// A message in a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// SQS's id.
+    /// The message id.
     pub id: String,
     /// The message as it was sent.
     pub message: NewMessage,
-    /// When it was sent.
+    /// When the message was sent.
     pub sent: Timestamp,
     /// The number of receives.
     pub receives: u32,
-    /// When it becomes visible; `None` if it is.
+    /// When the message becomes visible; `None` if it is visible.
     pub visible_at: Option<Timestamp>,
     first_receive: Timestamp,
     last_receive: Timestamp,
-    /// The number of the last receive, which its handle has.
+    /// The number of the last receive. The receipt handle of that receive contains it.
     receive: u64,
     is_in_flight: bool,
-    /// The queue that it was moved from after too many receives.
+    /// The ARN of the queue that moved the message here after too many receives; `None` if none did.
     source: Option<String>,
 }
 
@@ -106,7 +107,8 @@ impl Queue {
         self.arn.rsplit(':').next().unwrap_or_default()
     }
 
-    /// `SendMessage`, `delay` from `sent` on invisible. Returns the message's id. A driver may send into the past.
+    /// Performs `SendMessage`, and returns the message's id. The message is invisible for `delay` from `sent` on. A
+    /// driver may send a message with a time in the past.
     pub fn send(&mut self, sent: Timestamp, delay: Duration, message: NewMessage) -> String {
         let id = self.next_id();
         self.put(
@@ -128,7 +130,7 @@ impl Queue {
     }
 
     fn next_id(&self) -> String {
-        // A hash of the name, FNV-1a, tells the messages of two queues apart.
+        // An FNV-1a hash of the ARN tells the messages of two queues apart.
         let hash = self
             .arn
             .bytes()
@@ -162,13 +164,15 @@ impl Queue {
         self.put(blank, Duration::ZERO);
     }
 
-    /// The messages that were received too often, and the ARN of the queue they go to.
+    /// Takes the messages that were received too often, and returns them with the ARN of the queue to move them to.
+    /// `None` if there are no such messages.
     pub(super) fn take_moved(&mut self) -> Option<(String, Vec<Stored>)> {
         let (to, _) = self.redrive()?;
         (!self.moved.is_empty()).then(|| (to, std::mem::take(&mut self.moved)))
     }
 
-    /// `ReceiveMessage`: up to ten messages, hidden for so long. At the in-flight limit there are none.
+    /// Performs `ReceiveMessage`: hides up to ten messages for `visibility`, and returns them. At the in-flight limit,
+    /// returns no messages.
     pub(super) fn receive(&mut self, now: Timestamp, most: usize, visibility: Duration) -> Vec<Message> {
         self.settle(now);
         let most = most.min(MOST_OF_A_RECEIVE).min(self.in_flight_limit.saturating_sub(self.in_flight));
@@ -216,11 +220,12 @@ impl Queue {
         self.messages[&key].received(handle)
     }
 
-    /// `DeleteMessage`. A message that is gone is no error. A handle that is not the last one's deletes nothing.
+    /// Performs `DeleteMessage`. Succeeds without an effect if the message is gone, or if the handle is not from the
+    /// last receive.
     ///
     /// # Errors
     ///
-    /// If the handle is garbled.
+    /// Fails if the handle is garbled.
     pub fn delete(&mut self, now: Timestamp, handle: &str) -> Result<(), EntryFailure> {
         self.settle(now);
         let (key, receive) = self.parsed(handle)?;
@@ -230,12 +235,13 @@ impl Queue {
         Ok(())
     }
 
-    /// `ChangeMessageVisibility`: hides a message for so long from now on. An old handle acts on the hiding of a later receive,
-    /// and nothing happens to a message that is visible.
+    /// Performs `ChangeMessageVisibility`: hides a message for `timeout` from now on. A handle from an earlier receive
+    /// also works after a later receive. A message that is visible stays visible.
     ///
     /// # Errors
     ///
-    /// If the handle is garbled, the message is gone, or it would be hidden for more than twelve hours from its receive.
+    /// Fails if the handle is garbled, if the message is gone, or if the message would be hidden for more than twelve
+    /// hours from its last receive.
     pub fn change_visibility(
         &mut self,
         now: Timestamp,
@@ -273,7 +279,7 @@ impl Queue {
         Ok(())
     }
 
-    /// `GetQueueAttributes`: those that were set, the ARN and the counts.
+    /// Performs `GetQueueAttributes`: returns the attributes that were set, the ARN and the numbers of messages.
     pub fn all_attributes(&mut self, now: Timestamp) -> BTreeMap<String, String> {
         let Depth { visible, in_flight, delayed } = self.depth(now);
         let counts = [("", visible), ("NotVisible", in_flight), ("Delayed", delayed)];
@@ -285,7 +291,7 @@ impl Queue {
         all
     }
 
-    /// The number of its messages.
+    /// The numbers of messages in the queue.
     pub fn depth(&mut self, now: Timestamp) -> Depth {
         let count = |count: usize| count as u64;
         if let Some(OfRun(run)) = &self.run {
@@ -308,7 +314,7 @@ impl Queue {
         self.messages.values()
     }
 
-    /// The next moment at which a message becomes visible, or its retention ends.
+    /// The next moment at which a message becomes visible or its retention ends; `None` if there are no messages.
     pub fn next_change(&self) -> Option<Timestamp> {
         let [appears, ends] = [&self.hidden, &self.ends].map(|times| times.first().map(|(at, _)| *at));
         [appears, ends].into_iter().flatten().min()
@@ -323,7 +329,7 @@ impl Queue {
         self.in_flight = 0;
     }
 
-    /// Does what time has done to the messages.
+    /// Applies every change of the messages that is due by `now`.
     fn settle(&mut self, now: Timestamp) {
         while let Some(&(at, key)) = self.ends.first().filter(|(at, _)| *at <= now) {
             self.ends.remove(&(at, key));
@@ -364,7 +370,8 @@ impl Queue {
         seconds.map_or(RETENTION, Duration::from_secs)
     }
 
-    /// The ARN of the queue that takes messages after too many receives, and how many these are.
+    /// The ARN of the dead-letter queue, and the maximum number of receives before a message is moved there. `None` if
+    /// the queue has no `RedrivePolicy`.
     fn redrive(&self) -> Option<(String, u32)> {
         let policy: Value = serde_json::from_str(self.attributes.get("RedrivePolicy")?).ok()?;
         let most = &policy["maxReceiveCount"];

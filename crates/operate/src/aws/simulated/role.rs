@@ -1,4 +1,4 @@
-//! Roles of IAM's, and what their policies allow.
+//! IAM roles, and what their policies allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,19 +19,19 @@ pub struct Role {
     pub policies: BTreeMap<String, String>,
     /// Actions that the organization denies, whatever the policies say.
     pub denied: BTreeSet<String>,
-    /// When a policy was last put: Lambda learns of it some seconds later.
+    /// When a policy was last put. Lambda learns of it `State::permissions_take` later.
     pub(super) changed: Option<Timestamp>,
 }
 
 impl Role {
-    /// A role that may do this, by a policy named `inline`.
+    /// A role with a policy named `inline` that allows these actions on these resources.
     pub fn allowing(actions: &[&str], resources: &[&str]) -> Self {
         let mut role = Self::default();
         role.policies.insert("inline".into(), policy(actions, resources));
         role
     }
 
-    /// `PutRolePolicy`. The error is IAM's.
+    /// Performs `PutRolePolicy`. Fails with IAM's code and message.
     pub(super) fn put(&mut self, now: Timestamp, name: &str, document: &str) -> Result<(), String> {
         if !serde_json::from_str::<Value>(document).is_ok_and(|document| document["Statement"] != Value::Null)
         {
@@ -50,7 +50,7 @@ impl Role {
         Ok(())
     }
 
-    /// Returns the verdict of IAM's simulator.
+    /// Returns the verdict of IAM's policy simulator on an action of this role.
     pub fn may(&self, action: &str, resource: &str) -> Verdict {
         if self.denied.contains(action) {
             return Verdict::Denied;
@@ -70,13 +70,13 @@ impl Role {
     }
 }
 
-/// A policy with one statement.
+/// A policy with one statement, which allows these actions on these resources.
 pub fn policy(actions: &[&str], resources: &[&str]) -> String {
     let statement = serde_json::json!({"Effect": "Allow", "Action": actions, "Resource": resources});
     serde_json::json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
 }
 
-/// A value, or those of a list.
+/// Iterates over the values of a list. A value that is not a list counts as a list of one.
 fn all(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice).iter()
 }
@@ -92,7 +92,7 @@ fn applies(statement: &Value, action: &str, resource: &str) -> bool {
     any_action && any("Resource", resource) && conditions_hold(&statement["Condition"], action)
 }
 
-/// The only key that is known is the service that a key of KMS is used through, which is SQS. Other conditions do not hold.
+/// Returns true if all conditions hold. The only condition that can hold is `kms:ViaService`, with SQS as the service.
 fn conditions_hold(conditions: &Value, action: &str) -> bool {
     let via = format!("sqs.{REGION}.amazonaws.com");
     let holds = |(operator, keys): (&String, &Value)| {

@@ -1,4 +1,4 @@
-//! A deployment that runs: Lambda, its functions and the retry handler that ships, around the account's queues.
+//! A running deployment: Lambda, its functions and the shipped retry handler, which work on the account's queues.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use super::{Queue, Sample, State, queue_arn, queue_url};
 use crate::aws::{self, AttributeValue, EntryFailure, Message, NewMessage, Series};
 
-/// The [`Sample`] deployment, running. Before each call, it runs up to the time of its clock.
+/// The [`Sample`] deployment, running. Before each call to the account, it runs up to the time of the account's clock.
 #[derive(Debug)]
 pub(super) struct Running {
     live: RefCell<Live>,
-    /// The handler's variables that are in force.
+    /// The environment variables with which the handler runs.
     variables: RefCell<BTreeMap<String, String>>,
 }
 
@@ -42,7 +42,7 @@ impl Running {
         raise_alarms(state, until);
     }
 
-    /// Lambda gives the handler its new variables.
+    /// If the handler's environment variables have changed, runs the handler with the new ones.
     fn follow_variables(&self, live: &mut Live, state: &State, now: Timestamp) {
         let Some(handler) = state.functions.get(Sample::HANDLER) else { return };
         let variables = handler.configuration(now, None).unwrap_or_default().variables;
@@ -54,7 +54,7 @@ impl Running {
     }
 }
 
-/// The asynchronous invocations of operators start to run.
+/// Starts the asynchronous invocations that operators have made.
 fn take_invocations(live: &mut Live, state: &mut State) {
     for function in state.functions.values_mut() {
         for invocation in std::mem::take(&mut function.invocations) {
@@ -63,7 +63,7 @@ fn take_invocations(live: &mut Live, state: &mut State) {
     }
 }
 
-/// An alarm on the messages of a queue is raised while there are any.
+/// Sets the state of each alarm on the messages of a queue: `ALARM` while the queue has messages, otherwise `OK`.
 fn raise_alarms(state: &mut State, now: Timestamp) {
     let State { alarms, queues, .. } = state;
     for alarm in alarms.values_mut() {
@@ -84,7 +84,7 @@ fn raise_alarms(state: &mut State, now: Timestamp) {
 }
 
 impl State {
-    /// Counts messages or invocations in one of CloudWatch's sums.
+    /// Adds `n` messages or invocations to a CloudWatch metric.
     pub(super) fn count(
         &mut self,
         now: Timestamp,
@@ -200,7 +200,7 @@ fn of_lambda(message: &Message) -> Value {
     })
 }
 
-/// The handler's attributes; none is binary.
+/// Converts the handler's message attributes. None of them is binary.
 fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, aws::Attribute> {
     let attribute = |it: &Attribute| {
         let value = AttributeValue::Text(it.value.clone());

@@ -1,4 +1,4 @@
-//! A deployment to begin with.
+//! A deployment from which tests, demonstrations and simulated runs start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::function::STACK_TAG;
 pub struct Sample {
     /// The time of the account.
     pub now: Timestamp,
-    /// Function `orders` is attached.
+    /// True if function `orders` is attached.
     pub is_attached: bool,
     /// The functions besides `orders` that exist; they are not attached.
     pub others: BTreeSet<String>,
@@ -48,17 +48,17 @@ impl Sample {
     pub const DEAD_LETTER_QUEUE: &str = "dead";
     /// The parameter that holds the pauses; it does not exist yet.
     pub const PAUSES: &str = "/comeback/comeback/pauses";
-    /// The function that is retried, or may be.
+    /// The function that may be attached.
     pub const ORDERS: &str = "orders";
     /// The topic that the alarm notifies.
     pub const TOPIC: &str = "arn:aws:sns:eu-west-1:123456789012:on-call";
 
-    /// A deployment without any function.
+    /// A deployment to which no function is attached.
     pub fn new(now: Timestamp) -> Self {
         Self { now, is_attached: false, others: BTreeSet::new() }
     }
 
-    /// Makes the account.
+    /// Makes an account with the deployment.
     pub fn build(&self) -> SimulatedAws {
         let aws = SimulatedAws::new(self.now);
         let state = &mut *aws.state();
@@ -85,7 +85,7 @@ impl Sample {
         redeploy(state, "TargetFunctions", |targets| format!("{targets},{arn}"));
     }
 
-    /// Sets the policies of single functions.
+    /// Sets the policies of individual functions.
     pub(super) fn set_policies(state: &mut State, policies: &str) {
         redeploy(state, "FunctionPolicies", |_| policies.to_owned());
     }
@@ -133,7 +133,7 @@ fn add_handler(state: &mut State) {
     });
 }
 
-/// A function that nobody retries, with a log and a role that may write it.
+/// Adds a function that is not attached, with a log group and a role that may write to it.
 fn add_function(state: &mut State, name: &str) {
     state.add_function(Function::new(name));
     let group = format!("/aws/lambda/{name}");
@@ -194,7 +194,7 @@ fn add_stack(state: &mut State, targets: &str) {
     state.stacks.insert(Sample::STACK.into(), Stack::new(described, resources, deploy));
 }
 
-/// An update of the stack that is over at once.
+/// Updates a parameter of the stack, without the time that an update takes.
 fn redeploy(state: &mut State, parameter: &str, value: impl FnOnce(&str) -> String) {
     let stack = state.stacks.get_mut(Sample::STACK).expect("BUG: it was added");
     let parameter = stack.stack.parameters.get_mut(parameter).expect("BUG: the template has it");
@@ -203,7 +203,7 @@ fn redeploy(state: &mut State, parameter: &str, value: impl FnOnce(&str) -> Stri
     deploy(state, &described);
 }
 
-/// The template: the handler's variables and permissions follow the stack's parameters.
+/// The stack's template: sets the handler's environment variables and permissions from the stack's parameters.
 fn deploy(state: &mut State, stack: &aws::Stack) {
     let parameter = |name: &str| stack.parameters.get(name).cloned().unwrap_or_default();
     let targets = parameter("TargetFunctions");
@@ -240,7 +240,7 @@ fn dead_letters_alarm() -> MetricAlarm {
     alarm("dead-letters", &counts.map(|name| ("AWS/SQS", name, queue)))
 }
 
-/// An alarm that is not raised, on metrics of one dimension.
+/// An alarm in state `OK`, on metrics that each have one dimension.
 fn alarm(name: &str, metrics: &[(&str, &str, (&str, &str))]) -> MetricAlarm {
     let metric = |(namespace, name, (dimension, value)): &(&str, &str, (&str, &str))| WatchedMetric {
         namespace: (*namespace).into(),

@@ -1,4 +1,4 @@
-//! Stacks of CloudFormation's.
+//! CloudFormation stacks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use comeback_engine::Timestamp;
 use crate::aws::simulated::State;
 use crate::aws::{self, StackEvent, StackResource};
 
-/// Makes the resources of a stack in the account what the stack's parameters say.
+/// Changes the resources of a stack in the account to match the stack's parameters.
 pub type Template = fn(&mut State, &aws::Stack);
 
 /// A stack with its resources.
@@ -16,15 +16,15 @@ pub type Template = fn(&mut State, &aws::Stack);
 pub struct Stack {
     /// The stack as CloudFormation describes it.
     pub stack: aws::Stack,
-    /// Its resources.
+    /// The resources of the stack.
     pub resources: Vec<StackResource>,
-    /// Its events, the newest first.
+    /// The events of the stack, the newest first.
     pub events: Vec<StackEvent>,
-    /// Its template: what an update does.
+    /// The template, which each update applies.
     pub template: Template,
     /// The duration of an update.
     pub updates_take: Duration,
-    /// The resource that the next update fails at, and why.
+    /// The resource at which the next update fails, and the reason; `None` if the next update succeeds.
     pub next_failure: Option<(String, String)>,
     update: Option<Update>,
 }
@@ -50,7 +50,7 @@ impl Stack {
         }
     }
 
-    /// `UpdateStack`. The error is CloudFormation's.
+    /// Performs `UpdateStack`. Fails with CloudFormation's code and message.
     pub(super) fn update(&mut self, now: Timestamp, parameter: &str, value: &str) -> Result<(), String> {
         let Self { stack, .. } = self;
         let refused = |why: String| Err(format!("ValidationError: {why}"));
@@ -79,7 +79,8 @@ impl Stack {
         self.events.insert(0, StackEvent { logical_id, is_of_stack: true, status, reason: None });
     }
 
-    /// Ends an update whose time has come. Returns what to do to the account then.
+    /// Ends an update that is due by `now`. If the update succeeds, returns the template to apply and the updated
+    /// stack.
     pub(super) fn settle(&mut self, now: Timestamp) -> Option<(Template, aws::Stack)> {
         let Update { before, .. } = self.update.take_if(|update| update.ends <= now)?;
         let Some((logical_id, reason)) = self.next_failure.take() else {

@@ -16,7 +16,7 @@ fn at(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
 
-/// Settings whose waits go from a second to the longest that SQS can hide a message.
+/// Settings whose waits range from one second to the longest time that SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -125,7 +125,7 @@ fn no_retry_before_the_shortest_wait() {
     let check = |now| bounds(slow.clone()).reinvocation(&handling(&seen(2), at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
-    // With less than two minutes left it is not cut.
+    // With less than two minutes left, the wait is not cut.
     let late = SeenMessage { first_receive: at(3_490.0), ..seen(2) };
     let check = |now| hourly().reinvocation(&handling(&late, at(now)), &RIGHT);
     assert_eq!(check(3_491.0), Ok(()));
@@ -190,7 +190,7 @@ fn asked_for(wait: Duration, written: Option<Timestamp>) -> Origin {
     Origin { attempt: THIRD, flaw: None, written, asked: Some(wait), error: None }
 }
 
-/// Adds a requested wait of 600 s, from the failure 9 s after the event's first failure.
+/// Adds a requested wait of 600 s, which counts from the failure 9 s after the event's first failure.
 fn asked(seen: SeenMessage) -> SeenMessage {
     SeenMessage { asked: asked_for(Duration::from_secs(600), Some(at(9.0))).window(at(9.5)), ..seen }
 }

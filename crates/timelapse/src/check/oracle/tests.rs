@@ -86,7 +86,7 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
-    /// Asks to hide the message before a call. SQS refuses, so only the call itself delays the next one.
+    /// Asks to hide the message before a call. SQS refuses, so only the call itself delays the next call.
     fn guard(&mut self) {
         self.oracle.hides(0, Duration::from_secs(3_660));
     }
@@ -366,7 +366,7 @@ fn a_move_that_ends_with_its_backoff_breaks_nothing() {
     assert_eq!(fixture.broken(), None);
 }
 
-/// If the handler crashed, or SQS refused the copy, the original would come back too late.
+/// If the handler crashed or SQS refused the copy, the original would come back too late.
 #[test]
 fn a_moved_original_hidden_too_long() {
     for (hidden_for, broken) in [(7_260, None), (7_261, Some(Invariant::LongestWait))] {
@@ -377,7 +377,7 @@ fn a_moved_original_hidden_too_long() {
     }
 }
 
-/// If its deletion is lost, the original would come back while its copy is still delayed.
+/// If the deletion of the original were lost, it would come back while its copy is still delayed.
 #[test]
 fn a_moved_original_shown_or_invoked_too_early() {
     let moved = || {

@@ -1,4 +1,4 @@
-//! A night shift on the demonstration: the operator's own questions and changes, on a clock that nobody waits for.
+//! A night shift in the demonstration: an operator's queries and changes, on a manual clock.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Shift {
         }
     }
 
-    /// Events that wait, by function and error, with the first failure.
+    /// The number of waiting events and their first failure, by function and error.
     async fn waits(&self) -> BTreeMap<(String, String), (u64, Timestamp)> {
         let waiting = waiting(&self.operator, WaitingOptions::default()).await.unwrap();
         let report = serde_json::to_value(waiting.report()).unwrap();
@@ -93,7 +93,7 @@ async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
         [&("emails:$LATEST".to_owned(), "non_retryable_error".to_owned())]
     );
 
-    // Nothing is retried while somebody looks after it.
+    // While an operator fixes `orders`, its events are held.
     let (operator, wanted) =
         (shift.operator.clone(), Wanted { why: Some("the payment service".into()), ..Wanted::default() });
     shift.perform(PauseRetries { operator, function: orders(), wanted }).await;
@@ -112,7 +112,7 @@ async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
         .await;
     let all = Chosen::matching(Filter::default());
     shift.perform(Redrive::new(shift.operator.clone(), all)).await;
-    // A wait that a function asked for lasts as long as it asked.
+    // `comeback retry` does not shorten waits that a function asked for, so another hour has to pass.
     shift.pass(HOUR);
     let status = status(&shift.operator, true, None).await.unwrap();
     assert_eq!(status.retry_queue.total(), 0);

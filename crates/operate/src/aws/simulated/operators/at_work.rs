@@ -38,8 +38,8 @@ pub struct Circumstances {
 pub struct Made(Arc<Mutex<BTreeMap<String, u64>>>);
 
 impl Made {
-    /// The number of changes that are recorded under this name, such as `retry --withdraw`; or of messages that were
-    /// `recalled`.
+    /// The number of changes recorded under this name, such as `retry --withdraw`. For `recalled`, the number of
+    /// recalled messages.
     pub fn count(&self, what: &str) -> u64 {
         let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         made.get(what).copied().unwrap_or_default()
@@ -57,9 +57,9 @@ pub(super) struct AtWork {
     aws: SimulatedAws,
     clock: Rc<RunClock>,
     log: LateLog,
-    /// The policies that the account has, and since when.
+    /// The policies of the account, and when it got them.
     policies: (Arc<Policies>, Timestamp),
-    /// The last version of the pauses' parameter that the run has.
+    /// The number of the last version of the pauses parameter that was passed to the run.
     written: i64,
     commands: Vec<Working>,
     made: Made,
@@ -110,7 +110,7 @@ impl AtWork {
         }
     }
 
-    /// Brings the account up to date: the handler's policies, and its log.
+    /// Brings the handler's policies and log in the account up to date.
     fn follow_run(&mut self) {
         let policies = self.run.policies();
         if !Arc::ptr_eq(&policies, &self.policies.0) {
@@ -122,7 +122,7 @@ impl AtWork {
         self.log.show(self.run.now(), state.log_groups.entry(Sample::LOG_GROUP.into()).or_default());
     }
 
-    /// Lets a command that can go on do so, up to its next call. Returns false if none can.
+    /// Runs one command that can go on, up to its next call. Returns false if no command can go on.
     fn go_on(&mut self) -> bool {
         let is_awake = |working: &Working| working.awake.0.swap(false, Ordering::Relaxed);
         let Some(turn) = self.commands.iter().position(is_awake) else { return false };
@@ -149,8 +149,8 @@ impl AtWork {
         }
     }
 
-    /// Returns true if one of the command's calls had a fault, or if others have changed the pauses or the policies since
-    /// it began.
+    /// Returns true if one of the command's calls had a fault, or if others have changed the pauses or the policies
+    /// since the command began.
     fn is_explained(&self, ended: &Working) -> bool {
         let began = START.saturating_add(ended.command.at);
         let state = self.aws.state();
@@ -159,7 +159,7 @@ impl AtWork {
         ended.had_fault.get() || by_others || self.policies.1 >= began
     }
 
-    /// Passes a new version of the pauses' parameter to the run.
+    /// If the pauses parameter has a new version, passes the text to the run.
     fn pass_on_pauses(&mut self) {
         let state = self.aws.state();
         let Some(version) = state.parameters.get(Sample::PAUSES).and_then(|it| it.versions.last()) else {
@@ -224,13 +224,13 @@ impl Working {
     }
 }
 
-/// Draws the time that a call takes: up to half a second, rarely some seconds.
+/// Draws the time that a call takes: up to half a second, rarely up to five seconds.
 fn latency(rng: &mut Xoshiro256PlusPlus) -> Duration {
     let longest = if rng.random_bool(0.01) { 5_000 } else { 500 };
     Duration::from_millis(rng.random_range(5..=longest))
 }
 
-/// Draws the fault of a call, which may be a batch of entries.
+/// Draws the fault of a call. `entries` is the number of entries of a batch call; 0 for any other call.
 fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     match rng.random_range(0..3) {
         0 => Fault::AnswerLost,
@@ -239,7 +239,7 @@ fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     }
 }
 
-/// Draws this many keys of events that the log shows; fewer if it shows fewer.
+/// Draws this many keys of events that the log shows; fewer if the log shows fewer.
 fn some_keys(aws: &SimulatedAws, count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<String> {
     if count == 0 {
         return Vec::new();
@@ -252,12 +252,12 @@ fn some_keys(aws: &SimulatedAws, count: usize, rng: &mut Xoshiro256PlusPlus) -> 
     keys.sample(rng, count).cloned().collect()
 }
 
-/// The handler's log, each line of which is late.
+/// The handler's log, whose lines can be read only after a delay.
 struct LateLog {
     delay: Duration,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// Lines that cannot be read yet: when each can, and its number.
+    /// Lines that cannot be read yet, by the time from which each can be read and by number.
     late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
 }
 
@@ -275,7 +275,7 @@ impl LateLog {
         }
     }
 
-    /// Writes the lines that can be read now.
+    /// Writes the lines that can be read at `now` to the log group.
     fn show(&mut self, now: Timestamp, log: &mut LogGroup) {
         while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
             let (at, line) = entry.remove();

@@ -13,14 +13,14 @@ use crate::request::withdraw::WithdrawRequests;
 use crate::request::{Ask, Kind, RequestEvents};
 use crate::resume::ResumeRetries;
 
-/// A command that an operator runs, and confirms.
+/// A command that an operator runs and confirms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulatedCommand {
-    /// When it is run, counted from the start.
+    /// When the command is run, counted from the start of the simulated run.
     pub at: Duration,
     /// The change that it makes.
     pub change: SimulatedChange,
-    /// The number of calls that it makes before it is killed; `None` if nobody kills it.
+    /// The number of calls that the command makes before it is killed; `None` if nobody kills it.
     pub killed_after: Option<u64>,
 }
 
@@ -44,16 +44,16 @@ pub enum SimulatedChange {
 pub enum Selection {
     /// All events.
     All,
-    /// Those with this error.
+    /// Events with this error type.
     Error(&'static str),
-    /// This many of those in the log, by their keys.
+    /// This many events from the log, by their keys.
     Keys(usize),
 }
 
 /// The end of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It made a change, which is recorded under this name, and recalled so many messages.
+    /// The command made a change, recorded under the name `what`, and recalled `recalled` messages.
     Done {
         what: String,
         recalled: u64,
@@ -73,7 +73,7 @@ impl SimulatedChange {
         }
     }
 
-    /// Makes the change. A request by key is for events with these keys.
+    /// Makes the change. A request by key names `keys`.
     pub(super) async fn make(self, operator: Operator, keys: Vec<String>) -> Ending {
         let function = None;
         let request = |operator, ask, selection| {
@@ -101,7 +101,7 @@ impl SimulatedChange {
     }
 }
 
-/// Plans a change, performs it and records it. Agrees to a new plan if another operator was faster.
+/// Plans a change, performs it and records it. If another operator was faster, agrees to the new plan.
 async fn confirmed(change: impl Change) -> Ending {
     let mut plan = match change.plan().await {
         Ok(plan) => plan,

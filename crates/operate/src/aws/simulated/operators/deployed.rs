@@ -23,16 +23,16 @@ pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) ->
     aws.clone()
 }
 
-/// Gives the handler these policies.
+/// Sets the handler's environment variables for these policies.
 ///
 /// # Panics
 ///
-/// If a command would read others from its variables.
+/// Panics if a command would read other policies from these variables.
 pub(super) fn deploy(aws: &SimulatedAws, policies: &Arc<Policies>) {
     let state = &mut *aws.state();
     let handler = state.functions.get_mut(Sample::HANDLER).expect("BUG: no handler");
     let given = variables(policies);
-    // An earlier policy may have set others.
+    // An earlier policy may have set other backoff variables.
     for name in ["BASE_BACKOFF", "MAX_BACKOFF", "BACKOFFS"] {
         handler.configuration.variables.remove(name);
     }
@@ -49,7 +49,7 @@ pub(super) fn deploy(aws: &SimulatedAws, policies: &Arc<Policies>) {
     }
 }
 
-/// The handler's variables for these policies.
+/// The handler's environment variables for these policies.
 fn variables(policies: &Policies) -> Vec<(&'static str, String)> {
     let Settings {
         handler: _,
@@ -89,7 +89,7 @@ fn variables(policies: &Policies) -> Vec<(&'static str, String)> {
     variables
 }
 
-/// The clock of a run, which moves on between two turns of its operators.
+/// The clock of a run. It advances between two turns of the operators.
 pub(super) struct RunClock {
     run: Rc<dyn OperatedDeployment>,
     /// The sleeping commands, each with the time when it wakes.
@@ -116,7 +116,7 @@ impl RunClock {
             .for_each(|(_, waker)| waker.wake());
     }
 
-    /// The time when the next command wakes.
+    /// The time when the next command wakes; `None` if no command sleeps.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.sleepers.borrow().iter().map(|(time, _)| *time).min()
     }
