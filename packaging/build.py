@@ -6,13 +6,13 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where release.sh makes cargo build.
+# The folder in which release.sh lets cargo build.
 TARGET = ROOT / "target" / "dist"
 
 # Architectures: the template's names, and Rust's.
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 
-# The version in Amazon Linux 2023, on which provided.al2023 runs.
+# The version of glibc in Amazon Linux 2023, on which provided.al2023 is based.
 GLIBC = (2, 34)
 
 FUNCTIONS = ["retry-handler", "flaky-target"]

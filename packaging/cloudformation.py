@@ -55,7 +55,7 @@ def take_code_from_bucket(template: dict) -> None:
 
 
 def deploy_from_here(commands: list) -> None:
-    """Makes the commands that attach a function deploy this template."""
+    """Changes the commands that attach a function, so that they deploy this template."""
     if commands[0].count(DEPLOY) != 1:
         sys.exit(f"error: the output AttachCommands of template.yaml should hold {DEPLOY!r} once: {commands[0]}")
     deploy = f"aws cloudformation deploy --template-file {NAME} --capabilities CAPABILITY_IAM "

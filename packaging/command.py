@@ -14,7 +14,7 @@ DOCUMENTS = Path("share/doc/comeback")
 
 
 def write(dist: Path, archs: list[str]) -> None:
-    """Builds the tarballs and the script into a release that has its third-party licences."""
+    """Builds the tarballs and the script into a release, which must already have its third-party licences."""
     manual = TARGET / "manual"
     shutil.rmtree(manual, ignore_errors=True)
     build.manual(manual)

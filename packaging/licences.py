@@ -14,7 +14,7 @@ LICENCES = "THIRD-PARTY-LICENCES.txt"
 
 # Names of the licence and notice files in crates.
 NOTICE = re.compile(r"(licen[cs]e|notice|copying|copyright|unlicense)", re.IGNORECASE)
-# A copyright line with blanks. (Apache-2.0 has one in its appendix, in brackets.)
+# A copyright line with blanks to fill in. (Apache-2.0 has one in its appendix, in brackets.)
 BLANK = re.compile(r"<(year|owner|copyright holders?)>")
 
 

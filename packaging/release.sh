@@ -4,7 +4,7 @@ set -euo pipefail
 export ARCHS=${ARCHS:-arm64 x86_64}
 with=tests/tools/with.sh
 
-# First, so that a failure comes before any build: the scripts need it, and Python has it from 3.11 on.
+# Checks for `tomllib` before any build: the scripts need it, and Python has it from 3.11 on.
 tomllib() {
     local python
     for python in python3 .tools/packaging/bin/python; do
@@ -30,7 +30,7 @@ build() {
     "$with" packaging -- python packaging/dist.py
 }
 
-# The ignored trials update from the release before this one, which they build, and run `verify-aws` on MiniStack.
+# The ignored trials build the previous release and update from it, and run `verify-aws` on MiniStack.
 check() {
     "$with" faketime ministack sam aws clients conformance packaging --
     packaging/check/semver.sh

@@ -64,7 +64,7 @@ def take_code_from_zips(resources: dict, arch: str) -> None:
 
 
 def deploy_from_here(commands: list, arch: str) -> None:
-    """Makes the commands that attach a function deploy this template."""
+    """Changes the commands that attach a function, so that they deploy this template."""
     if commands[0].count(DEPLOY) != 1:
         raise Refused(f"the output AttachCommands of template.yaml should hold {DEPLOY!r} once: {commands[0]}")
     deploy = f"{DEPLOY}--template-file {name(arch)} --resolve-s3 --capabilities CAPABILITY_IAM "

@@ -1,6 +1,7 @@
 'use strict';
-// Backoff, jitter and dead-letters for single messages of a Lambda function that reads an SQS queue. Needs only Node.js 20,
-// and the AWS SDK of Lambda's runtime once a message fails. It is CommonJS, which ECMAScript modules can load too.
+// Backoff, jitter and dead-letters for individual messages of a Lambda function that reads an SQS queue. Needs only
+// Node.js 20, and the AWS SDK of Lambda's runtime once a message fails. It is CommonJS, which ECMAScript modules can load
+// too.
 
 // Seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
 const LONGEST_BACKOFF = 43_170;
@@ -8,7 +9,7 @@ const LONGEST_BACKOFF = 43_170;
 const LONGEST_LATER_HIDING = 41_940;
 const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;
-// A FIFO queue delivers nothing of a group while one of its messages is hidden.
+// A FIFO queue delivers no message of a group while another message of that group is hidden.
 const FIFO_MAX_BACKOFF = 60;
 // A requested wait is lengthened by up to a tenth, so that messages do not come back together.
 const SPREAD = 0.1;
@@ -55,7 +56,7 @@ const DATES = [
 
 const REASONS = ['max_retries', 'max_age', 'non_retryable_error'];
 
-/** Throw it to set when the message is retried, instead of the ordinary backoff. */
+/** Throw this error to set when the message is retried, instead of the ordinary backoff. */
 class RetryAfter extends Error {
   constructor(when, text) {
     super(text === undefined ? moment(when) : `${moment(when)}; ${words(text)}`);
@@ -63,7 +64,7 @@ class RetryAfter extends Error {
   }
 }
 
-/** Throw it if no retry can help. The message is dead-lettered. */
+/** Throw this error if no retry can help. The message is dead-lettered. */
 class NonRetryable extends Error {
   constructor(message, options) {
     super(message, options);
@@ -151,14 +152,17 @@ class Policy {
     return { reason: 'max_age', detail: `sent at ${rfc3339(message.sent)}; maxAge is ${this.maxAge} s` };
   }
 
-  /** The time when a message that failed now returns, and the rule that set it; no `due` if it would be too old by then. */
+  /**
+   * The time when a message that fails now returns, and the rule that set that time. If the message would be too old by
+   * then, `due` is undefined.
+   */
   due(message, asked, now, fifo) {
     const dueBy = asked === undefined ? 'policy' : 'retry_after';
     const due =
       asked === undefined
         ? now + this.draw(message.receives, fifo) * 1_000
         : asked + (asked - now) * SPREAD * Math.random();
-    // The last receive leaves the function some time before maxAge.
+    // The last receive comes early enough to leave the function some time before maxAge.
     const margin = Math.min(60, this.maxAge / 10) * 1_000;
     const last = message.sent + this.maxAge * 1_000 - margin;
     if (due <= last) return { due, dueBy };
@@ -169,8 +173,8 @@ class Policy {
 /** A record and its outcome. */
 class Message {
   settled = false; // succeeded, or accepted by the dead-letter queue
-  due; // the time when it returns; 0 at once. Undefined leaves it to the queue's visibility timeout
-  told = false; // it was hidden or deleted before the batch ended, so SQS already knows
+  due; // the time when the message returns; 0: at once, undefined: after the queue's visibility timeout
+  told = false; // the message was hidden or deleted before the batch ended, so SQS already knows
 
   constructor(record, fifo, now) {
     const attributes = record.attributes ?? {};
@@ -185,7 +189,7 @@ class Message {
     this.group = fifo ? attributes.MessageGroupId : undefined;
   }
 
-  /** Seconds to hide it, from now. */
+  /** The number of seconds for which to hide the message from now on. */
   hiding(now) {
     if (this.due === 0) return 0;
     const held = Math.ceil(Math.max(0, now - this.firstReceive) / 1_000);
@@ -245,8 +249,8 @@ class Batch {
 
   /**
    * Hides or deletes the messages whose outcome is known, when only the reserve is left, so that a timeout costs only
-   * the records that are still running. There is no answer before those end, or they would run on in the next
-   * invocation.
+   * the records that are still running. The function answers only after those have ended: otherwise, they would run
+   * on in the next invocation.
    */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
@@ -278,14 +282,14 @@ class Batch {
   }
 
   /**
-   * Milliseconds that a call to SQS may take; at zero, none begins. A fifth of the reserve is left when the last call
+   * Milliseconds that a call to SQS may take; at zero, no call begins. A fifth of the reserve is left when the last call
    * ends: if a call outlasted the function, Lambda would deliver the whole batch again.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
   }
 
-  /** Runs a record. Returns true if it is done. */
+  /** Runs a record. Returns true if the record is done. */
   async settles(message) {
     try {
       // A copy: functions often parse the body in place, but a dead-letter needs its text.
@@ -347,7 +351,7 @@ class Batch {
     log('ERROR', { due: rfc3339(message.due), problem, remedy, ...line });
   }
 
-  /** Dead-letters a message. Returns the problem and its remedy, or neither. */
+  /** Dead-letters a message. If that fails, returns the problem and its remedy. */
   async deadLetter(message, error, end, now) {
     const url = this.policy.deadLetterQueueUrl;
     if (url === undefined) {
@@ -405,7 +409,7 @@ class Batch {
         ...more(message, now),
       }));
       const call = { QueueUrl: queueUrl(this.queueArn), Entries };
-      // A truncated answer confirms none.
+      // A truncated answer confirms no message.
       let said = part.map(() => ({ problem: `SQS did not say that it would ${verb} it` }));
       try {
         const { Successful, Failed } = await sqs(this.queueArn).send(`${action}Batch`, call, time);
@@ -446,7 +450,7 @@ function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
   return source === 'aws:sqs' ? undefined : `a record is from ${words(source).slice(0, WAIT_CHARACTERS)}`;
 }
 
-/** Returns true for a result that still has to be run. A file or a database cursor can be closed, and has done its work. */
+/** Returns true for a result that still has to be run. Results that can be closed, such as files, have been run. */
 function isUnrun(it) {
   if (typeof it !== 'object' || it === null) return typeof it === 'function';
   const isIterator = (Symbol.iterator in it || Symbol.asyncIterator in it) && typeof it.next === 'function';
@@ -468,7 +472,7 @@ function lanesOf(messages) {
   return [...lanes.values()];
 }
 
-/** The record as originally sent: if one of our dead-letters was moved back to the queue, the body inside it counts. */
+/** The record as originally sent: one of our dead-letters, moved back to the queue, gets the body that it contains. */
 function redriven(record) {
   if (typeof record.body !== 'string' || !record.body.startsWith('{"reason":')) return record;
   try {
@@ -481,7 +485,7 @@ function redriven(record) {
   }
 }
 
-/** The body and attributes of a dead-letter; if that is too large, the received body with the reason. */
+/** The body and attributes of a dead-letter; if they are too large, the received body with the reason. */
 function deadLetter(message, error, { reason, detail }, functionArn, now) {
   const received = String(message.record.body ?? '');
   const written = (errorMessage) =>
@@ -601,7 +605,7 @@ function asked({ asks, message }, now) {
   return { ignored: `${said}: ${ignored ?? 'its time is not after the failure'}` };
 }
 
-/** The name as the retry handler compares it: without its suffix, and without additions by compilers or bundlers. */
+/** An error's name as the retry handler compares it: without its suffix and what compilers or bundlers have added. */
 function simpleName(errorType) {
   const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));
   // The lookbehind keeps the search fast in a name with many `$`.
@@ -710,8 +714,8 @@ function optionSeconds(value) {
 }
 
 /**
- * The time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Anything else stays as it is: it
- * is ignored, and named in the log. An error under construction must not fail.
+ * The time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Anything else stays as it is; the
+ * reader ignores it and names it in the log. Constructing an error must not fail.
  */
 function moment(when) {
   // Not `instanceof`: a date may come from another context, as in Jest.
@@ -725,7 +729,7 @@ function moment(when) {
     }
   }
   const number = typeof when === 'bigint' ? when : typeof when === 'number' ? Math.ceil(when) + 0 : NaN;
-  // With a unit, if it is over 14 days and not an epoch time: such a wait is not read from a bare number.
+  // A wait of over 14 days gets a unit, because a bare number is not read as so long a wait.
   if (number > 1_209_600 && number < 1e9) return `${number}s`;
   // A large number would be written with an exponent.
   return Number.isSafeInteger(number) ? `${number}` : words(when);
@@ -783,7 +787,10 @@ function queueUrl(queueArn) {
   return `https://sqs.${region}.${SUFFIXES[partition] ?? 'amazonaws.com'}/${account}/${name}`;
 }
 
-/** The region of a queue in another region. Calls go to the function's region, where another queue may share its name. */
+/**
+ * The region of a queue in another region. Calls go to the function's region, where another queue may have the same
+ * name.
+ */
 function otherRegion(url) {
   const [, one, other] =
     /^https?:\/\/(?:sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-\d+)|([a-z0-9-]+)\.queue)\./.exec(url) ?? [];

@@ -62,7 +62,7 @@ export interface BatchResponse {
  * Turns a function for one record into the Lambda handler of an SQS event source mapping. A record whose function
  * throws or rejects is retried alone, after a jittered backoff. The mapping needs `ReportBatchItemFailures`.
  *
- * @throws RangeError with all that is wrong with the options
+ * @throws RangeError with every problem of the options
  */
 export function consumer<
   R extends MessageRecord = MessageRecord,
@@ -72,7 +72,7 @@ export function consumer<
   handler: (record: R, context: C) => unknown,
 ): (event: { Records: R[] }, context?: C) => Promise<BatchResponse>;
 
-/** Throw it to set when the message is retried, instead of the ordinary backoff. */
+/** Throw this error to set when the message is retried, instead of the ordinary backoff. */
 export class RetryAfter extends Error {
   /**
    * @param when seconds to wait, counted from the failure, a date, or the text of a `Retry-After` header
@@ -82,7 +82,7 @@ export class RetryAfter extends Error {
   readonly name: 'RetryAfter';
 }
 
-/** Throw it if no retry can help. The message is dead-lettered. */
+/** Throw this error if no retry can help. The message is dead-lettered. */
 export class NonRetryable extends Error {
   constructor(message?: string, options?: { cause?: unknown });
   readonly name: 'NonRetryable';

@@ -2,7 +2,7 @@
 // Opens events that Comeback retries, and has the errors that control a retry. Needs only Node.js 20. It is CommonJS,
 // which both CommonJS and ECMAScript modules can load.
 
-/** Throw it to set when the event is retried, instead of the ordinary backoff. */
+/** Throw this error to set when the event is retried, instead of the ordinary backoff. */
 class RetryAfter extends Error {
   constructor(when, text) {
     super(text === undefined ? moment(when) : `${moment(when)}; ${words(text)}`);
@@ -10,7 +10,7 @@ class RetryAfter extends Error {
   }
 }
 
-/** Throw it if no retry can help. The event is dead-lettered with this error's message. */
+/** Throw this error if no retry can help. The event is dead-lettered with this error's message. */
 class NonRetryable extends Error {
   constructor(message, options) {
     super(message, options);
@@ -18,7 +18,7 @@ class NonRetryable extends Error {
   }
 }
 
-/** Opens what a handler received: the payload, the attempt number and the idempotency key. */
+/** Opens the event that a handler received. Returns the payload, the attempt number and the idempotency key. */
 function openEvent(event, requestId) {
   if (!has(event, '_retry_metadata')) {
     return { payload: event, attempt: 0, key: requestId }; // the first invocation
@@ -30,7 +30,7 @@ function openEvent(event, requestId) {
   const key = metadata.origin_request_id ?? requestId;
   check(isInteger(attempt) && attempt >= 1, 'attempt is not an integer of at least 1');
   check(isInteger(since) && since >= 0, 'initial_timestamp is not an integer of at least 0');
-  // No lone surrogate, which no other system could store.
+  // A lone surrogate is refused, because no other system could store it.
   check(
     typeof key === 'string' && key !== '' && key.isWellFormed(),
     'origin_request_id is not a string that is not empty',
@@ -55,7 +55,7 @@ function opened() {
 
 /**
  * The time as the retry handler reads it: whole seconds, or RFC 3339. Anything else stays as it is: the handler ignores
- * it and logs that. An error under construction must not fail.
+ * it and logs that. Constructing an error must not fail.
  */
 function moment(when) {
   // Not `instanceof`: a date may come from another context, as in Jest.
@@ -69,7 +69,7 @@ function moment(when) {
     }
   }
   const number = typeof when === 'bigint' ? when : typeof when === 'number' ? Math.ceil(when) + 0 : NaN;
-  // With a unit, if it is over 14 days and not an epoch time: the handler does not read such a wait from a bare number.
+  // A wait of over 14 days gets a unit, because the handler does not read a bare number as so long a wait.
   if (number > 1_209_600 && number < 1e9) return `${number}s`;
   // A large number would be written with an exponent.
   return Number.isSafeInteger(number) ? `${number}` : words(when);

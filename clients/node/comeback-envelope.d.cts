@@ -8,7 +8,7 @@ export interface Opened<Payload = unknown> {
 }
 
 /**
- * Opens what a handler received: the payload, the attempt number and the idempotency key.
+ * Opens the event that a handler received. Returns the payload, the attempt number and the idempotency key.
  *
  * @param event the event that the handler received
  * @param requestId `context.awsRequestId`
@@ -23,8 +23,8 @@ export function opened(): {
 };
 
 /**
- * Throw it to set when the event is retried, instead of the ordinary backoff. Its constructor never throws: the handler
- * ignores a value that is not a wait, logs that, and retries with the ordinary backoff.
+ * Throw this error to set when the event is retried, instead of the ordinary backoff. The constructor never throws: the
+ * handler ignores a value that is not a wait, logs that, and retries with the ordinary backoff.
  */
 export class RetryAfter extends Error {
   /**
@@ -35,7 +35,7 @@ export class RetryAfter extends Error {
   readonly name: 'RetryAfter';
 }
 
-/** Throw it if no retry can help. The event is dead-lettered with this error's message. */
+/** Throw this error if no retry can help. The event is dead-lettered with this error's message. */
 export class NonRetryable extends Error {
   constructor(message?: string, options?: { cause?: unknown });
   readonly name: 'NonRetryable';

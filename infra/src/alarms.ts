@@ -67,9 +67,9 @@ function counted(
   return filter.metric({ statistic: 'Sum', period: Duration.minutes(5) });
 }
 
-/** The alarm on failures that Lambda could not send to the retry queue `of` a stack, and dropped. */
+/** The alarm on failures of `fn` that Lambda could not send to the retry queue in the stack `of`, and has dropped. */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): AlarmProps {
-  // In the same stack, the name that the stack is deployed with.
+  // In the same stack, use the name with which the stack is deployed.
   const name = Stack.of(fn) === of ? Aws.STACK_NAME : of.stackName;
   return {
     metric: fn.metric('DestinationDeliveryFailures', { statistic: 'Sum', period: Duration.minutes(5) }),

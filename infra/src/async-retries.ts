@@ -76,8 +76,8 @@ export class AsyncRetries extends Construct {
     warnOfShortRetention(deadLetterQueue);
     this.retryQueue = this.newQueue('Queue', props, {
       visibilityTimeout: VISIBILITY_TIMEOUT,
-      // The maximum that SQS allows. The handler dead-letters an event, with a reason, long before SQS would without
-      // one.
+      // The maximum that SQS allows. The handler dead-letters an event, with a reason, long before SQS would do so
+      // without a reason.
       deadLetterQueue: { queue: deadLetterQueue, maxReceiveCount: 1_000 },
     });
     this.retryHandler = new RetryHandler(this, 'Handler', {

@@ -35,7 +35,7 @@ export function environmentProblems(stack: Stack, variables: Record<string, stri
   ];
 }
 
-/** The room left for more, in words. */
+/** A text for messages on the room that is left in the environment. */
 export function environmentLeft(stack: Stack, variables: Record<string, string>): string {
   const { bytes } = shortest(stack, variables);
   const left = String(Math.max(0, LIMIT - bytes));

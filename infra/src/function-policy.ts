@@ -27,8 +27,9 @@ export enum EnvelopeStyle {
 /**
  * The retry policy: each property is an environment variable of the retry handler.
  *
- * A function can be attached with a policy of its own. What that does not set is as the `AsyncRetries` has it, except that
- * `backoffs` also replaces its `baseBackoff` and `maxBackoff`, and each of those its `backoffs`.
+ * A function can be attached with a policy of its own. Properties that this policy does not set have the values of the
+ * `AsyncRetries`, with one exception: `backoffs` also replaces the `baseBackoff` and `maxBackoff` of the `AsyncRetries`,
+ * and each of these two also replaces its `backoffs`.
  */
 export interface FunctionPolicy {
   /**

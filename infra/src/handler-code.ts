@@ -47,7 +47,7 @@ export function handlerFunction(
 /**
  * This package's zip file for an architecture.
  *
- * @throws if it has none
+ * @throws if this package has no zip file for the architecture
  */
 export function packaged(architecture: lambda.Architecture, folder = PACKAGED): string {
   const wanted = literal(architecture.name);
@@ -72,7 +72,7 @@ function code(bootstrap: string, architecture: lambda.Architecture): lambda.Code
  * Refuses a path that would deploy but then fail every invocation.
  *
  * @param bootstrap a folder or zip file that should hold a `bootstrap` for this architecture
- * @throws if it contains none, or one that is for another architecture or not executable
+ * @throws if `bootstrap` contains no such file, or if the file is for another architecture or not executable
  */
 function checkBootstrap(bootstrap: string, architecture: lambda.Architecture): void {
   const found = fs.statSync(bootstrap, { throwIfNoEntry: false });

@@ -59,7 +59,7 @@ export interface WaitingProps {
 /** The default for the handler and its event source mapping. */
 export const DEFAULT_MAX_CONCURRENCY = SETTINGS.MAXIMUM_CONCURRENCY.default;
 
-/** The number of characters of an `errorType` in a dead-letter. */
+/** The maximum number of characters of an `errorType` in a dead-letter. */
 const LONGEST_GLOB = 256;
 
 const PROPERTIES = {

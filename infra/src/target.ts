@@ -6,7 +6,7 @@ import { allows, functionArn, generatedName } from './target-functions';
 /** Metadata of an invoke configuration: the path of the `AsyncRetries` that created it. */
 export const ATTACHED_TO = 'comeback-cdk:attachedTo';
 
-/** The function behind a version or an alias; a function itself. */
+/** The function to which a version or an alias belongs; for a function, the function itself. */
 export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
 }
@@ -38,8 +38,8 @@ export function logicalIdOf(resource: CfnElement): string {
  * A function in another stack refers to this stack for the queue's ARN, so this stack must not refer to the function.
  *
  * @param entries the `TARGET_FUNCTIONS` entries that were given as patterns
- * @returns undefined if one of the patterns allows it
- * @throws if the function is in another stack, has no name yet, and none of the patterns allows it
+ * @returns undefined if one of the patterns allows the function
+ * @throws if the function is in another stack, has no name yet, and none of the patterns allows the function
  */
 export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]): string | undefined {
   const resource = resourceOf(fn);

@@ -99,7 +99,7 @@ export function wellTyped<T extends object>(
   return Object.fromEntries(Object.entries(given).filter(([name]) => !names.includes(name))) as T;
 }
 
-/** @throws if it is not a function */
+/** @throws if the target is not a function */
 export function checkIsFunction(target: lambda.IFunction): void {
   if (!(Construct.isConstruct(target) && has('functionArn')(target))) {
     throw new Error(`attach was given ${shown(target)}; it must be given a function (lambda.IFunction)`);

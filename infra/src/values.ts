@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { Token, Tokenization } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 
-/** Stands for values known only at deployment, in messages. */
+/** The text that stands in messages for a value known only at deployment. */
 const UNKNOWN = '…';
 
 /** Longer than any ARN of a function. */

@@ -20,7 +20,7 @@ type Variables = Record<string, string>;
 
 interface Refused {
   readonly variables: Variables;
-  /** Template or construct, or both: those that cannot refuse it. */
+  /** The template, the construct, or both, if they cannot refuse the variables. */
   readonly let_through_by?: string[];
   readonly refusals: string[];
 }

@@ -5,11 +5,12 @@ set -euo pipefail
 folder=$(mktemp -d -t comeback-again-XXXXXX)
 trap 'rm -rf "$folder"' EXIT
 
-# All files that git tracks or would add, with the modes that they have where each user has a group.
+# All files that git tracks or would add, with the modes that they have on a machine where each user has
+# their own group.
 git ls-files -z --cached --others --exclude-standard |
     tar --create --ignore-failed-read --null --verbatim-files-from --files-from - --mode=ug=rwX,o=rX |
     tar --extract --same-permissions --directory "$folder"
-# Installed, not built, so the copy shares them.
+# These folders are installed, not built, so the copy shares them.
 for shared in .tools infra/node_modules; do ln -s "$PWD/$shared" "$folder/$shared"; done
 (cd "$folder" && packaging/release.sh build)
 diff dist/SHA256SUMS "$folder/dist/SHA256SUMS" || {

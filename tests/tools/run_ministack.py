@@ -182,8 +182,8 @@ def whole_number(limit):
 lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
 lambda_svc._esm_response = whole_number(lambda_svc._esm_response)
 
-# It requires `sqs:SendMessageBatch` and the like from a role, which IAM does not have. On AWS, the permission for one
-# message covers a batch.
+# MiniStack requires `sqs:SendMessageBatch` and the like from a role. IAM does not have these actions: on AWS, the
+# permission for one message covers a batch.
 def of_one_message(action_of):
     @functools.wraps(action_of)
     def without_batch(*arguments):
@@ -195,8 +195,8 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# It knows some of Lambda's actions and confuses the others with these: it requires `lambda:UpdateFunctionCode` to set a
-# destination. botocore knows all of them, and IAM uses the operations' names except for one.
+# MiniStack knows some of Lambda's actions and confuses the others with these: it requires `lambda:UpdateFunctionCode`
+# to set a destination. botocore knows all of them, and IAM uses the operations' names except for one.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
 
 
@@ -211,7 +211,7 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# It checks the permission to simulate a role's policies without a resource. On AWS the role is the resource.
+# MiniStack checks the permission to simulate a role's policies without a resource. On AWS the role is the resource.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -223,7 +223,7 @@ def of_the_role(arn_of):
 
 iam_actions.extract_resource_arn = of_the_role(iam_actions.extract_resource_arn)
 
-# It ignores the context of a simulation, such as the service through which a role uses a key.
+# MiniStack ignores the context of a simulation, such as the service through which a role uses a key.
 simulated = contextvars.ContextVar("simulated", default={})
 
 
@@ -278,8 +278,8 @@ lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invok
 # another's alarms. Here only `SetAlarmState` changes a state.
 cloudwatch._evaluate_alarm = lambda alarm: None
 
-# It refuses a stack with alarms on expressions or with saved queries. Here, `DescribeAlarms` returns such alarms, and
-# only `SetAlarmState` changes their state. Nothing reads the queries, so they are dropped.
+# MiniStack refuses a stack with alarms on expressions or with saved queries. Here, `DescribeAlarms` returns such alarms,
+# and only `SetAlarmState` changes their state. Nothing reads the queries, so they are dropped.
 def of_an_expression(record):
     @functools.wraps(record)
     def with_metrics(name, properties):
@@ -300,10 +300,11 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
-# It also takes port 443 if that is free. Two servers that start at once both find it free, and one of them then hangs.
+# MiniStack also takes port 443 if that is free. Two servers that start at once both find it free, and one of them then
+# hangs.
 app._port_is_bindable = lambda host, port: False
 
-# Its web server ends an HTTP/2 connection after a thousand requests, and never answers those in progress.
+# MiniStack's web server ends an HTTP/2 connection after a thousand requests, and never answers those in progress.
 from hypercorn.config import Config  # noqa: E402
 
 Config.keep_alive_max_requests = 10**9

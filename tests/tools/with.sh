@@ -3,7 +3,7 @@
 #
 #     tests/tools/with.sh NAME... -- COMMAND...
 #
-# `python` is then the first tool's. A name is one of these:
+# `python` is then the Python of the first tool. A name is one of these:
 #
 #     sam, aws, clients, ...           Python packages, locked by hash in tests/tools/NAME.txt, in .tools/NAME
 #     infra, clients/node, ...         a folder with a package-lock.json: its node_modules

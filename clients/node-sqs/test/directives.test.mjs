@@ -83,7 +83,7 @@ test('RetryAfter writes a number as it is read', () => {
 });
 
 test('both packages have the same errors', () => {
-  // Each is one file, so that it can be copied; both must write the same.
+  // Each package is one file, so that it can be copied. The errors of both must write the same text.
   const late = new Date('+010000-01-01T00:00:00Z');
   const given = [
     0,

@@ -1,4 +1,4 @@
-// Compiled but never run: the declarations fit the runtime's types, and refuse what the code refuses.
+// Compiled but never run. Checks that the declarations fit the runtime's types, and refuse what the code refuses.
 import type { Context, SQSHandler, SQSRecord } from 'aws-lambda';
 import { NonRetryable, RetryAfter, consumer } from 'comeback-sqs';
 

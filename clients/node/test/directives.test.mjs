@@ -26,7 +26,7 @@ test('RetryAfter writes whole seconds or a moment', () => {
 });
 
 test('a number is written as it is read', () => {
-  // The other languages write the same.
+  // The packages for other languages write the same text.
   const cases = new URL('../../../tests/golden/directives/written.json', import.meta.url);
   for (const { seconds, message } of JSON.parse(readFileSync(cases, 'utf8'))) {
     assert.equal(new RetryAfter(seconds).message, message);

@@ -1,4 +1,5 @@
-// The contents of a published package; both kinds of modules can load it. Each package's test calls it.
+// Checks the contents of a published package, and that both kinds of modules can load the package. Each package's test
+// calls it.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';

@@ -1,4 +1,5 @@
-// Compiled but never run: the declarations fit middy and the runtime's types, and refuse what the code refuses.
+// Compiled but never run. Checks that the declarations fit middy and the runtime's types, and refuse what the code
+// refuses.
 import middy from '@middy/core';
 import type { Context } from 'aws-lambda';
 import { type Opened, NonRetryable, RetryAfter, openEvent, opened } from 'comeback-envelope';

@@ -1,4 +1,4 @@
-"""Backoff, jitter and dead-letters for single messages of a Lambda function that reads an SQS queue.
+"""Backoff, jitter and dead-letters for individual messages of a Lambda function that reads an SQS queue.
 
 Needs only Python, and boto3 once a message fails.
 """
@@ -31,7 +31,7 @@ _LONGEST_BACKOFF = 43_170
 # After the first receive, the time of a receive is unknown: a throttled poller may have held the message for 1,230 s.
 _LONGEST_LATER_HIDING = 41_940
 _LONGEST_AGE = 1_209_600
-# A FIFO queue delivers nothing of a group while one of its messages is hidden.
+# A FIFO queue delivers no message of a group while another message of that group is hidden.
 _FIFO_MAX_BACKOFF = 60
 _MAX_BACKOFF = 3_600
 # SQS limits a batch of messages, and each message, to 1 MiB.
@@ -90,7 +90,7 @@ _RANDOM = random.SystemRandom()
 
 
 class RetryAfter(Exception):
-    """Raise it to set when the message is retried, instead of the ordinary backoff.
+    """Raise this exception to set when the message is retried, instead of the ordinary backoff.
 
     `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (one without a time zone is local
     time), or the text of a `Retry-After` header. `text` is an explanation for people.
@@ -105,7 +105,7 @@ class RetryAfter(Exception):
 
 
 class NonRetryable(Exception):
-    """Raise it if no retry can help. The message is dead-lettered."""
+    """Raise this exception if no retry can help. The message is dead-lettered."""
 
 
 def consumer(
@@ -133,7 +133,7 @@ def consumer(
       the queue's redrive policy or retention ends them.
     - `concurrency`: the number of records that run at once, in threads; those of a FIFO group always run one after another.
 
-    Raises `ValueError` with all that is wrong with the options.
+    Raises `ValueError` with every problem of the options.
     """
     policy = _Policy.of(
         base_backoff=base_backoff,
@@ -225,12 +225,13 @@ class _Policy(NamedTuple):
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
 
     def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
-        """The time when a message that failed now returns, and the rule that set it; None if it is too old by then."""
+        """The time when a message that fails now returns, and the rule that set that time. If the message would be too old
+        by then, the time is None."""
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:
             due, due_by = asked + (asked - now) * _SPREAD * _RANDOM.random(), "retry_after"
-        # The last receive leaves the function some time before max_age.
+        # The last receive comes early enough to leave the function some time before max_age.
         margin = min(60.0, self.max_age / 10)
         last = message.sent + self.max_age - margin
         if due <= last:
@@ -264,13 +265,13 @@ class _Message:
         self.group: str | None = attributes.get("MessageGroupId") if fifo else None
         # Succeeded, or accepted by the dead-letter queue.
         self.settled = False
-        # The time when it returns; 0 at once. None leaves it to the queue's visibility timeout.
+        # The time when the message returns; 0: at once, None: after the queue's visibility timeout.
         self.due: float | None = None
-        # It was hidden or deleted before the batch ended, so SQS already knows.
+        # The message was hidden or deleted before the batch ended, so SQS already knows.
         self.told = False
 
     def hiding(self, now: float) -> int:
-        """Seconds to hide it, from now."""
+        """The number of seconds for which to hide the message from now on."""
         if not self.due:
             return 0
         longest = _LONGEST_LATER_HIDING
@@ -303,8 +304,8 @@ class _Batch:
         return _LONGEST_TIMEOUT if remaining is None else float(remaining()) / 1_000
 
     def time_for_a_call(self) -> float:
-        """Seconds that a call to SQS may take; at zero, none begins. A fifth of the reserve is left when the last call
-        ends: if one outlasted the function's time, Lambda would deliver the whole batch again."""
+        """Seconds that a call to SQS may take; at zero, no call begins. A fifth of the reserve is left when the last
+        call ends: if a call outlasted the function's time, Lambda would deliver the whole batch again."""
         return max(0.0, self.time_left() - self.reserve / 5)
 
     def handle(self) -> _Response:
@@ -327,8 +328,8 @@ class _Batch:
 
     def settle_early(self, messages: list[_Message]) -> None:
         """Hides or deletes the messages whose outcome is known, when only the reserve is left, so that a timeout costs
-        only the records that still run. There is no answer before those end, or they would run on in the next
-        invocation."""
+        only the records that are still running. The function answers only after those have ended: otherwise, they would
+        run on in the next invocation."""
         if self.ended.wait(self.until_reserve):
             return
         with self.settling:
@@ -368,7 +369,7 @@ class _Batch:
         return True
 
     def settles(self, message: _Message) -> bool:
-        """Runs a record. Returns true if it is done."""
+        """Runs a record. Returns true if the record is done."""
         try:
             # A copy: functions often parse the body in place, but a dead-letter needs its text.
             result = self.handler({**_redriven(message.record)}, self.context)
@@ -418,7 +419,7 @@ class _Batch:
     def dead_letter(
         self, message: _Message, error: BaseException, end: _End, now: float
     ) -> tuple[str | None, str | None]:
-        """Dead-letters a message. Returns the problem and its remedy, or nothing."""
+        """Dead-letters a message. If that fails, returns the problem and its remedy."""
         url = self.policy.dead_letter_queue_url
         if url is None:
             return "nothing ends its retries", "set dead_letter_queue_url, or give the queue a redrive policy"
@@ -472,7 +473,7 @@ class _Batch:
             remedy = None
             try:
                 answer = _call(seconds, self.queue_arn, call, QueueUrl=url, Entries=entries)
-                # A truncated answer confirms none.
+                # A truncated answer confirms no message.
                 problems = {str(index): f"SQS did not say that it would {verb} it" for index in range(len(part))}
                 for entry in answer.get("Successful") or []:
                     problems.pop(entry.get("Id"), None)
@@ -524,7 +525,7 @@ def _check_result(result: object) -> None:
 
 
 def _is_lazy(it: object) -> bool:
-    """Returns true for a lazy iterator. A file or a database cursor can be closed, and has done its work."""
+    """Returns true for a lazy iterator. Iterators that can be closed, such as files, have done their work."""
     return isinstance(it, Generator) or (isinstance(it, (Iterator, AsyncIterator)) and not hasattr(type(it), "close"))
 
 
@@ -532,7 +533,7 @@ def _is_lazy(it: object) -> bool:
 
 
 def _redriven(record: _Record) -> _Record:
-    """The record as originally sent: if one of our dead-letters was moved back to the queue, the body inside it counts."""
+    """The record as originally sent: one of our dead-letters, moved back to the queue, gets the body that it contains."""
     body = record.get("body")
     if not (isinstance(body, str) and body.startswith('{"reason":')):
         return record
@@ -549,7 +550,7 @@ def _redriven(record: _Record) -> _Record:
 
 
 def _dead_letter(message: _Message, error: BaseException, end: _End, function_arn: str, now: float) -> dict[str, Any]:
-    """The body and attributes of a dead-letter; if that is too large, the received body with the reason."""
+    """The body and attributes of a dead-letter; if they are too large, the received body with the reason."""
     received = str(message.record.get("body", ""))
     body: dict[str, Any] = {
         "reason": end.reason,
@@ -639,7 +640,7 @@ def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
 
 
 def _simple_name(error_type: str) -> str:
-    """The name as the retry handler compares it: without its suffix, and without additions by compilers or bundlers."""
+    """An error's name as the retry handler compares it: without its suffix and what compilers or bundlers have added."""
     name = _without_generics(re.sub("^Function<(.*)>$", r"\1", error_type).lstrip("&"))
     numbers = name.find("$", max(1, len(name.rstrip("$0123456789"))))
     name = name if numbers < 0 else name[:numbers]
@@ -792,12 +793,12 @@ def _moment(when: object) -> str:
 
 
 def _seconds(seconds: int) -> str:
-    """The text, with a unit if it is over 14 days: such a wait is not read from a bare number."""
+    """The seconds as text. Over 14 days, they get a unit, because a bare number is not read as so long a wait."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
 def _words(thing: object) -> str:
-    """The text of a value. An error under construction must not fail."""
+    """The text of a value. Constructing an error must not fail."""
     try:
         return thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
     except Exception:
@@ -859,7 +860,8 @@ def _queue_url(queue_arn: str) -> str:
 
 
 def _other_region(queue_url: str) -> str | None:
-    """The region of a queue in another region. Calls go to the function's region, where another queue may share its name."""
+    """The region of a queue in another region. Calls go to the function's region, where another queue may have the
+    same name."""
     host = re.match(r"https?://(?:sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-[0-9]+)|([a-z0-9-]+)\.queue)\.", queue_url)
     ours = os.environ.get("AWS_REGION")
     region = host and (host[1] or host[2])

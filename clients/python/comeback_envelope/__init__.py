@@ -34,13 +34,14 @@ class Opened(TypedDict):
 
 
 class RetryAfter(Exception):
-    """Raise it to set when the event is retried, instead of the ordinary backoff.
+    """Raise this exception to set when the event is retried, instead of the ordinary backoff.
 
     `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (one without a time zone is local
     time), or a text such as an HTTP `Retry-After` header. `text` is an explanation for people. The handler recognises the
     name of the class, so a subclass must keep it.
 
-    It never raises: the handler ignores a value that is not a wait, logs that, and retries with the ordinary backoff.
+    The constructor never raises: the handler ignores a value that is not a wait, logs that, and retries with the ordinary
+    backoff.
     """
 
     def __init__(self, when: float | Decimal | Fraction | timedelta | datetime | str, text: str | None = None) -> None:
@@ -52,14 +53,14 @@ class RetryAfter(Exception):
 
 
 class NonRetryable(Exception):
-    """Raise it if no retry can help. The event is dead-lettered with this error's message."""
+    """Raise this exception if no retry can help. The event is dead-lettered with this error's message."""
 
     def __str__(self) -> str:
         return _words(Exception(*self.args))
 
 
 def open_event(event: Any, request_id: str) -> Event:
-    """Opens what a handler received: the payload, the attempt number and the idempotency key.
+    """Opens the event that a handler received. Returns the payload, the attempt number and the idempotency key.
 
     `request_id` is `context.aws_request_id`. Raises `ValueError` for a malformed envelope. Let it fail the invocation:
     the retry handler then dead-letters the event as `malformed_envelope`.
@@ -87,7 +88,8 @@ def open_event(event: Any, request_id: str) -> Event:
 def opened(handler: Callable[..., _Result]) -> Callable[..., _Result]:
     """Opens each event, so that the handler receives `{"payload": …, "attempt": …, "key": …}`.
 
-    Put it above Powertools' `@idempotent`, and with `event_key_jmespath="key"` all attempts of an event are one operation.
+    Put this decorator above Powertools' `@idempotent`. With `event_key_jmespath="key"`, all attempts of an event are then
+    one operation.
     """
 
     @functools.wraps(handler)
@@ -115,7 +117,7 @@ def _moment(when: object) -> str:
 
 
 def _seconds(seconds: int) -> str:
-    """The text, with a unit if it is over 14 days: the handler does not read such a wait from a bare number."""
+    """The seconds as text. Over 14 days, they get a unit: the handler does not read a bare number as so long a wait."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
@@ -129,7 +131,7 @@ def _words(thing: object) -> str:
 
 
 def _is_id(key: str) -> bool:
-    """Returns true if it is not empty and has no lone surrogate, which no other system could store."""
+    """Returns true if the key is not empty and has no lone surrogate, which no other system could store."""
     return key != "" and not any("\ud800" <= character <= "\udfff" for character in key)
 
 

@@ -54,7 +54,7 @@ def test_a_time_without_a_zone_is_local() -> None:
 
 
 def test_a_number_is_written_as_it_is_read() -> None:
-    """The other languages write the same."""
+    """The packages for other languages write the same text."""
     cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "written.json"
     for case in json.loads(cases.read_text(encoding="utf-8")):
         assert str(RetryAfter(case["seconds"])) == str(RetryAfter(timedelta(seconds=case["seconds"]))) == case["message"]

@@ -40,7 +40,7 @@ def check(run):
 
 
 def seen_of_others(run):
-    """Lets a function keep a message, and ends its hiding with this run's credentials, which are not the function's."""
+    """Lets a function keep a message, and ends the message's hiding with this run's credentials, not the function's."""
     queue = make.queue(run, "kept")
     function = make.function(run, "keeper", code="keeper", Environment={"Variables": {"QUEUE": queue}})
     entries = [{"Id": body, "MessageBody": body} for body in ("keep", "delete")]
@@ -66,7 +66,7 @@ def receives_after(run, function, before):
 
 
 def received_twice(run, queue):
-    """Returns both receipt handles of a message, whose second receive hides it for long."""
+    """Receives a message twice, hiding it for long the second time. Returns both receipt handles."""
     run.account.sqs.send_message(QueueUrl=queue, MessageBody="received twice")
     old = run.until("message", 60, lambda: make.receive(run, queue, hide_for=1))
     new = run.until("second receive", 60, lambda: make.receive(run, queue, hide_for=600))
@@ -82,7 +82,7 @@ def seen_of_old(run, queue, old):
 
 
 def end_hiding(run, queue, handle):
-    """Returns the code of a refusal, `None` if SQS accepts."""
+    """Ends the hiding of a message. Returns the error code if SQS refuses, otherwise `None`."""
     try:
         run.account.sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=handle, VisibilityTimeout=0)
     except ClientError as error:
