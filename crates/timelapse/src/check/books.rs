@@ -148,7 +148,7 @@ impl Book {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hops {
-    /// When the handler decided on the first move.
+    /// When the handler decided on the first move; `None` before that.
     since: Option<Timestamp>,
     made: u32,
     /// Number of moves allowed beyond those that the time since the first move explains. Another clock or another wait

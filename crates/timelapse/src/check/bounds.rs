@@ -27,7 +27,7 @@ const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
 /// Time after which an invoke without an answer counts as unanswered.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
-/// The largest message that SQS takes, in bytes.
+/// The largest message that SQS accepts, in bytes.
 const LARGEST_MESSAGE: usize = 1_048_576;
 /// Number of bytes by which the next failure's invocation record may exceed the current one, not counting the envelope.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;

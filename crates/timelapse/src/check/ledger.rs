@@ -39,7 +39,7 @@ pub(crate) struct Ledger {
     pub(crate) multiplied: Option<Multiplied>,
 }
 
-/// Report that faults have multiplied an event, or all events together, too far.
+/// Report that faults have multiplied an event, or all events together, beyond a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Multiplied {
     /// The multiplied event; `None` for all events together.

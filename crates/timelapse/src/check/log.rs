@@ -12,7 +12,7 @@ use comeback_engine::{
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Maximum number of events to check. A run may have millions; this keeps the check fast and small.
+/// Maximum number of events to check. A run may have millions; the limit keeps the check fast and small.
 const MOST_EVENTS: usize = 10_000;
 /// Allowed difference between two due times of one wait. The first is computed with the handler's clock, later ones
 /// with SQS's, and each clock may be wrong by 5 s.

@@ -31,8 +31,8 @@ const RECENT_READ: Duration = Duration::from_secs(60);
 /// read.
 const SKEW: Duration = Duration::from_secs(10);
 
-/// Checks the invariants during a run. Each public method records one occurrence in the run. The first broken invariant
-/// is kept.
+/// Checks the invariants during a run. Each public method records one step of the run. The first broken invariant is
+/// kept.
 #[derive(Debug)]
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
@@ -220,15 +220,15 @@ impl Oracle {
         }
     }
 
-    /// Checks, after each happening, the number of messages in flight, and that no message stays visible while a poller
-    /// is free.
+    /// Checks, after each step of the run, the number of messages in flight, and that no message stays visible while a
+    /// poller is free.
     pub(crate) fn queue_settled(&mut self, in_flight: usize, left_visible: bool) {
         let checked = self.in_flight_bound.check(in_flight, left_visible);
         self.note(checked);
     }
 }
 
-/// Happenings around a handler and its batch.
+/// Steps of a handler with its batch.
 impl Oracle {
     pub(crate) fn environment_made(&self) -> Reads {
         let known = if self.reads_pauses { KnownPauses::NOTHING } else { KnownPauses::NO_PAUSES };
@@ -304,7 +304,7 @@ impl Oracle {
         self.broke(Invariant::WorkingCommands, None, what);
     }
 
-    /// Records that the handler tries to read the pauses. If the read succeeds, the handler gets the text as of `read`;
+    /// Records that the handler tries to read the pauses. `read` is the moment as of which the handler gets the text;
     /// `None` if the read fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));

@@ -61,9 +61,9 @@ struct KnownRequest {
 pub(super) struct Failed<'a> {
     /// When the event's first message was sent.
     pub(super) sent: Timestamp,
-    /// Its error type; `None` if the record lacks it.
+    /// The event's error type; `None` if the record lacks it.
     pub(super) error: Option<&'a str>,
-    /// The key in its envelope or dead-letter; `None` if they have none.
+    /// The key in the event's envelope or dead-letter; `None` if there is none.
     pub(super) key: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! Calls to a simulated account: who makes them, and what may go wrong with them.
+//! Calls to a simulated account: their callers, and their faults.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -193,7 +193,7 @@ pub(super) fn entry(kind: EntryFailureKind, code: &str, message: &str) -> EntryF
     EntryFailure { kind, code: code.to_owned(), text: format!("{code}: {message}") }
 }
 
-/// Lets others take their turn.
+/// Lets other tasks take their turn.
 pub(super) async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|context| {

@@ -87,7 +87,7 @@ const POLICIES: &str = "emails NON_RETRYABLE_ERRORS=ValidationError";
 /// A function as the demonstration shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DemoFunction {
-    /// Its name.
+    /// The function's name.
     pub name: &'static str,
     /// The function's defect in a few words; `None` if it is fixed.
     pub defect: Option<&'static str>,

@@ -18,7 +18,7 @@ const TAGS: usize = 50;
 pub struct Function {
     /// The configuration of the function itself.
     pub configuration: Configuration,
-    /// The configurations of its versions and aliases.
+    /// The configurations of the function's versions and aliases.
     pub qualifiers: BTreeMap<String, Configuration>,
     /// The tags.
     pub tags: BTreeMap<String, String>,

@@ -7,7 +7,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::{MetricQuery, Series};
 
-/// Namespace, dimension, the dimension's value, and metric.
+/// Namespace, dimension name, dimension value, and metric name.
 type Key = [String; 4];
 
 /// The points of all metrics.

@@ -21,7 +21,7 @@ pub use command::{Selection, SimulatedChange, SimulatedCommand};
 /// The commands that operators run on every function of a simulated run.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedOperators {
-    /// The circumstances in which they work.
+    /// The circumstances in which the operators work.
     pub circumstances: Circumstances,
     /// The commands.
     pub commands: Vec<SimulatedCommand>,

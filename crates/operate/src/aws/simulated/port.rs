@@ -161,7 +161,7 @@ fn named_with(name: &str, qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"))
 }
 
-/// The configuration that a name and a qualifier lead to; `None` if either does not exist.
+/// The configuration of the function with this name and qualifier; `None` if either does not exist.
 fn configured(state: &mut State, name: &str, qualifier: Option<&str>) -> Option<Configuration> {
     let now = state.now();
     let (function, of_name) = state.function(name)?;

@@ -308,7 +308,7 @@ impl Queue {
         }
     }
 
-    /// Every message, in the order in which they were sent.
+    /// All messages, in the order in which they were sent.
     pub fn stored(&mut self, now: Timestamp) -> impl Iterator<Item = &Stored> {
         self.settle(now);
         self.messages.values()

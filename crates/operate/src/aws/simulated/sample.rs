@@ -13,8 +13,9 @@ use super::{
 use crate::aws::{self, Executions, InvokeSettings, Mapping, MetricAlarm, StackResource, WatchedMetric};
 use crate::function::STACK_TAG;
 
-/// The deployment of stack `comeback` as its template makes it: a handler with its role, two queues, the mapping between,
-/// and an alarm on dead-letters. Function `orders`, which no stack owns, may be attached to it.
+/// The deployment of stack `comeback` as its template makes it: a handler with its role, two queues, the event source
+/// mapping between them, and an alarm on dead-letters. Function `orders`, which no stack owns, may be attached to the
+/// deployment.
 ///
 /// ```
 /// use comeback_engine::Timestamp;

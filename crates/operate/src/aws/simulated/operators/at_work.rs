@@ -135,7 +135,7 @@ impl AtWork {
         true
     }
 
-    /// Counts what a command did. If it failed without a reason, the run ends.
+    /// Counts what a command did. If the command failed and nothing explains it, ends the run.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {

@@ -18,7 +18,7 @@ use crate::resume::ResumeRetries;
 pub struct SimulatedCommand {
     /// When the command is run, counted from the start of the simulated run.
     pub at: Duration,
-    /// The change that it makes.
+    /// The change that the command makes.
     pub change: SimulatedChange,
     /// The number of calls that the command makes before it is killed; `None` if nobody kills it.
     pub killed_after: Option<u64>,

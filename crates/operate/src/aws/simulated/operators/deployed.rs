@@ -1,4 +1,5 @@
-//! The account of a run's operators: a deployment with the run's policies, whose retry queue and clock are the run's.
+//! The account of a run's operators: a deployment with the run's policies, whose retry queue and clock are those of the
+//! run.
 
 use std::cell::RefCell;
 use std::fmt;
