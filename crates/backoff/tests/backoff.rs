@@ -32,7 +32,7 @@ fn ticks(wait: Duration, tick: Duration) -> u64 {
     (wait.as_nanos() / tick.as_nanos()) as u64
 }
 
-/// Multiplies a duration by `ticks`; `Duration` itself multiplies only by 32 bits.
+/// Multiplies a duration by `ticks`. A `Duration` itself can be multiplied only by a `u32`.
 fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }

@@ -101,7 +101,7 @@ impl Chip {
     }
 }
 
-/// A moment in an address: milliseconds since 1970.
+/// Parses a time in a URL: milliseconds since the Unix epoch.
 fn millis(text: &str) -> Option<Timestamp> {
     text.parse().ok().filter(|millis| *millis < 1 << 50).map(Timestamp::from_millis)
 }

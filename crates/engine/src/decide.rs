@@ -2,14 +2,14 @@
 //! pauses and time always give the same decision, and no message can make them panic.
 //!
 //! `POLICIES` may give a function its own policy. Each time the handler checks a message, it uses the current policy,
-//! so a change of a policy also affects events that already wait.
+//! so a change of a policy also affects events that are already waiting.
 //!
 //! - *n* is the number of the retry about to be made, starting at 1.
 //! - *t0* is the time of the first failure.
 //! - *start* is when the message was first received. On a first receive, that is now.
 //!
 //! A moved message (one sent again with a delay) keeps the id, the receive count and the `SentTimestamp` of the
-//! original. Only the 13 days and 12 hours of rule 4 count from the `SentTimestamp` of the copy.
+//! original. Only the 13 days and 12 hours of rule 4 count from the copy's own `SentTimestamp`.
 //!
 //! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for another 1,344 s after the handler
 //! has noticed the end of the pause, because the handler needs that long to check every held event. It is assumed to

@@ -85,7 +85,8 @@ impl Pauses {
         document
     }
 
-    /// Returns the document with one more cancel. The cancel's moment is rounded up, like that of a retry request.
+    /// Returns the document with this cancel request added. Its `at` is rounded up to a whole second, like that of a
+    /// retry request.
     #[must_use]
     pub fn with_cancel(&self, cancel: &Cancel) -> Self {
         let mut document = self.clone();

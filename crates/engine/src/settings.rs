@@ -23,7 +23,7 @@ const LONGEST_BACKOFF: &str = "12 hours less 30 s";
 /// Range of `HIDE_UP_TO`, if it is a number. Twice the maximum, plus a batch for each of 1,000 pollers, is SQS's limit
 /// of 120,000 messages in flight.
 pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
-/// Range of `MAXIMUM_CONCURRENCY`: Lambda's own for an event source mapping's `MaximumConcurrency`.
+/// Range of `MAXIMUM_CONCURRENCY`: the range that Lambda allows for `MaximumConcurrency` of an event source mapping.
 pub const MAXIMUM_CONCURRENCY_RANGE: RangeInclusive<u64> = 2..=1_000;
 
 settings! {

@@ -1,4 +1,5 @@
-//! The output of `comeback status`: the state of a deployment, from SQS, the pauses and CloudWatch.
+//! The output of `comeback status`: the state of a deployment, as read from SQS, the pauses
+//! parameter and CloudWatch.
 
 mod facts;
 

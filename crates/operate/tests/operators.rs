@@ -49,7 +49,8 @@ impl Watcher for Seen {
     }
 }
 
-/// Makes a scenario and settings that vary with the seed, with every kind of fault and random operators.
+/// Makes a scenario and its settings from the seed. The scenario has every kind of fault, and operators who act at
+/// random.
 fn chaos(seed: u64, made: &Made) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {

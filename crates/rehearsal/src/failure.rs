@@ -34,7 +34,7 @@ impl Failure {
         Self::Refused(vec![why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()])
     }
 
-    /// Returns both values, or a failure with the reasons of both errors.
+    /// Returns both values. If either is an error, or both are, returns a failure with the reason of each error.
     pub fn unless_both<P, S>(
         policy: Result<P, Vec<SettingError>>,
         scenario: Result<S, Vec<ScenarioError>>,

@@ -86,7 +86,7 @@ fn unit(seconds: u64) -> String {
     if is_hours { durations::flag(Duration::from_secs(seconds)) } else { format!("{seconds}s") }
 }
 
-/// Words that run the `comeback` command again: with cargo in a checkout, or by its name.
+/// The first words of a command line that runs `comeback`: `cargo run …` in a checkout, otherwise `comeback`.
 pub(crate) fn own_command() -> &'static [&'static str] {
     let by_cargo = std::env::var_os("CARGO").is_some();
     if by_cargo { &["cargo", "run", "--release", "-p", "comeback", "--"] } else { &["comeback"] }

@@ -103,7 +103,8 @@ fn other_settings(policy: &Policy) -> Settings {
     }
 }
 
-/// A plan, with settings ready for a deployment and the reasons for failure. `comeback plan --json` prints it as JSON.
+/// A plan, with settings ready for a deployment or, if no policy meets the goal, the reasons. `comeback plan --json`
+/// prints it as JSON.
 #[derive(Serialize)]
 pub struct Recommended {
     /// The compared policies, and the recommended policy.

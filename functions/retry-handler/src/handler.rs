@@ -57,10 +57,10 @@ impl Handler {
         Ok(self.batch(batch, now, left).await)
     }
 
-    /// Time left until the function's timeout, but at most [`HANDLER_TIMEOUT`], because messages about to be invoked
-    /// are hidden for that long.
+    /// Time left until the function's timeout, but at most [`HANDLER_TIMEOUT`], because a message is hidden for that
+    /// long before its event is invoked again.
     ///
-    /// A deadline more than a day away is ignored: `cargo lambda watch` passes a deadline in 1970.
+    /// A deadline that is more than a day before or after `now` is ignored: `cargo lambda watch` passes one in 1970.
     fn time_left(&self, deadline: Timestamp, now: Timestamp) -> Duration {
         if deadline.since(now).max(now.since(deadline)) < FAR {
             return deadline.since(now).min(HANDLER_TIMEOUT);

@@ -1,9 +1,9 @@
-//! Measures the retry handler's start, the time of its batches and its size, beside an empty function on the same
-//! runtime, beside the handler of an earlier commit and, if `bench.sh` finds one, beside an article's handler in
-//! Python. `make bench-handler` runs it.
+//! Measures the retry handler's start, the time of its batches and its size. Compares them with those of an empty
+//! function on the same runtime, of the handler of an earlier commit and, if `bench.sh` finds it, of a handler in Python
+//! that an article describes. `make bench-handler` runs it.
 //!
 //! Compare only the ratios, because the milliseconds depend on the machine. Each ratio is between two medians. The
-//! handler and the empty function are measured in turns.
+//! handler and the empty function are measured alternately.
 
 mod environment;
 mod events;

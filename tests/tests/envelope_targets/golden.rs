@@ -65,7 +65,7 @@ for (const path of process.argv.slice(1)) {
     assert_checks_every_golden_file("node", "-e", check);
 }
 
-/// Uses the Rust lines of docs/envelope.md.
+/// Runs the Rust example of docs/envelope.md.
 #[test]
 fn rust_reader_opens_every_golden_envelope() {
     for path in golden_files() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// A dead-letter with a body as the handler writes it, and without the attribute `Reason`.
+/// A dead-letter whose body has the handler's format, but which has no `Reason` attribute.
 pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
     let body = json!({
         "reason": "max_age", "detail": "why", "function_arn": function_arn, "retries_made": 7,

@@ -211,7 +211,7 @@ const HALVES: u32 = 2;
 /// the good entries are delivered.
 const FEW: usize = 50;
 
-/// Counts the calls of a delivery that were refused as a whole, until the service accepts an entry.
+/// Counts the calls of a delivery that were refused as a whole. Stops counting once the service accepts an entry.
 #[derive(Default)]
 pub(super) struct Refusals {
     code: Option<String>,

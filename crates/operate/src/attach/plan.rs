@@ -295,8 +295,9 @@ impl Change for RouteFailures {
 }
 
 impl RouteFailures {
-    /// Plans the change from facts that are read anew on each call, to see the changes of this run and of others. The
-    /// plan of each function assumes that the earlier functions of the plan are already on the allow-list.
+    /// Plans the change. Each call reads the account anew, so that the plan takes into account what this run and others
+    /// have changed. The plan of each function assumes that the earlier functions of the plan are already on the
+    /// allow-list.
     async fn read(&self) -> Result<AttachPlan, Failure> {
         let operator = &self.operator;
         let deployment = operator.deployment().await?;

@@ -86,7 +86,7 @@ pub struct Picked {
     pub(super) ids: Rc<HashSet<Box<str>>>,
     /// The number of skipped dead-letters for each reason. They would be dead-lettered again immediately.
     pub(super) skipped: BTreeMap<&'static str, u64>,
-    /// The first twenty functions of skipped dead-letters that `TARGET_FUNCTIONS` does not allow.
+    /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow, so that their dead-letters are skipped.
     pub(super) not_allowed: BTreeSet<String>,
     /// The maximum number of dead-letters to act on; `None` means no limit.
     pub(super) limit: Option<u64>,

@@ -434,7 +434,8 @@ impl Oracle {
         }
     }
 
-    /// Checks the wait of a backoff. If the wait may have another purpose, checks nothing and returns `None`.
+    /// Checks the length of a backoff. If the message may be hidden for another reason, checks nothing and returns
+    /// `None`.
     fn check_backoff(
         &self,
         position: usize,

@@ -129,8 +129,8 @@ impl KnownPauses {
         self.active(now).map(|span| format!("its handler knows that it has been paused since {}", span.from))
     }
 
-    /// Returns the longest wait at `now` of an event that is held, or that waits as after a failed call because its
-    /// handler does not know the pauses. `None` if neither is true.
+    /// Returns the longest wait that begins at `now` while an event is held, or while its handler does not know the
+    /// pauses and therefore makes the event wait as after a failed call. `None` in every other state.
     pub(crate) fn longest_keep(
         &self,
         now: Timestamp,

@@ -134,7 +134,7 @@ pub(crate) fn log_bytes(decisions: u64, invocations: u64) -> u64 {
     decisions * DECISION_LINE + invocations * INVOCATION_LINES
 }
 
-/// Price of bytes ingested by the logs, in US dollars.
+/// Price of writing this many bytes to CloudWatch Logs, in US dollars.
 pub fn logs(bytes: u64) -> f64 {
     bytes as f64 / 1e9 * LOGS_GB
 }

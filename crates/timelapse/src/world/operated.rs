@@ -1,5 +1,5 @@
-//! The part of a simulated run that operators see and change: the handler's log, the pauses parameter, and the hiding of
-//! messages.
+//! The part of a simulated run that operators see and change: the handler's log, the pauses parameter, and the
+//! visibility of messages.
 
 use std::sync::Arc;
 use std::time::Duration;

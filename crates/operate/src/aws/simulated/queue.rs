@@ -15,7 +15,7 @@ use crate::deployment::queue::Depth;
 
 /// Limit of messages in flight. Source: SQS quotas, "In-flight messages per queue (standard queue)".
 const IN_FLIGHT_LIMIT: usize = 120_000;
-/// The longest time from a receive to a message's return. Source: SQS quotas, "Message visibility timeout".
+/// The maximum visibility timeout, counted from a message's receive. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// The maximum number of messages that SQS returns for one receive.
 const MOST_OF_A_RECEIVE: usize = 10;

@@ -377,7 +377,8 @@ fn a_moved_original_hidden_too_long() {
     }
 }
 
-/// If the deletion of the original were lost, it would come back while its copy is still delayed.
+/// A moved message whose deletion is lost comes back while its copy is still delayed. The oracle must notice if it is
+/// visible or invoked too early.
 #[test]
 fn a_moved_original_shown_or_invoked_too_early() {
     let moved = || {
