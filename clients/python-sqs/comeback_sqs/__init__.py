@@ -225,8 +225,8 @@ class _Policy(NamedTuple):
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
 
     def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
-        """The time when a message that fails now returns, and the rule that set that time. If the message would be too old
-        by then, the time is None."""
+        """The time at which a message that fails now returns, and the rule that set it. The time is None if the message
+        would then be too old."""
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:

@@ -39,8 +39,8 @@ struct Life {
     key: String,
     /// The event's function, first failure, last error and end.
     facts: Vec<Fact>,
-    /// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. While a pause
-    /// holds the event, there is no path to retry it.
+    /// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. An event that a
+    /// pause holds can only be cancelled.
     actions: Option<(Option<String>, String)>,
     is_dead: bool,
     chart: Option<Chart>,

@@ -274,8 +274,8 @@ impl Row {
         }
     }
 
-    /// Changes the button of a paused function to *Resume* if a pause of its own is open. Otherwise, removes the
-    /// button: a pause of every function, or of a pattern, also holds other functions.
+    /// Gives a paused function the button *Resume* if the open pause is for this function alone, and no button if the
+    /// pause also holds other functions.
     fn resume_if(&mut self, open: &[(String, String)]) {
         if self.state == State::Paused.in_words() {
             let path = format!("/resume?plan=yes&function={}", self.href);

@@ -215,8 +215,8 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// The value of the first field with this name; `None` if that field is empty, or if there is none. A button before
-    /// a text field of the same name thus overrules the text field.
+    /// The value of the first field with this name; `None` if that field is empty or missing. If a button precedes a
+    /// text field of the same name, the button's value counts.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())

@@ -5,7 +5,6 @@ mod demo;
 mod denied;
 mod doctor;
 mod overview;
-mod scale;
 mod search;
 
 use std::net::Ipv4Addr;

@@ -70,8 +70,8 @@ where
     said.with_retry_after(error.raw_response().and_then(retry_after))
 }
 
-/// Returns the pause that a response asks for, or `None` if it asks for none. A date is ignored, because there is no
-/// clock to compare it with.
+/// Returns the pause that a response's headers request; `None` if they request no pause. A date is ignored, because
+/// there is no clock to compare it with.
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let number = |name| response.headers().get(name)?.trim().parse::<u32>().ok();
     let millis = number("x-amz-retry-after").map(|millis| Duration::from_millis(millis.into()));

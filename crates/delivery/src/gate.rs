@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Gate {
     calls: Arc<Semaphore>,
-    /// Held by the delivery whose call is next, while that call waits.
+    /// Lock held by the delivery that makes the next call, until that call begins.
     turn: async_lock::Mutex<()>,
     pace: Mutex<Pace>,
 }

@@ -192,8 +192,8 @@ fn joined(one: &str, other: &str) -> String {
     format!("{{{one}{comma}{other}}}")
 }
 
-/// Asks the operator about a plan, unless `--yes` is given. Fails if the answer is not yes, or if there is no terminal
-/// to ask on.
+/// Asks the operator to confirm a plan, unless `--yes` is given. Fails if the operator declines, if standard input is
+/// not a terminal, or if the command prints JSON.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;
     if session.common.yes && !in_person {

@@ -81,7 +81,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// A bar whose length is proportional to the share of `count` in `most`. Any count above zero is visible.
+/// A bar of a length proportional to `count`; the bar for `most` is full. Every count above 0 is visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -49,7 +49,7 @@ pub(super) struct Caller {
     hook: RefCell<Option<Hook>>,
     denied: RefCell<BTreeSet<String>>,
     latency: RefCell<Option<Latency>>,
-    /// How far the caller's clock is ahead of the account's, in milliseconds; negative if it is behind.
+    /// Lead of the caller's clock over the account's, in milliseconds; negative if the caller's clock is behind.
     clock_ahead: Cell<i64>,
     calls: Cell<u64>,
     /// The number of calls left before the caller is killed; `None` if this number is unlimited.

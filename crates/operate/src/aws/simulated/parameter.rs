@@ -14,7 +14,7 @@ const LONGEST: usize = 4_096;
 pub struct Parameter {
     /// The versions, the oldest first. There is at least one.
     pub versions: Vec<ParameterVersion>,
-    /// How many of the next writes fail because somebody else is writing.
+    /// The number of coming writes that fail because somebody else is writing.
     pub busy: u32,
 }
 
