@@ -5,8 +5,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 WITH := tests/tools/with.sh
 CARGO := $(WITH) -- cargo
-# For every cargo command: with others, cargo would unify features differently and build most dependencies again.
-ALL := --workspace --all-features
+CARGO_TEST := $(WITH) clippy -- cargo test --workspace --all-features
 
 # The functions' architecture: arm64 is cheaper on Lambda. Any machine cross-compiles for either.
 ARCH ?= arm64
@@ -29,17 +28,17 @@ test: ## run every test, including those against the local stack
 	@python3 tests/tools/stages.py
 
 test-fast: ## run the tests without browser, server and Node (three minutes)
-	$(CARGO) test $(ALL) --no-fail-fast
+	$(CARGO_TEST) --no-fail-fast
 
-# Two lints at once: where cargo checks our own crates one after the other, a core is free.
-check: ## run what CI runs: formatting, lints, docs, then `make test`
+# Two lints at once: where cargo builds our own crates one after the other, a core is free.
+check: ## run what CI runs: formatting and lints, then `make test`
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint
 	@$(MAKE) --no-print-directory test
 
 # A package's tests build its programs too. `cargo run` would build most dependencies again: it takes a single package, and
 # leaves out the features that tests add.
 local: tools ## deploy to this machine, send an event and watch it succeed
-	$(CARGO) test $(ALL) --no-run --test repository
+	$(CARGO_TEST) --no-run --test repository
 	@$(WITH) -- "$${CARGO_TARGET_DIR:-target}/debug/local"
 
 build: tools ## build the two functions for ARCH (arm64 or x86_64)
@@ -103,7 +102,7 @@ chromium faketime:
 lint: lint-rust lint-infra lint-clients lint-licences lint-workflows lint-mutants
 
 lint-rust:
-	$(WITH) -- tests/tools/lint_rust.sh
+	$(WITH) clippy -- tests/tools/lint_rust.sh
 
 lint-infra:
 	$(WITH) infra -- npm --prefix infra run check

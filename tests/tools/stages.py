@@ -1,6 +1,6 @@
 """`make test`: builds everything, then runs every test, and prints the time of each stage.
 
-    build the tests, and install tools                alone: all else needs them
+    build with clippy, and install tools              alone: all else needs them
     build the functions                               before the servers, whose clocks do not wait for a compiler
     lint templates, test construct and clients        before the servers: the construct's tests have time limits
     test the stack | test with other servers          together: they mostly wait
@@ -22,14 +22,13 @@ from pathlib import Path
 WITH = "tests/tools/with.sh"
 # The packages and features of every cargo command. With others, cargo would unify features differently and rebuild most
 # dependencies.
-CARGO_TEST = [WITH, "--", "cargo", "test", "--workspace", "--all-features"]
+CARGO_TEST = [WITH, "clippy", "--", "cargo", "test", "--workspace", "--all-features"]
+RUSTDOC = f"RUSTDOC={Path('tests/tools/rustdoc.sh').resolve()}"
 # These need servers, a browser, Node or tools. tests/Cargo.toml sets `test = false` for them, so that `cargo test` runs
 # only the others.
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
 # Half of the time of the tests with servers.
 STACK = "--test=stack"
-# The delivery tests run these.
-EXAMPLES = [f"--example={name}" for name in ("dynamodb", "eventbridge", "firehose", "kinesis", "sqs")]
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
@@ -84,14 +83,7 @@ class Stage:
 def stages():
     """Runs the stages, and returns those that ran."""
     tools = Stage("install tools", [WITH, *TOOLS, "--"]).start()
-    tests = Stage(
-        "build the tests, beside which tools are installed",
-        # Without the other examples, which clippy checks and no test runs.
-        [*CARGO_TEST, "--tests", "--no-run"],
-        [*CARGO_TEST, *SERVERS, STACK, "--no-run"],
-        # Not with `cargo test`: for that, an example that is named is a test.
-        [WITH, "--", "cargo", "build", "--workspace", "--all-features", *EXAMPLES],
-    ).run()
+    tests = Stage("build with clippy, beside which tools are installed", [*MAKE, "lint-rust"]).run()
     done = [tests, tools.join()]
     if any(stage.failed for stage in done):
         return done
@@ -100,7 +92,7 @@ def stages():
     # Doctests are compiled one crate after the other, so they are separate: otherwise a core would be free at the end.
     without_servers = [
         Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--tests", "--no-fail-fast"]).start(),
-        Stage("beside all: test the documentation", ["nice", "-n", "19", *CARGO_TEST, "--doc", "--no-fail-fast"]).start(),
+        Stage("beside all: test the documentation", ["env", RUSTDOC, "nice", "-n", "19", *CARGO_TEST, "--doc", "--no-fail-fast"]).start(),
     ]
     functions = Stage("build the functions", [WITH, "sam", "--", str(TARGET / "debug/local"), "build"])
     without_cargo = Stage(
