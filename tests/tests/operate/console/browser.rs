@@ -79,7 +79,7 @@ pub(crate) struct Browser {
 const PRESSED: &str = r#"
     const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a, #demo button")];
     const named = pressable.filter(it => it.checkVisibility() && [it.textContent.trim(), it.ariaLabel].includes(name));
-    if (named.length === 0) throw `no ${name} among ${pressable.map(it => it.textContent.trim()).join(", ")}`;
+    if (named.length === 0) throw "not there";
 "#;
 
 impl Browser {
@@ -160,15 +160,19 @@ impl Browser {
         ));
     }
 
-    /// Clicks the link or button with this text, without waiting for a page.
-    pub(crate) fn press(&mut self, name: &str) {
-        self.ask(&format!("const name = {}; {PRESSED} named[0].click();", json!(name)));
+    /// Clicks the link or button with this text as soon as the page has it. Does not wait for the next page.
+    pub(crate) async fn press(&mut self, name: &str) {
+        // The page is marked in the same step, because a page whose work has ended reloads itself.
+        let click = format!(
+            "(() => {{ const name = {}; {PRESSED} window.isBefore = true; named[0].click(); }})()",
+            json!(name)
+        );
+        eventually(&format!("{name:?} to press"), async || self.chromium.ask(&click).ok()).await;
     }
 
     /// Clicks the link or button with this text, and waits for the next page to load.
     pub(crate) async fn follow(&mut self, name: &str) {
-        self.ask("window.isBefore = true");
-        self.press(name);
+        self.press(name).await;
         self.arrives(name).await;
     }
 

@@ -113,9 +113,7 @@ async fn export_the_rest(browser: &mut Browser, folder: &Path) {
     let exported = written(folder, "exported-");
     let downloads = scratch("console-downloads");
     browser.chromium.download_to(&downloads);
-    // The page of the export may be loading once more.
-    browser.shows("the export", "Download").await;
-    browser.press("Download");
+    browser.press("Download").await;
     let name = exported.file_name().and_then(|name| name.to_str()).expect("a file's name");
     let downloaded = downloads.join(name);
     let whole = std::fs::read(&exported).expect("a file");

@@ -9,6 +9,9 @@ use crate::world::World;
 /// The functions that fail.
 const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 
+/// Part of the title above the list of waiting events.
+const EVENTS: &str = "the first due first";
+
 /// Failing functions are found, paused, fixed, resumed, retried and redriven, until nothing is left.
 pub(crate) async fn console_leads_through_an_incident(_: &World) {
     let running = Running::start_demonstration("incident").await;
@@ -24,6 +27,7 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     browser.assert_accessible("the demonstration");
 
     browser.visit("/waiting");
+    let shown = browser.sees("the events", |text| text.contains(EVENTS)).await;
     let comes_back =
         "return [...document.querySelectorAll('main td')].some(it => it.innerText.startsWith('in '))";
     assert_eq!(browser.ask(comes_back), true, "when they come back: {shown}");
@@ -33,7 +37,7 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     browser.arrives("the event").await;
     let life = browser.sees("the event's life", |text| text.contains("attempt")).await;
     assert!(life.starts_with("Waiting: retry ") || life.starts_with("Due: retry "), "its state: {life}");
-    assert_times_are_local(&mut browser, key);
+    assert_times_are_local(&mut browser, key).await;
 
     browser.visit("/");
     browser.follow("Pause orders").await;
@@ -60,17 +64,15 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     browser.follow("Show the plan").await;
     browser.follow("Retry now").await;
     browser.sees("the end of the request", |text| text.contains("Done.")).await;
-    dead_letters_are_redriven(&mut browser).await;
 
     browser.visit("/");
     browser.follow("Start the clock").await;
     browser.follow("Faster").await;
     browser.shows("the pace", "300 times as fast").await;
-    let is_over = |text: &str| {
-        let mut lines = text.lines();
-        let mut zero = |title: &str| lines.any(|line| line == title) && lines.next() == Some("0");
-        zero("Waiting") && zero("Dead-letters")
-    };
+    browser.sees("that nothing waits", |text| is_zero(text, "Waiting")).await;
+    dead_letters_are_redriven(&mut browser).await;
+    browser.visit("/");
+    let is_over = |text: &str| is_zero(text, "Waiting") && is_zero(text, "Dead-letters");
     browser.sees("that nothing is left", is_over).await;
     browser.visit("/waiting");
     browser.sees("that nothing waits", |text| text.contains("No event is waiting.")).await;
@@ -100,6 +102,7 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.keys_lead_on(&["Enter"]).await;
     browser.sees("the filter", |text| text.contains("error ConnectTimeout ×")).await;
     browser.keys_lead_on(&["g", "o"]).await;
+    browser.sees("which functions fail", |text| text.contains("ConnectTimeout")).await;
     browser.tab_to("Pause orders");
     browser.keys_lead_on(&["Enter"]).await;
     browser.tab_to("Reason");
@@ -113,7 +116,7 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
 
     // One waiting event of another function is chosen and retried.
     browser.keys_lead_on(&["g", "w"]).await;
-    browser.sees("the events", |text| text.contains("the first due first")).await;
+    browser.sees("the events", |text| text.contains(EVENTS)).await;
     let chosen = browser.ask("return document.querySelector('main input[name=event]').ariaLabel");
     browser.tab_to(chosen.as_str().expect("a label"));
     browser.keys(&[" ", "c"]);
@@ -123,10 +126,11 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
 
 /// Asserts that a browser whose time zone is nine hours ahead shows each moment in local time, with UTC in the title
 /// attribute. Without the page's script, it must show UTC.
-fn assert_times_are_local(browser: &mut Browser, key: &str) {
+async fn assert_times_are_local(browser: &mut Browser, key: &str) {
     let page = format!("/event?id={key}");
-    let first_failure = |browser: &mut Browser| {
+    let first_failure = async |browser: &mut Browser| {
         browser.visit(&page);
+        browser.sees("the event", |text| text.contains("First failure")).await;
         let time = browser.ask(
             "const time = [...document.querySelectorAll('main dt')]
                  .find(it => it.textContent === 'First failure').nextElementSibling.firstElementChild;
@@ -136,7 +140,7 @@ fn assert_times_are_local(browser: &mut Browser, key: &str) {
         texts.map(|text| text.as_str().expect("a text").to_owned()).collect::<Vec<_>>()
     };
     browser.chromium.call("Emulation.setTimezoneOverride", json!({"timezoneId": "Asia/Tokyo"}));
-    let tokyo = first_failure(browser);
+    let tokyo = first_failure(browser).await;
     let hour = |time: &str| -> u32 {
         let (before, _) = time.rsplit_once(':').and_then(|(time, _)| time.rsplit_once(':')).expect("a time");
         before[before.len() - 2..].trim().parse().unwrap_or_else(|_| panic!("{time}"))
@@ -145,9 +149,15 @@ fn assert_times_are_local(browser: &mut Browser, key: &str) {
     assert!(tokyo[2].ends_with(" UTC") && hour(&tokyo[2]) == hour(&tokyo[0]), "{tokyo:?}");
     browser.chromium.call("Emulation.setTimezoneOverride", json!({"timezoneId": ""}));
     browser.chromium.call("Emulation.setScriptExecutionDisabled", json!({"value": true}));
-    let plain = first_failure(browser);
+    let plain = first_failure(browser).await;
     assert_eq!(plain[0], plain[1], "{plain:?}");
     browser.chromium.call("Emulation.setScriptExecutionDisabled", json!({"value": false}));
+}
+
+/// Returns true if the count with this title is zero on the first page.
+fn is_zero(text: &str, title: &str) -> bool {
+    let mut lines = text.lines();
+    lines.any(|line| line == title) && lines.next() == Some("0")
 }
 
 async fn dead_letters_are_redriven(browser: &mut Browser) {
@@ -183,13 +193,22 @@ async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
     browser.visit(resume);
     browser.switch_to(&second);
     browser.visit(resume);
-    browser.press("Resume");
+    browser.press("Resume").await;
     browser.switch_to(&first);
-    browser.ask("const form = document.querySelector('main form[method=post]'); form.requestSubmit(); form.requestSubmit();");
-    let ended = browser.sees("an end", has_ended).await;
-    browser.switch_to(&second);
-    let other_end = browser.sees("an end", has_ended).await;
-    let both = [ended, other_end];
+    browser.ask(
+        "window.isBefore = true;
+         const form = document.querySelector('main form[method=post]');
+         form.requestSubmit();
+         form.requestSubmit();",
+    );
+    let mut both = Vec::new();
+    for tab in [&first, &second] {
+        browser.switch_to(tab);
+        browser.arrives("Resume").await;
+        both.push(
+            browser.sees("an end", |text| text.contains("Back") && !text.contains("In progress")).await,
+        );
+    }
     assert_eq!(both.iter().filter(|text| text.contains("emails: resumed")).count(), 1, "{both:?}");
     browser.switch_to(&first);
 }
@@ -199,8 +218,4 @@ async fn plan_a_pause(browser: &mut Browser, reason: &str) {
     browser.fill("Function", "emails");
     browser.fill("Reason", reason);
     browser.follow("Show the plan").await;
-}
-
-fn has_ended(text: &str) -> bool {
-    text.contains("Back") && !text.contains("In progress")
 }

@@ -4,7 +4,7 @@
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.
 
 use base64::Engine as _;
-use comeback_tests::{Look, root};
+use comeback_tests::{Look, eventually, root};
 use serde_json::json;
 
 use crate::console::browser::{Browser, Running, WIDE};
@@ -25,15 +25,11 @@ pub(crate) async fn console_pages_are_accessible_and_pictured(_: &World) {
     browser.sees("the scan", |text| text.contains("Done.")).await;
 
     browser.visit("/waiting");
-    let link = |browser: &mut Browser, place: &str| {
-        let link = format!("return document.querySelector('main a[href^=\"{place}\"]').getAttribute('href')");
-        browser.ask(&link).as_str().expect("an address").to_owned()
-    };
-    let mut pages = vec![link(&mut browser, "/event")];
+    let mut pages = vec![link(&mut browser, "/event").await];
     browser.visit("/dead");
-    pages.push(link(&mut browser, "/dead/each"));
+    pages.push(link(&mut browser, "/dead/each").await);
     browser.visit("/dead/each");
-    pages.push(link(&mut browser, "/dead/each/"));
+    pages.push(link(&mut browser, "/dead/each/").await);
     pages.extend(pages_of(&mut browser));
     for page in [
         "/function?name=orders",
@@ -55,6 +51,13 @@ pub(crate) async fn console_pages_are_accessible_and_pictured(_: &World) {
             assert_is_pictured(&mut browser, &format!("{name}{theme}"));
         }
     }
+}
+
+/// Waits for a link whose address begins with `place`, and returns the address.
+async fn link(browser: &mut Browser, place: &str) -> String {
+    let link = format!("document.querySelector('main a[href^=\"{place}\"]').getAttribute('href')");
+    let address = async || browser.chromium.ask(&link).ok()?.as_str().map(ToOwned::to_owned);
+    eventually(place, address).await
 }
 
 /// Paths of the pages in the navigation.
