@@ -16,7 +16,7 @@ tools=$root/.tools
 
 # Faster on a first build. Set for every command: with another value, cargo would rebuild our crates.
 export CARGO_INCREMENTAL=0
-export SAM_CLI_TELEMETRY=0
+export SAM_CLI_TELEMETRY=0 CDK_DISABLE_CLI_TELEMETRY=true
 # Without its bytecode, the SAM CLI takes a second longer to start, and MiniStack ten.
 unset PYTHONDONTWRITEBYTECODE
 # Cargo would look in make's flags for make's job server.
