@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::lanes::{Lane, Lanes};
 use crate::limits::Limits;
 use crate::operation::{Answer, Operation, ServiceError};
-use crate::outcome::{Cause, Left, Progress, Sent};
+use crate::outcome::{EntryError, Left, Progress, Sent};
 
 use answers::Refusals;
 
@@ -106,10 +106,10 @@ impl<E, R: Clone> Board<E, R> {
             .filter(|(size, limit)| size > limit)
             .min_by_key(|(_, limit)| *limit);
         let left = match (operation.check(&entry), over) {
-            (Err(error), _) => Some(Cause::Refused(error)),
-            (Ok(()), Some((size, limit))) => Some(Cause::TooLarge { size, limit }),
+            (Err(error), _) => Some(EntryError::Refused(error)),
+            (Ok(()), Some((size, limit))) => Some(EntryError::TooLarge { size, limit }),
             (Ok(()), None) => {
-                lane.as_ref().is_some_and(|lane| self.lanes.is_broken(lane)).then_some(Cause::Behind)
+                lane.as_ref().is_some_and(|lane| self.lanes.is_broken(lane)).then_some(EntryError::Behind)
             }
         };
         if let Some(cause) = left {
@@ -284,18 +284,18 @@ impl<E, R: Clone> Board<E, R> {
 impl<E, R: Clone> Board<E, R> {
     /// Gives up every entry at the deadline: nothing more is sent, and calls under way are not awaited.
     pub(crate) fn stop(&mut self) {
-        self.leave_all(Self::is_away, |_| Cause::Unanswered);
-        self.leave_all(|_, _| true, Cause::Stopped);
+        self.leave_all(Self::is_away, |_| EntryError::Unanswered);
+        self.leave_all(|_, _| true, EntryError::Stopped);
     }
 
     /// Gives up every entry because the delivery was interrupted.
     pub(crate) fn interrupt(&mut self) {
-        self.leave_all(|_, _| true, Cause::Interrupted);
+        self.leave_all(|_, _| true, EntryError::Interrupted);
     }
 
     /// Gives up every entry that is not in a call, because another call would fail with the same error.
     fn halt(&mut self, error: &ServiceError) {
-        self.leave_all(|board, track| !board.is_away(track), |_| Cause::Halted(error.clone()));
+        self.leave_all(|board, track| !board.is_away(track), |_| EntryError::Halted(error.clone()));
     }
 
     /// Returns true if a call under way carries the entry, or the entry that replaces it.
@@ -310,7 +310,7 @@ impl<E, R: Clone> Board<E, R> {
 
     /// Gives up an entry. The entries behind it in its lane are given up too, unless only the lane's last entry
     /// matters.
-    fn leave(&mut self, index: usize, cause: Cause) {
+    fn leave(&mut self, index: usize, cause: EntryError) {
         if !self.tracks.contains_key(&index) {
             return; // Left behind another entry of its call.
         }
@@ -320,7 +320,7 @@ impl<E, R: Clone> Board<E, R> {
             self.release(&lane);
         } else {
             for behind in self.lanes.break_at(&lane, index) {
-                self.set_left(behind, Cause::Behind);
+                self.set_left(behind, EntryError::Behind);
             }
         }
     }
@@ -328,7 +328,7 @@ impl<E, R: Clone> Board<E, R> {
     fn leave_all(
         &mut self,
         which: impl Fn(&Self, &Track<E>) -> bool,
-        cause: impl Fn(Option<ServiceError>) -> Cause,
+        cause: impl Fn(Option<ServiceError>) -> EntryError,
     ) {
         let all = self.tracks.iter().filter(|(_, track)| which(self, track));
         for index in all.map(|(&index, _)| index).collect::<Vec<_>>() {
@@ -343,7 +343,7 @@ impl<E, R: Clone> Board<E, R> {
 
     /// Removes an entry from the board and records why it was not delivered. Returns the entry's lane, or `None` if it
     /// has no lane.
-    fn set_left(&mut self, index: usize, cause: Cause) -> Option<Lane> {
+    fn set_left(&mut self, index: usize, cause: EntryError) -> Option<Lane> {
         let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
         self.ready.remove(&index);
         let entry = Arc::into_inner(track.entry).expect("BUG: the call that carried it is over");

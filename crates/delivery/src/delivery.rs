@@ -28,7 +28,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 
     /// Like [`send`](Self::send), but ends when the future `deadline` completes, such as `tokio::time::sleep`, even
     /// with calls under way. The entries of calls without an answer are handed back as
-    /// [`Unanswered`](crate::Cause::Unanswered).
+    /// [`Unanswered`](crate::EntryError::Unanswered).
     ///
     /// # Errors
     ///
@@ -70,8 +70,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 ///
 /// The futures of [`run`](Self::run), [`run_until`](Self::run_until) and [`run_while`](Self::run_while) may be dropped
 /// at any moment. [`finish`](Self::finish) then hands back every entry that is not known to be delivered
-/// ([`Cause::Interrupted`](crate::Cause::Interrupted)); a call that was under way may have delivered it. To continue,
-/// run it again: entries that were under way count as sent without an answer, and are retried.
+/// ([`EntryError::Interrupted`](crate::EntryError::Interrupted)); a call that was under way may have delivered it. To
+/// continue, run it again: entries that were under way count as sent without an answer, and are retried.
 ///
 /// ```
 /// # use comeback_delivery::{Answer, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};

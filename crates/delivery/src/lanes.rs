@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// A group of entries that must stay in order, such as a FIFO queue's message group or the writes to one DynamoDB item.
 /// They are sent one at a time, in the order of the input, never two in one call. When one is given up, the entries
-/// behind it are given up too ([`Cause::Behind`](crate::Cause::Behind)): sending them would change the order.
+/// behind it are given up too ([`EntryError::Behind`](crate::EntryError::Behind)): sending them would change the order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
     name: Arc<[u8]>,
@@ -27,7 +27,7 @@ impl Lane {
 
     /// Allows several entries of this lane in one call, for a service that keeps their order. Still, only one call at a
     /// time carries entries of the lane. If the service accepts a later entry but not an earlier one, the earlier entry
-    /// is given up ([`Cause::Overtaken`](crate::Cause::Overtaken)), and so are the entries behind it.
+    /// is given up ([`EntryError::Overtaken`](crate::EntryError::Overtaken)), and so are the entries behind it.
     #[must_use]
     pub fn together(self) -> Self {
         Self { together: true, ..self }

@@ -27,25 +27,25 @@
 //!   service did not answer, the entry may arrive twice.
 //! - **Only errors that may pass are retried**: throttles, transient errors and unknown ones
 //!   ([`ErrorKind::is_retriable`]). [`Retries`] limits how often.
-//! - **Halves cost few calls.** Finding one bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad, it
-//!   takes 2 · *n* − 1. The halves are sent at once, and use up no retry.
+//! - **Halves cost few calls.** Finding one bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad,
+//!   it takes 2 · *n* − 1. The halves are sent at once, and use up no retry.
 //! - **A mistake that refuses every entry ends the delivery.** If six calls are refused as a whole with one code, two
-//!   of them halves, and the service has accepted nothing, every entry is handed back ([`Cause::Halted`]). With at most
-//!   50 entries left, each entry is tried instead.
+//!   of them halves, and the service has accepted nothing, every entry is handed back ([`EntryError::Halted`]). With at
+//!   most 50 entries left, each entry is tried instead.
 //! - **Partial throttling uses up no retry.** If the service throttles some entries of a call and accepts others, the
 //!   throttled entries are sent again in calls of about the accepted size.
-//! - **Batches are full.** Without lanes and failures, a delivery makes at most
-//!   3 · max(⌈entries / count⌉, ⌈bytes / limit⌉) + 1 calls, each within every limit. An entry that is too large for any call
-//!   is returned before anything is sent.
-//! - **Order.** Receipts are in the order of the input. Calls run concurrently, so entries arrive in any order, except those
-//!   of one [`Lane`]: a FIFO queue's message group, or a DynamoDB item.
+//! - **Batches are full.** Without lanes and failures, a delivery makes at most 3 · max(⌈entries / count⌉, ⌈bytes /
+//!   limit⌉) + 1 calls, each within every limit. An entry that is too large for any call is returned before anything is
+//!   sent.
+//! - **Order.** Receipts are in the order of the input. Calls run concurrently, so entries arrive in any order, except
+//!   those of one [`Lane`]: a FIFO queue's message group, or a DynamoDB item.
 //! - **No entry is logged.** Spans, errors and their `Debug` forms contain only numbers and the service's codes. A
 //!   [`ServiceError`]'s message is the service's own, and may quote an entry.
 //!
 //! # Files
 //!
-//! A [`Sender`] is an [`Operation`] with the settings of its retries. A [`Delivery`] puts entries on a board, which decides
-//! what goes next. A loop makes the calls and waits.
+//! A [`Sender`] is an [`Operation`] with the settings of its retries. A [`Delivery`] puts entries on a board, which
+//! decides what goes next. A loop makes the calls and waits.
 //!
 //! | file | holds |
 //! |---|---|
@@ -58,7 +58,7 @@
 //! | `operation` | [`Operation`]: a batch API, and [`ServiceError`], its answer for a failure |
 //! | `limits` | [`Limits`](limits::Limits): the limits of every service |
 //! | `retries` | [`Retries`]: the number of retries, and the waits before them |
-//! | `outcome` | [`Delivered`], [`Undelivered`] with each entry [`Left`] and its [`Cause`] |
+//! | `outcome` | [`Delivered`], [`Undelivered`] with each entry [`Left`] and its [`EntryError`] |
 //! | `classify` | AWS SDK errors as [`ServiceError`]s, and what the adapters share |
 //! | `sqs`, `dynamodb`, `kinesis`, `firehose`, `eventbridge` | the adapters, each behind its feature |
 
@@ -93,7 +93,7 @@ pub use delivery::Delivery;
 pub use futures_util;
 pub use lanes::Lane;
 pub use operation::{Answer, ErrorKind, Operation, ServiceError};
-pub use outcome::{Cause, Delivered, Left, Outcome, Progress, Sent, Undelivered, by_entry};
+pub use outcome::{Delivered, EntryError, Left, Outcome, Progress, Sent, Undelivered, by_entry};
 pub use retries::Retries;
 pub use sender::{CONCURRENCY, Sender};
 pub use stream::Batcher;

@@ -30,7 +30,7 @@ pub trait Operation {
     }
 
     /// Checks an entry before it is sent. An entry that the service would surely refuse, alone or with its whole call,
-    /// is handed back unsent as [refused](crate::Cause::Refused).
+    /// is handed back unsent as [refused](crate::EntryError::Refused).
     ///
     /// # Errors
     ///

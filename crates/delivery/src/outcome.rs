@@ -1,4 +1,4 @@
-//! Outcome of a delivery: each entry is delivered, or handed back with the cause of its failure.
+//! Outcome of a delivery: each entry is delivered, or handed back with an error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,10 +16,10 @@ pub struct Delivered<R = ()> {
     pub retries: u64,
 }
 
-/// Error of a delivery in which some entries were not delivered. It holds each undelivered entry with the cause, in the
+/// Error of a delivery in which some entries were not delivered. It holds each undelivered entry with its error, in the
 /// order of the input.
 ///
-/// Its `Display` and `Debug` texts contain no entry, so it can be logged.
+/// The error can be logged: its `Display` and `Debug` forms contain no entry.
 #[derive(PartialEq, Eq)]
 pub struct Undelivered<E, R = ()> {
     /// Entries that were not delivered, in ascending order of [`index`](Left::index); never empty.
@@ -47,7 +47,7 @@ pub struct Sent<R = ()> {
     pub receipt: R,
 }
 
-/// An entry that was not delivered, handed back with its cause.
+/// An entry that was not delivered, handed back with an error.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Left<E> {
     /// Index of the entry in the input, from 0.
@@ -55,18 +55,18 @@ pub struct Left<E> {
     /// The entry itself, as the caller passed it in.
     pub entry: E,
     /// The reason why it was not delivered.
-    pub cause: Cause,
+    pub cause: EntryError,
     /// Number of calls that carried the entry. After more than one call, the entry may have arrived all the same. After
     /// one call, it may have arrived if its error is retriable or a panic, or if the cause is
-    /// [`Unanswered`](Cause::Unanswered), [`Interrupted`](Cause::Interrupted), [`Halted`](Cause::Halted) or
-    /// [`Behind`](Cause::Behind).
+    /// [`Unanswered`](EntryError::Unanswered), [`Interrupted`](EntryError::Interrupted), [`Halted`](EntryError::Halted)
+    /// or [`Behind`](EntryError::Behind).
     pub calls: u64,
 }
 
-/// Reasons why an entry was not delivered.
+/// The error of an entry that was not delivered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum EntryError {
     /// The entry is over the service's size limit, and was not sent.
     #[error("too large: {size} bytes, the limit is {limit}")]
     TooLarge {
@@ -107,7 +107,7 @@ pub enum Cause {
     Overtaken(ServiceError),
 }
 
-impl Cause {
+impl EntryError {
     /// Returns the entry's last error, or the error that ended the delivery. `None` if there was no error.
     pub fn error(&self) -> Option<&ServiceError> {
         match self {
@@ -133,7 +133,7 @@ impl<R> Delivered<R> {
 
 impl<E, R> Undelivered<E, R> {
     /// Lists the outcome of every entry, in the order of the input.
-    pub fn by_entry(self) -> Vec<Result<R, Cause>> {
+    pub fn by_entry(self) -> Vec<Result<R, EntryError>> {
         let left = self.entries.into_iter().map(|left| (left.index, Err(left.cause)));
         let sent = self.delivered.into_iter().map(|sent| (sent.index, Ok(sent.receipt)));
         left.chain(sent).collect::<BTreeMap<usize, _>>().into_values().collect()
@@ -141,7 +141,7 @@ impl<E, R> Undelivered<E, R> {
 }
 
 /// Lists the outcome of every entry, in the order of the input, whether or not all were delivered.
-pub fn by_entry<E, R>(outcome: Result<Delivered<R>, Undelivered<E, R>>) -> Vec<Result<R, Cause>> {
+pub fn by_entry<E, R>(outcome: Result<Delivered<R>, Undelivered<E, R>>) -> Vec<Result<R, EntryError>> {
     match outcome {
         Ok(delivered) => delivered.receipts.into_iter().map(Ok).collect(),
         Err(undelivered) => undelivered.by_entry(),

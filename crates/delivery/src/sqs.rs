@@ -32,9 +32,9 @@ impl Sender {
     /// order.
     ///
     /// If SQS refuses a message but accepts a later one of its group, the refused message is handed back
-    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), because it would now arrive out of order. All messages of the
-    /// group behind the accepted ones are handed back too. A sender from [`new`](Self::new) sends a failed message
-    /// again while the rest of the group waits.
+    /// ([`EntryError::Overtaken`](crate::EntryError::Overtaken)), because it would now arrive out of order. All
+    /// messages of the group behind the accepted ones are handed back too. A sender from [`new`](Self::new) sends a
+    /// failed message again while the rest of the group waits.
     pub fn with_groups_together(client: Client, queue_url: impl Into<String>) -> Self {
         Self::to(QueueClient { client, url: queue_url.into() }, true)
     }
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::lanes::Lane;
     use crate::operation::Operation;
-    use crate::outcome::Cause;
+    use crate::outcome::EntryError;
     use crate::retries::Retries;
 
     const URL: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders";
@@ -447,7 +447,7 @@ mod tests {
         let (client, _) = answering([(200, done([1, 7]))]);
         let sender = Sender::new(client, URL).retries(Retries::none());
         let undelivered = sender.send([Message::new("0")]).await.unwrap_err();
-        assert_eq!(undelivered.by_entry(), [Err(Cause::Exhausted(ServiceError::no_answer()))]);
+        assert_eq!(undelivered.by_entry(), [Err(EntryError::Exhausted(ServiceError::no_answer()))]);
     }
 
     #[test]

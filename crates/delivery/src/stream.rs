@@ -14,7 +14,7 @@ use futures_util::stream::{self, Stream, StreamExt};
 use crate::board::{Board, Settled};
 use crate::lanes::Lanes;
 use crate::operation::Operation;
-use crate::outcome::{Cause, Left, Sent};
+use crate::outcome::{EntryError, Left, Sent};
 use crate::run::{Intake, run};
 use crate::sender::Sender;
 
@@ -40,7 +40,7 @@ impl<O: Operation> Batcher<O> {
     /// # Errors
     ///
     /// Fails with [`Left`] if the entry was not delivered, or if the future from [`Sender::batcher`] has ended
-    /// ([`Cause::Interrupted`]).
+    /// ([`EntryError::Interrupted`]).
     pub async fn send(&self, entry: O::Entry) -> Result<O::Receipt, Left<O::Entry>> {
         let (reply, outcome) = bounded(1);
         if let Err(refused) = self.requests.send(Request { entry, reply }).await {
@@ -72,9 +72,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// full, or when the stream has no further entry ready, at once or after [`linger`](Self::linger).
     ///
     /// An error that ends a delivery, such as a missing permission, hands back the entries that are open then
-    /// ([`Cause::Halted`](crate::Cause::Halted)). Entries that the stream yields afterwards are tried again: stop
-    /// taking outcomes, or end the stream, if that is pointless. Once an entry of a [`Lane`](crate::Lane) is given up,
-    /// the rest of the lane is given up too, including entries that the stream yields later.
+    /// ([`EntryError::Halted`](crate::EntryError::Halted)). Entries that the stream yields afterwards are tried again:
+    /// stop taking outcomes, or end the stream, if that is pointless. Once an entry of a [`Lane`](crate::Lane) is given
+    /// up, the rest of the lane is given up too, including entries that the stream yields later.
     ///
     /// Calls make no progress while the caller does not poll for outcomes, but still count towards the sender's limit.
     /// Do not await another delivery of the same sender between two outcomes; spawn it instead.
@@ -190,7 +190,7 @@ fn answer<O: Operation>(reply: &Reply<O>, outcome: Settled<O::Entry, O::Receipt>
 }
 
 fn interrupted<E>(entry: E) -> Left<E> {
-    Left { index: 0, entry, cause: Cause::Interrupted(None), calls: 0 }
+    Left { index: 0, entry, cause: EntryError::Interrupted(None), calls: 0 }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -5,7 +5,7 @@ use std::future::{Future, Pending, Ready, pending, ready};
 use std::time::Duration;
 
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
+use comeback_delivery::{Answer, EntryError, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
     Account, CallFailure, DeadLettered, InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT,
     Record, SqsBatchCalls, VisibilityChange,
@@ -111,8 +111,8 @@ impl<S: Service> Account for SimulatedAccount<S> {
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), MoveFailure>> {
-        let failure = |cause: Cause| match cause.error() {
-            Some(error) if error.code.is_empty() && !matches!(cause, Cause::Halted(_)) => {
+        let failure = |cause: EntryError| match cause.error() {
+            Some(error) if error.code.is_empty() && !matches!(cause, EntryError::Halted(_)) => {
                 MoveFailure::Unanswered(cause.to_string())
             }
             _ => MoveFailure::NotSent(failure(cause)),
@@ -137,7 +137,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
     }
 }
 
-fn failure(cause: Cause) -> CallFailure {
+fn failure(cause: EntryError) -> CallFailure {
     CallFailure { cause: cause.to_string(), remedy: None }
 }
 
@@ -155,7 +155,7 @@ impl<S: Service, E> Calls<'_, S, E> {
         entries: impl IntoIterator<Item = E>,
         retries: Retries,
         past_deadline: &dyn Fn() -> bool,
-    ) -> impl Iterator<Item = Result<(), Cause>> {
+    ) -> impl Iterator<Item = Result<(), EntryError>> {
         let account = self.account;
         let wait = |time| {
             account.wait(time);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Sender, ServiceError};
+use comeback_delivery::{Answer, EntryError, ErrorKind, Operation, Sender, ServiceError};
 
 /// An API that fails for the first entry of every thousandth call, and refuses the entry 13.
 #[derive(Default)]
@@ -60,7 +60,7 @@ async fn until_a_deadline() {
     let sender = Sender::over(Api::default(), |_| std::future::pending());
     let deadline = tokio::time::sleep(Duration::from_secs(3));
     let undelivered = sender.send_until([1], deadline).await.expect_err("its retry never comes");
-    assert!(matches!(undelivered.entries[0].cause, Cause::Stopped(_)));
+    assert!(matches!(undelivered.entries[0].cause, EntryError::Stopped(_)));
 }
 
 #[tokio::test(start_paused = true)]

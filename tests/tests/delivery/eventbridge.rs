@@ -2,7 +2,7 @@ use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::{PutEventsRequestEntry, Target};
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_delivery::eventbridge::Sender;
-use comeback_delivery::{Cause, ErrorKind};
+use comeback_delivery::{EntryError, ErrorKind};
 use comeback_tests::MiniStack;
 
 use crate::sqs::{drain, queue};
@@ -44,7 +44,7 @@ fn all_accepted_events_reach_the_bus() {
         assert_eq!(undelivered.delivered.len(), 196);
         in_calls(20, undelivered.calls, undelivered.retries);
         for (left, index) in undelivered.entries.iter().zip([7, 57, 107, 157]) {
-            let Cause::Refused(error) = &left.cause else { panic!("{}", left.cause) };
+            let EntryError::Refused(error) = &left.cause else { panic!("{}", left.cause) };
             assert_eq!((left.index, error.kind), (index, ErrorKind::Denied), "{error}");
         }
         assert!(drain(server, &queue_url).await[""].len() >= 196);

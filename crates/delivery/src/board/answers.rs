@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::board::{Batch, Board, Delayed, Place};
 use crate::lanes::Lane;
 use crate::operation::{Answer, ErrorKind, ServiceError};
-use crate::outcome::{Cause, Sent};
+use crate::outcome::{EntryError, Sent};
 use crate::retries::Retries;
 
 /// Number of consecutive calls that must fail as a whole before the service counts as down.
@@ -76,8 +76,8 @@ impl<E, R: Clone> Board<E, R> {
         let (mut again, mut left) = (Failed::new(), Vec::new());
         for (index, error) in failed {
             match error.kind {
-                _ if overtaken.contains(&index) => left.push((index, Cause::Overtaken(error))),
-                kind if !kind.is_retriable() => left.push((index, Cause::Refused(error))),
+                _ if overtaken.contains(&index) => left.push((index, EntryError::Overtaken(error))),
+                kind if !kind.is_retriable() => left.push((index, EntryError::Refused(error))),
                 kind => again.push((index, error, kind != ErrorKind::Throttled || !took_some)),
             }
         }
@@ -116,7 +116,7 @@ impl<E, R: Clone> Board<E, R> {
     /// Gives up these entries as refused. The last entry goes first; otherwise a refused entry would count as behind an
     /// earlier one of its lane.
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
-        indexes.iter().rev().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
+        indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
     }
 
     /// Splits a call that was refused as a whole. If one entry was the reason, the half without that entry may be
@@ -172,7 +172,7 @@ impl<E, R: Clone> Board<E, R> {
         // From the back, so that an entry that was sent gets its own error, instead of counting as behind an earlier
         // one.
         for (index, error) in exhausted.into_iter().rev() {
-            self.leave(index, Cause::Exhausted(error));
+            self.leave(index, EntryError::Exhausted(error));
         }
         by_calls.into_values().flatten().collect()
     }

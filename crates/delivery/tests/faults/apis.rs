@@ -10,7 +10,7 @@ use aws_sdk_sqs::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_types::Blob;
 use comeback_delivery::limits::{self, Limits};
 use comeback_delivery::{
-    Cause, Operation, Retries, Sender, TokioSleep, dynamodb, eventbridge, firehose, kinesis, sqs,
+    EntryError, Operation, Retries, Sender, TokioSleep, dynamodb, eventbridge, firehose, kinesis, sqs,
 };
 
 use crate::service::Service;
@@ -86,7 +86,7 @@ pub(crate) fn accounted<A: Api>(
     service: &Service,
     texts: &[String],
     outcome: Outcome<A>,
-) -> HashMap<String, Cause> {
+) -> HashMap<String, EntryError> {
     let log = service.log();
     assert_eq!(log.violations, Vec::<String>::new());
     let (delivered, calls, entries) = match outcome {
@@ -96,7 +96,7 @@ pub(crate) fn accounted<A: Api>(
     assert_eq!(delivered + entries.len(), texts.len());
     assert_eq!(usize::try_from(calls).unwrap(), log.calls.len(), "calls as the service counts them");
     assert!(entries.is_sorted_by(|one, next| one.index < next.index));
-    let causes: HashMap<String, Cause> = entries
+    let causes: HashMap<String, EntryError> = entries
         .into_iter()
         .map(|left| {
             assert_eq!(A::text(&left.entry), texts[left.index]);

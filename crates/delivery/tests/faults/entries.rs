@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use comeback_delivery::dynamodb::{self, Table, Write};
-use comeback_delivery::{Cause, ErrorKind, Operation, Retries};
+use comeback_delivery::{EntryError, ErrorKind, Operation, Retries};
 
 use crate::apis::{
     Api, BatchWriteItem, PutEvents, PutRecordBatch, PutRecords, SendMessages, accounted, config, texts,
@@ -31,7 +31,7 @@ fn text<A: Api>(index: usize, bytes: usize) -> String {
     text + &"x".repeat(rest)
 }
 
-async fn sent<A: Api>(sizes: &[usize]) -> (Vec<Cause>, usize) {
+async fn sent<A: Api>(sizes: &[usize]) -> (Vec<EntryError>, usize) {
     let service = Service::obliging().await;
     let texts: Vec<String> =
         sizes.iter().enumerate().map(|(index, &bytes)| text::<A>(index, bytes)).collect();
@@ -45,7 +45,7 @@ async fn sent<A: Api>(sizes: &[usize]) -> (Vec<Cause>, usize) {
 async fn entry_at_its_byte_limit<A: Api>() {
     let limit = A::LIMITS.entry_bytes;
     let (causes, _) = sent::<A>(&[limit - 1, limit, limit + 1]).await;
-    assert_eq!(causes, [Cause::TooLarge { size: limit + 1, limit }]);
+    assert_eq!(causes, [EntryError::TooLarge { size: limit + 1, limit }]);
 }
 
 async fn call_at_its_byte_limit<A: Api>() {
@@ -105,7 +105,11 @@ async fn bad_table_does_not_affect_others() {
         let left: Vec<usize> = undelivered.entries.iter().map(|left| left.index).collect();
         assert_eq!(left, (1..200).step_by(9).collect::<Vec<_>>(), "{code}");
         for left in &undelivered.entries {
-            assert!(matches!(&left.cause, Cause::Refused(error) if error.kind == kind), "{}", left.cause);
+            assert!(
+                matches!(&left.cause, EntryError::Refused(error) if error.kind == kind),
+                "{}",
+                left.cause
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use comeback_delivery::{Cause, ErrorKind, Retries};
+use comeback_delivery::{EntryError, ErrorKind, Retries};
 
 use crate::apis::{Api, accounted, config, texts};
 use crate::service::{Answer, Service, draw};
@@ -41,7 +41,7 @@ async fn partial_failures_and_failed_calls_together<A: Api>() {
         .await;
         let outcome = A::sender(&service).send(A::entries(ENTRIES)).await;
         let causes = accounted::<A>(&service, &texts(ENTRIES), outcome);
-        let is_right = |cause: &Cause| matches!(cause, Cause::Exhausted(_) | Cause::Halted(_));
+        let is_right = |cause: &EntryError| matches!(cause, EntryError::Exhausted(_) | EntryError::Halted(_));
         assert!(causes.values().all(is_right), "{causes:?}");
     }
 }
@@ -61,9 +61,9 @@ async fn permanent_failure_hands_everything_back<A: Api>() {
         assert!(undelivered.entries.iter().all(|left| left.calls <= 1 + RETRIES), "{undelivered}");
         assert_eq!(undelivered.entries.len(), ENTRIES);
         let causes = accounted::<A>(&service, &texts(ENTRIES), Err(undelivered));
-        assert!(causes.values().any(|cause| matches!(cause, Cause::Exhausted(_))), "{causes:?}");
+        assert!(causes.values().any(|cause| matches!(cause, EntryError::Exhausted(_))), "{causes:?}");
         for cause in causes.values() {
-            assert!(matches!(cause, Cause::Exhausted(_) | Cause::Halted(_)), "{cause}");
+            assert!(matches!(cause, EntryError::Exhausted(_) | EntryError::Halted(_)), "{cause}");
             assert_eq!(cause.error().map(|error| error.kind), Some(kind), "{answer:?}: {cause}");
         }
     }
@@ -83,7 +83,7 @@ async fn one_bad_entry_harms_no_other<A: Api>() {
         let most = A::LIMITS.entries.min(ENTRIES).next_power_of_two().ilog2() as usize;
         assert!(undelivered.entries[0].calls <= 1 + most as u64, "{undelivered:?}");
         let causes = accounted::<A>(&service, &texts(ENTRIES), Err(undelivered));
-        let [("3", Cause::Refused(error))] =
+        let [("3", EntryError::Refused(error))] =
             causes.iter().map(|(text, cause)| (text.as_str(), cause)).collect::<Vec<_>>()[..]
         else {
             panic!("{causes:?}")
@@ -124,7 +124,7 @@ async fn senders_fault_is_not_retried<A: Api>() {
     let mut left: Vec<&str> = causes.keys().map(String::as_str).collect();
     left.sort_unstable();
     assert_eq!(left, ["12", "14", "2", "4"]);
-    assert!(causes.values().all(|cause| matches!(cause, Cause::Refused(_))), "{causes:?}");
+    assert!(causes.values().all(|cause| matches!(cause, EntryError::Refused(_))), "{causes:?}");
     assert_eq!(service.log().calls.len(), 2);
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, ErrorKind, Lane, Left, Progress, Retries};
+use comeback_delivery::{EntryError, ErrorKind, Lane, Left, Progress, Retries};
 use proptest::prelude::*;
 
 use crate::service::{Entry, Fate, ROOMY, Service, complete, entries, error};
@@ -43,7 +43,7 @@ fn too_large_entry_is_refused_others_go() {
         let service = Service { limits, ..Service::new([Fate::Ok]) };
         let undelivered = complete(service.sender().send(sized(&[8, 10, 9]))).unwrap_err();
         let entry = Entry { id: 1, size: 10, lane: None };
-        let left = Left { index: 1, entry, cause: Cause::TooLarge { size: 10, limit: 9 }, calls: 0 };
+        let left = Left { index: 1, entry, cause: EntryError::TooLarge { size: 10, limit: 9 }, calls: 0 };
         assert_eq!(undelivered.entries, [left]);
         assert_eq!(undelivered.delivered.len(), 2);
         assert_eq!(
@@ -59,8 +59,11 @@ fn size_in_a_call_may_differ() {
     let service = Service { limits, overhead: 4, ..Service::new([Fate::Ok]) };
     let undelivered = complete(service.sender().send(sized(&[1, 1, 6, 7, 9]))).unwrap_err();
     assert_eq!(service.sent(), [vec![0, 1], vec![2]]);
-    let causes: Vec<Cause> = undelivered.entries.into_iter().map(|left| left.cause).collect();
-    assert_eq!(causes, [Cause::TooLarge { size: 11, limit: 10 }, Cause::TooLarge { size: 9, limit: 8 }]);
+    let causes: Vec<EntryError> = undelivered.entries.into_iter().map(|left| left.cause).collect();
+    assert_eq!(
+        causes,
+        [EntryError::TooLarge { size: 11, limit: 10 }, EntryError::TooLarge { size: 9, limit: 8 }]
+    );
 }
 
 #[test]
@@ -115,10 +118,16 @@ fn entries_behind_a_left_one_are_left() {
     let script = [Fate::Error(ErrorKind::Refused), Fate::Ok, Fate::Ok];
     let service = Service::new(script);
     let undelivered = complete(service.sender().send(entries([LANE, OTHER, LANE, OTHER, None]))).unwrap_err();
-    let causes = [Err(Cause::Refused(error(ErrorKind::Refused))), Ok(()), Err(Cause::Behind), Ok(()), Ok(())];
+    let causes = [
+        Err(EntryError::Refused(error(ErrorKind::Refused))),
+        Ok(()),
+        Err(EntryError::Behind),
+        Ok(()),
+        Ok(()),
+    ];
     assert_eq!(undelivered.by_entry(), causes);
     assert_eq!(
-        Cause::Behind.to_string(),
+        EntryError::Behind.to_string(),
         "not sent, because an earlier entry of the same group or key was \
                                            not delivered"
     );
@@ -131,7 +140,7 @@ fn too_large_entry_splits_its_lane() {
     let mut entries = entries([LANE, LANE, LANE, OTHER]);
     entries[1].size = 6;
     let undelivered = complete(service.sender().send(entries)).unwrap_err();
-    let causes = [Ok(()), Err(Cause::TooLarge { size: 6, limit: 5 }), Err(Cause::Behind), Ok(())];
+    let causes = [Ok(()), Err(EntryError::TooLarge { size: 6, limit: 5 }), Err(EntryError::Behind), Ok(())];
     assert_eq!(undelivered.by_entry(), causes);
 }
 
@@ -158,8 +167,8 @@ fn overtaken_entry_is_left_with_those_behind() {
         Service { limits, lanes: Lane::together, ..Service::new([Fate::Ok, failed, Fate::Ok, failed]) };
     let undelivered = complete(service.sender().concurrency(1).send(entries([LANE; 6]))).unwrap_err();
     assert_eq!(service.sent(), [[0, 1, 2, 3]]);
-    let overtaken = Err(Cause::Overtaken(error(ErrorKind::Transient)));
-    let behind = || Err(Cause::Behind);
+    let overtaken = Err(EntryError::Overtaken(error(ErrorKind::Transient)));
+    let behind = || Err(EntryError::Behind);
     assert_eq!(undelivered.by_entry(), [Ok(()), overtaken, Ok(()), behind(), behind(), behind()]);
 }
 
@@ -180,15 +189,15 @@ fn last_wins_survives_a_too_large_entry() {
     let mut entries = entries([LANE, LANE, LANE]);
     entries[1].size = 6;
     let undelivered = complete(service.sender().send(entries)).unwrap_err();
-    assert_eq!(undelivered.by_entry(), [Ok(()), Err(Cause::TooLarge { size: 6, limit: 5 }), Ok(())]);
+    assert_eq!(undelivered.by_entry(), [Ok(()), Err(EntryError::TooLarge { size: 6, limit: 5 }), Ok(())]);
 }
 
 #[test]
 fn last_wins_survives_a_left_write() {
     let (refused, throttled) = (Fate::Error(ErrorKind::Refused), Fate::Error(ErrorKind::Throttled));
     for (fate, cause) in [
-        (refused, Cause::Refused(error(ErrorKind::Refused))),
-        (throttled, Cause::Exhausted(error(ErrorKind::Throttled))),
+        (refused, EntryError::Refused(error(ErrorKind::Refused))),
+        (throttled, EntryError::Exhausted(error(ErrorKind::Throttled))),
     ] {
         let service = Service { lanes: Lane::last_wins, ..Service::new([fate, Fate::Ok]) };
         let sender = service.sender().retries(Retries::none());
@@ -211,7 +220,7 @@ fn refused_last_sends_the_one_before() {
     let service = Service { lanes: Lane::only_last, ..Service::new([refused, refused, Fate::Ok]) };
     let undelivered = complete(service.sender().send(entries([LANE; 4]))).unwrap_err();
     assert_eq!(service.sent(), [[3], [2], [1]]);
-    let refused = || Err(Cause::Refused(error(ErrorKind::Refused)));
+    let refused = || Err(EntryError::Refused(error(ErrorKind::Refused)));
     assert_eq!(undelivered.by_entry(), [Ok(()), Ok(()), refused(), refused()]);
 }
 

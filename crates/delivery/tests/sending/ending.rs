@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, ErrorKind, Retries, Sender};
+use comeback_delivery::{EntryError, ErrorKind, Retries, Sender};
 use proptest::prelude::*;
 
 use crate::service::{Fate, ROOMY, Service, complete, entries, error, poll_until};
@@ -17,8 +17,8 @@ fn one_denied_call_ends_it() {
         let undelivered = complete(service.sender().concurrency(2).send(entries([None; 8]))).unwrap_err();
         assert_eq!(undelivered.calls, 2, "those that were under way together");
         let causes = undelivered.by_entry();
-        assert_eq!(causes[..2], [const { None::<()> }; 2].map(|_| Err(Cause::Refused(error(kind)))));
-        assert!(causes[2..].iter().all(|it| *it == Err(Cause::Halted(error(kind)))), "{causes:?}");
+        assert_eq!(causes[..2], [const { None::<()> }; 2].map(|_| Err(EntryError::Refused(error(kind)))));
+        assert!(causes[2..].iter().all(|it| *it == Err(EntryError::Halted(error(kind)))), "{causes:?}");
     }
 }
 
@@ -38,7 +38,7 @@ fn service_down_ends_it_after_retries() {
     let service = Service { limits: ONE, ..Service::new([Fate::Whole(ErrorKind::Transient)]) };
     let undelivered = complete(service.sender().concurrency(1).send(entries([None; 50]))).unwrap_err();
     assert!(undelivered.calls <= 60, "{} calls", undelivered.calls);
-    let halted = Err(Cause::Halted(error(ErrorKind::Transient)));
+    let halted = Err(EntryError::Halted(error(ErrorKind::Transient)));
     assert_eq!(undelivered.by_entry()[49], halted);
 }
 
@@ -66,7 +66,7 @@ fn limits_can_be_lowered() {
     let mut entries = entries([None; 4]);
     entries[1].size = 6;
     let undelivered = complete(service.sender().limits(lower).send(entries)).unwrap_err();
-    assert_eq!(undelivered.entries[0].cause, Cause::TooLarge { size: 6, limit: 5 });
+    assert_eq!(undelivered.entries[0].cause, EntryError::TooLarge { size: 6, limit: 5 });
     assert_eq!(service.sent(), [vec![0, 2], vec![3]]);
 }
 
@@ -89,7 +89,7 @@ fn no_call_starts_past_the_deadline() {
     let service = Service::new([Fate::Ok]);
     let undelivered = complete(service.sender().send_while(entries([None]), || false)).unwrap_err();
     assert_eq!(service.sent().len(), 0);
-    assert_eq!(undelivered.entries[0].cause, Cause::Stopped(None));
+    assert_eq!(undelivered.entries[0].cause, EntryError::Stopped(None));
     assert_eq!(undelivered.entries[0].cause.to_string(), "not sent before the deadline");
 }
 
@@ -102,7 +102,8 @@ fn call_under_way_finishes_and_none_follows() {
         complete(service.sender().concurrency(2).send_while(entries([None; 3]), || !until(&service, 2)()))
             .unwrap_err();
     assert_eq!(service.sent(), [[0], [1]]);
-    let causes = [Ok(()), Err(Cause::Stopped(Some(error(ErrorKind::Transient)))), Err(Cause::Stopped(None))];
+    let causes =
+        [Ok(()), Err(EntryError::Stopped(Some(error(ErrorKind::Transient)))), Err(EntryError::Stopped(None))];
     assert_eq!(undelivered.entries[0].cause.to_string(), "not sent before the deadline, after Code: message");
     assert_eq!(undelivered.by_entry(), causes);
     assert!(service.waits.borrow().is_empty(), "nobody waits past the deadline");
@@ -117,7 +118,7 @@ async fn only_a_timer_cuts_a_wait_short() {
     let past_deadline = || started.elapsed().as_secs() >= 2;
     let undelivered = sender.send_while(entries([None]), || !past_deadline()).await.unwrap_err();
     assert_eq!(started.elapsed(), hour);
-    assert_eq!(undelivered.by_entry(), [Err(Cause::Stopped(Some(error(ErrorKind::Transient))))]);
+    assert_eq!(undelivered.by_entry(), [Err(EntryError::Stopped(Some(error(ErrorKind::Transient))))]);
 
     let started = tokio::time::Instant::now();
     let mut delivery = sender.start(entries([None]));
@@ -127,7 +128,7 @@ async fn only_a_timer_cuts_a_wait_short() {
     }
     assert_eq!(started.elapsed().as_secs(), 2);
     let undelivered = delivery.finish().unwrap_err();
-    assert_eq!(undelivered.by_entry(), [Err(Cause::Interrupted(Some(error(ErrorKind::Transient))))]);
+    assert_eq!(undelivered.by_entry(), [Err(EntryError::Interrupted(Some(error(ErrorKind::Transient))))]);
 }
 
 proptest! {
@@ -148,7 +149,7 @@ proptest! {
             prop_assert!(call.answers.is_some(), "{call:?}");
         }
         if let Err(undelivered) = outcome {
-            prop_assert!(!undelivered.entries.iter().any(|left| matches!(left.cause, Cause::Interrupted(_))));
+            prop_assert!(!undelivered.entries.iter().any(|left| matches!(left.cause, EntryError::Interrupted(_))));
         }
     }
 }
@@ -169,8 +170,8 @@ fn unanswered_entries_come_back() {
         "interrupted, after Code: message",
         "{undelivered:?}"
     );
-    let interrupted = || Err(Cause::Interrupted(None));
-    let failed = Err(Cause::Interrupted(Some(error(ErrorKind::Transient))));
+    let interrupted = || Err(EntryError::Interrupted(None));
+    let failed = Err(EntryError::Interrupted(Some(error(ErrorKind::Transient))));
     assert_eq!(undelivered.by_entry(), [Ok(()), failed, interrupted(), interrupted(), interrupted()]);
 }
 

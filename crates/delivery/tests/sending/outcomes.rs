@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, Delivered, ErrorKind, Retries, Undelivered};
+use comeback_delivery::{Delivered, EntryError, ErrorKind, Retries, Undelivered};
 use proptest::prelude::*;
 
 use crate::service::{Call, Entry, Fate, Service, poll_up_to};
@@ -174,27 +174,27 @@ impl Case {
     fn check_cause(
         &self,
         entry: &Entry,
-        cause: &Cause,
+        cause: &EntryError,
         answers: &[Option<ErrorKind>],
         calls: &[Call],
     ) -> Result<(), TestCaseError> {
         let last = answers.last().copied().flatten();
         match cause {
-            Cause::TooLarge { size, limit } => {
+            EntryError::TooLarge { size, limit } => {
                 prop_assert_eq!(
                     (*size, *limit),
                     (entry.size, self.limits.entry_bytes.min(self.limits.bytes))
                 );
                 prop_assert!(size > limit && answers.is_empty());
             }
-            Cause::Behind => prop_assert!(entry.lane.is_some() && answers.is_empty()),
-            Cause::Refused(error) => {
+            EntryError::Behind => prop_assert!(entry.lane.is_some() && answers.is_empty()),
+            EntryError::Refused(error) => {
                 prop_assert!(!error.kind.is_retriable());
                 prop_assert_eq!(Some(error.kind), last);
             }
-            Cause::Exhausted(_) => prop_assert_eq!(answers.len(), 1 + self.retries),
-            Cause::Interrupted(_) | Cause::Stopped(_) => {}
-            Cause::Halted(error) => {
+            EntryError::Exhausted(_) => prop_assert_eq!(answers.len(), 1 + self.retries),
+            EntryError::Interrupted(_) | EntryError::Stopped(_) => {}
+            EntryError::Halted(error) => {
                 let whole = calls.iter().filter_map(|call| match call.answers.as_ref()?[0]? {
                     Fate::Whole(kind) => Some(kind),
                     _ => call.is_throttled_whole().then_some(ErrorKind::Throttled),
@@ -216,8 +216,8 @@ proptest! {
         let (outcome, calls) = case.run(&[100_000]);
         if let Err(undelivered) = &outcome {
             for left in &undelivered.entries {
-                prop_assert!(!matches!(left.cause, Cause::Interrupted(_) | Cause::Stopped(_)), "{left:?}");
-                if let Cause::Exhausted(error) = &left.cause {
+                prop_assert!(!matches!(left.cause, EntryError::Interrupted(_) | EntryError::Stopped(_)), "{left:?}");
+                if let EntryError::Exhausted(error) = &left.cause {
                     prop_assert!(error.kind.is_retriable());
                 }
             }
@@ -238,7 +238,7 @@ proptest! {
     fn resumes_where_it_was_interrupted(case in case(), polls in 0..30usize) {
         let (outcome, calls) = case.run(&[polls, 100_000]);
         if let Err(undelivered) = &outcome {
-            prop_assert!(!undelivered.entries.iter().any(|left| matches!(left.cause, Cause::Interrupted(_))));
+            prop_assert!(!undelivered.entries.iter().any(|left| matches!(left.cause, EntryError::Interrupted(_))));
         }
         case.check(outcome, &calls)?;
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, ErrorKind, Retries};
+use comeback_delivery::{EntryError, ErrorKind, Retries};
 use proptest::prelude::*;
 
 use crate::service::{Entry, Fate, ROOMY, Service, complete, entries, error, poll_until};
@@ -65,7 +65,7 @@ fn the_last_error_is_the_cause() {
     let service = Service::new(script);
     let undelivered =
         complete(service.sender().retries(Retries::of([Duration::ZERO])).send(entries([None]))).unwrap_err();
-    assert_eq!(undelivered.entries[0].cause, Cause::Exhausted(error(ErrorKind::Throttled)));
+    assert_eq!(undelivered.entries[0].cause, EntryError::Exhausted(error(ErrorKind::Throttled)));
     assert_eq!((undelivered.entries[0].calls, undelivered.retries), (2, 1));
     assert_eq!(
         undelivered.to_string(),
@@ -92,7 +92,7 @@ fn partial_throttling_uses_up_no_retry() {
     let sender = service.sender().retries(Retries::of([Duration::ZERO; 2]));
     let undelivered = complete(sender.send(entries([None; 3]))).unwrap_err();
     assert_eq!(service.sent(), [vec![0, 1, 2], vec![1], vec![2], vec![2], vec![2]]);
-    assert_eq!(undelivered.entries[0].cause, Cause::Exhausted(error(ErrorKind::Throttled)));
+    assert_eq!(undelivered.entries[0].cause, EntryError::Exhausted(error(ErrorKind::Throttled)));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn general_mistake_ends_it_in_few_calls() {
         let refused = error(ErrorKind::Refused);
         assert!(undelivered.entries.iter().all(|left| left.cause.error() == Some(&refused)));
         let unsent = undelivered.entries.iter().filter(|left| left.calls == 0);
-        assert!(unsent.clone().all(|left| matches!(left.cause, Cause::Halted(_))));
+        assert!(unsent.clone().all(|left| matches!(left.cause, EntryError::Halted(_))));
         assert!(unsent.count() >= 1_000usize.saturating_sub(6 * limit), "{limit}");
     }
 }
@@ -151,7 +151,7 @@ fn too_large_calls_end_nothing() {
     let all: Vec<usize> = (0..60).collect();
     let service = Service { bad: (ErrorKind::TooLarge, all.clone()), ..Service::new([Fate::Ok]) };
     let undelivered = complete(service.sender().send(many(60))).unwrap_err();
-    assert!(undelivered.entries.iter().all(|left| matches!(left.cause, Cause::Refused(_))));
+    assert!(undelivered.entries.iter().all(|left| matches!(left.cause, EntryError::Refused(_))));
 }
 
 fn refusing(bad: &[usize]) -> Service {
@@ -170,7 +170,7 @@ fn refused_call_is_halved_to_the_bad_entry() {
         assert!(service.waits.borrow().is_empty(), "halves wait for nothing, and use up no retry");
         assert_eq!((undelivered.delivered.len(), undelivered.calls, undelivered.retries), (7, 7, 6));
         let [left] = undelivered.entries.as_slice() else { panic!("{undelivered:?}") };
-        assert_eq!((left.index, left.calls, &left.cause), (2, 4, &Cause::Refused(error(kind))));
+        assert_eq!((left.index, left.calls, &left.cause), (2, 4, &EntryError::Refused(error(kind))));
     }
 }
 
@@ -191,7 +191,7 @@ fn no_half_goes_past_the_deadline() {
         complete(service.sender().concurrency(1).send_while(entries([None; 4]), || !past_deadline()))
             .unwrap_err();
     assert_eq!(service.sent(), [vec![0, 1, 2, 3], vec![0, 1]]);
-    let stopped = Err(Cause::Stopped(Some(error(ErrorKind::Refused))));
+    let stopped = Err(EntryError::Stopped(Some(error(ErrorKind::Refused))));
     assert_eq!(undelivered.by_entry(), vec![stopped; 4]);
 }
 

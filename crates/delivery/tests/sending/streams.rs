@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::{Limits, SQS_SEND};
-use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError};
+use comeback_delivery::{Answer, EntryError, ErrorKind, Operation, Retries, Sender, ServiceError};
 
 /// A service that answers a call by applying this function to its entries.
 struct By<F>(F);
@@ -64,7 +64,10 @@ async fn stream_entries_have_one_outcome_each() {
             }
             Err(left) => {
                 assert_eq!(left.entry, left.index + 100);
-                assert!(left.entry.is_multiple_of(7) && matches!(left.cause, Cause::Refused(_)), "{left}");
+                assert!(
+                    left.entry.is_multiple_of(7) && matches!(left.cause, EntryError::Refused(_)),
+                    "{left}"
+                );
                 left.index
             }
         };
@@ -144,7 +147,7 @@ async fn dropped_batcher_hands_everything_back() {
     running.abort();
     for (entry, task) in tasks.into_iter().enumerate() {
         let left = task.await.unwrap().unwrap_err();
-        assert_eq!((left.entry, left.cause), (entry, Cause::Interrupted(None)));
+        assert_eq!((left.entry, left.cause), (entry, EntryError::Interrupted(None)));
     }
     assert_eq!(batcher.send(7).await.unwrap_err().entry, 7);
 }
@@ -155,7 +158,7 @@ async fn unpolled_batcher_hands_everything_back() {
     let task = tokio::spawn(async move { batcher.send(7).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
     drop(run);
-    assert_eq!(task.await.unwrap().unwrap_err().cause, Cause::Interrupted(None));
+    assert_eq!(task.await.unwrap().unwrap_err().cause, EntryError::Interrupted(None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +186,7 @@ async fn a_hard_deadline_ends_calls_that_hang() {
     let deadline = tokio::time::sleep(Duration::from_secs(3));
     let undelivered = sender.send_until(0..15, deadline).await.unwrap_err();
     assert_eq!(start.elapsed(), Duration::from_secs(3));
-    let causes = [vec![Err(Cause::Unanswered); 10], vec![Err(Cause::Stopped(None)); 5]].concat();
+    let causes = [vec![Err(EntryError::Unanswered); 10], vec![Err(EntryError::Stopped(None)); 5]].concat();
     assert_eq!(undelivered.by_entry(), causes);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use comeback_delivery::limits::{DYNAMODB, KINESIS, Limits, SQS_SEND};
-use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError};
+use comeback_delivery::{Answer, EntryError, ErrorKind, Operation, Retries, Sender, ServiceError};
 use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
@@ -67,7 +67,7 @@ async fn endless_throttling_costs_few_calls() {
     let sent = undelivered.entries.iter().filter(|left| left.calls > 0).count();
     assert!(sent <= 24 * 10, "{sent}");
     let last = undelivered.entries.last().unwrap();
-    assert_eq!((&last.cause, last.calls), (&Cause::Halted(throttled()), 0));
+    assert_eq!((&last.cause, last.calls), (&EntryError::Halted(throttled()), 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,5 +152,5 @@ async fn pause_past_the_deadline_is_not_waited() {
     let undelivered = sender.concurrency(1).send_while([(), ()], may_start).await.unwrap_err();
     assert!(start.elapsed() <= Duration::from_millis(3_100), "{:?}", start.elapsed());
     let causes = undelivered.by_entry();
-    assert!(causes.iter().all(|outcome| matches!(outcome, Err(Cause::Stopped(_)))), "{causes:?}");
+    assert!(causes.iter().all(|outcome| matches!(outcome, Err(EntryError::Stopped(_)))), "{causes:?}");
 }

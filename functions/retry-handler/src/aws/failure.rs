@@ -7,7 +7,7 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_lambda::error::SdkError;
 use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::operation::invoke::InvokeError;
-use comeback_delivery::{Cause, Delivered, ErrorKind, ServiceError, Undelivered, by_entry, classify};
+use comeback_delivery::{Delivered, EntryError, ErrorKind, ServiceError, Undelivered, by_entry, classify};
 use comeback_engine::{CallFailure, InvokeFailure, MoveFailure};
 use hyper_util::client::legacy::Error as HttpError;
 
@@ -75,7 +75,7 @@ pub(super) fn answers<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
     remedies: Remedies,
 ) -> Vec<Result<(), CallFailure>> {
-    let answer = |answer: Result<R, Cause>| answer.map(drop).map_err(|cause| remedies.failure(cause));
+    let answer = |answer: Result<R, EntryError>| answer.map(drop).map_err(|cause| remedies.failure(cause));
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
@@ -84,11 +84,11 @@ pub(super) fn answers<E, R>(
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
-    let failure = |cause: Cause| {
+    let failure = |cause: EntryError| {
         let may_have_arrived = match &cause {
-            Cause::Unanswered => true,
+            EntryError::Unanswered => true,
             // The error belongs to another call; this copy was never sent.
-            Cause::Halted(_) => false,
+            EntryError::Halted(_) => false,
             _ => cause.error().is_some_and(|error| {
                 error.code.is_empty() && !matches!(error.kind, ErrorKind::Refused | ErrorKind::Denied)
             }),
@@ -100,7 +100,7 @@ pub(super) fn of_moves<E, R>(
 }
 
 impl Remedies {
-    fn failure(&self, cause: Cause) -> CallFailure {
+    fn failure(&self, cause: EntryError) -> CallFailure {
         let remedy = cause.error().and_then(|error| self.of(error));
         CallFailure { cause: without_quotes(cause).to_string(), remedy }
     }
@@ -152,12 +152,13 @@ fn may_quote(error: &ServiceError) -> bool {
     !unread && !unanswered
 }
 
-fn without_quotes(mut cause: Cause) -> Cause {
+fn without_quotes(mut cause: EntryError) -> EntryError {
     let error = match &mut cause {
-        Cause::Refused(error) | Cause::Exhausted(error) | Cause::Halted(error) | Cause::Overtaken(error) => {
-            Some(error)
-        }
-        Cause::Stopped(error) | Cause::Interrupted(error) => error.as_mut(),
+        EntryError::Refused(error)
+        | EntryError::Exhausted(error)
+        | EntryError::Halted(error)
+        | EntryError::Overtaken(error) => Some(error),
+        EntryError::Stopped(error) | EntryError::Interrupted(error) => error.as_mut(),
         _ => None,
     };
     error.into_iter().for_each(leave_out_quotes);

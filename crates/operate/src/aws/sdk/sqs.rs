@@ -7,7 +7,7 @@ use aws_sdk_sqs::error::SdkError;
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{self, MessageAttributeValue, MessageSystemAttributeName};
 use comeback_delivery::sqs::{self, Deleter, Sender, Visibility, VisibilityChanger};
-use comeback_delivery::{Cause, ErrorKind, Retries, ServiceError, by_entry};
+use comeback_delivery::{EntryError, ErrorKind, Retries, ServiceError, by_entry};
 use tokio::sync::mpsc;
 
 use crate::aws::sdk::Or as _;
@@ -150,14 +150,14 @@ async fn hearing<T>(work: impl Future<Output = T>, mut told: Told, paused: Pause
     }
 }
 
-fn failure(cause: Cause) -> EntryFailure {
+fn failure(cause: EntryError) -> EntryFailure {
     let error = cause.error();
     let kind = match error.map(|error| error.kind) {
         Some(ErrorKind::Denied) => EntryFailureKind::Denied,
         Some(ErrorKind::Missing) => EntryFailureKind::Missing,
         Some(ErrorKind::Refused | ErrorKind::TooLarge) => EntryFailureKind::Refused,
         Some(_) => EntryFailureKind::Transient,
-        None if matches!(cause, Cause::TooLarge { .. }) => EntryFailureKind::Refused,
+        None if matches!(cause, EntryError::TooLarge { .. }) => EntryFailureKind::Refused,
         None => EntryFailureKind::NotTried,
     };
     let code = error.map(|error| error.code.clone()).unwrap_or_default();
@@ -263,13 +263,13 @@ mod tests {
     fn entry_failures_are_classified() {
         let error = |kind| ServiceError::new(kind, "Code", "why");
         for (cause, kind, code) in [
-            (Cause::Halted(error(ErrorKind::Denied)), EntryFailureKind::Denied, "Code"),
-            (Cause::Refused(error(ErrorKind::Missing)), EntryFailureKind::Missing, "Code"),
-            (Cause::Refused(error(ErrorKind::Refused)), EntryFailureKind::Refused, "Code"),
-            (Cause::Refused(error(ErrorKind::TooLarge)), EntryFailureKind::Refused, "Code"),
-            (Cause::TooLarge { size: 2, limit: 1 }, EntryFailureKind::Refused, ""),
-            (Cause::Exhausted(error(ErrorKind::Throttled)), EntryFailureKind::Transient, "Code"),
-            (Cause::Stopped(None), EntryFailureKind::NotTried, ""),
+            (EntryError::Halted(error(ErrorKind::Denied)), EntryFailureKind::Denied, "Code"),
+            (EntryError::Refused(error(ErrorKind::Missing)), EntryFailureKind::Missing, "Code"),
+            (EntryError::Refused(error(ErrorKind::Refused)), EntryFailureKind::Refused, "Code"),
+            (EntryError::Refused(error(ErrorKind::TooLarge)), EntryFailureKind::Refused, "Code"),
+            (EntryError::TooLarge { size: 2, limit: 1 }, EntryFailureKind::Refused, ""),
+            (EntryError::Exhausted(error(ErrorKind::Throttled)), EntryFailureKind::Transient, "Code"),
+            (EntryError::Stopped(None), EntryFailureKind::NotTried, ""),
         ] {
             let text = cause.to_string();
             assert_eq!(failure(cause), EntryFailure { kind, code: code.into(), text });
