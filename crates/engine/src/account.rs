@@ -28,8 +28,8 @@ ladder! {
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The retry handler's timeout, as `template.yaml` sets it.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time limit of one `Invoke` call. It is long because only Lambda's answer shows whether the event was accepted or
-/// lost.
+/// Time limit of one `Invoke` call. The limit is long because only Lambda's answer shows whether the event was accepted
+/// or lost.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time kept free after the last `Invoke`: each `Invoke` ends this long before the handler's own timeout. So messages
 /// can still be dead-lettered and hidden even if Lambda answers no call.
@@ -40,7 +40,7 @@ pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2)
 /// Time limit of counting the retry queue's messages in flight. The count comes last in a batch, and no message depends
 /// on it.
 pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time limit of reading the pauses from SSM. It is short because the batch waits for the answer.
+/// Time limit of reading the pauses from SSM. The limit is short because the batch waits for the answer.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of `Invoke` calls under way at once: all ten messages of a batch may be due.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
@@ -49,7 +49,7 @@ pub(crate) const CONCURRENT_INVOKES: usize = 10;
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
-/// The AWS calls that the handler makes. Each call names the messages it is about.
+/// The AWS calls that the handler makes. Each call about messages names them.
 ///
 /// The parameter `past_deadline` returns true once it is too late to start an API call. An implementation calls it
 /// before each API call.
@@ -91,7 +91,7 @@ pub trait Account {
     /// Counts the retry queue's messages in flight, within [`COUNT_TIMEOUT`].
     fn count_in_flight(&self) -> impl Future<Output = Result<InFlightCount, CallFailure>>;
 
-    /// Reads the SSM parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Returns the parameter's text, or
+    /// Reads the SSM parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Returns the parameter's value, or
     /// `None` if the parameter does not exist. Called only if the variable `PAUSES` is set.
     fn read_pauses(&self) -> impl Future<Output = Result<Option<String>, CallFailure>>;
 }
@@ -147,7 +147,7 @@ pub enum MoveFailure {
     /// SQS did not accept the copy. The original is hidden for its wait instead.
     NotSent(CallFailure),
     /// SQS did not answer, so it may have accepted the copy. The original is hidden for at least one to two hours, so
-    /// that repeated moves cannot quickly multiply the event.
+    /// that repeated moves cannot multiply the event quickly.
     Unanswered(String),
 }
 
@@ -160,7 +160,7 @@ pub struct InFlightCount {
     pub at: Timestamp,
 }
 
-/// A failed AWS call, or a failed entry of a batch call, as it is logged.
+/// A failed AWS call, or a failed entry of a batch call, as logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
     /// The error message that the AWS service returned.
@@ -174,7 +174,7 @@ pub struct CallFailure {
 /// Failure of an `Invoke` call. Each variant tells the handler how to proceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// Lambda refused the call for now: the call was throttled, answered with a 5xx, or failed in a way that an
+    /// Lambda refused the call for now. The call was throttled, was answered with a 5xx, or failed for a reason that an
     /// operator can fix. The message is kept and hidden; no retry is used up.
     Later(CallFailure),
     /// The call was never sent. The message is kept and hidden; no retry is used up.
@@ -190,7 +190,7 @@ pub enum InvokeFailure {
     Refused(String),
 }
 
-/// Serializes the part of a text that the log shows.
+/// Serializes the part of a string that the log shows.
 fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(logged(text))
 }
@@ -202,7 +202,7 @@ pub(crate) struct BatchAccount<'c, A> {
     pub(crate) past_deadline: &'c dyn Fn() -> bool,
 }
 
-/// The reason why the account gave no answer to a call.
+/// The reason for a call that the account did not answer.
 enum NoAnswer {
     NotStarted,
     Panicked,

@@ -42,15 +42,15 @@ pub struct QueueArn {
     pub name: String,
 }
 
-/// Error for a text that is not the ARN of a function, or not the ARN of a queue.
+/// Error for a string that is not the ARN of a function, or not the ARN of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnArn {
-    /// The text is not a function ARN.
+    /// The string is not a function ARN.
     #[error(
         "is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)"
     )]
     Function,
-    /// The text is not an SQS queue ARN.
+    /// The string is not an SQS queue ARN.
     #[error("is not a queue ARN (arn:aws:sqs:REGION:ACCOUNT:NAME)")]
     Queue,
 }
@@ -128,7 +128,7 @@ fn name_and_qualifier(text: &str) -> (&str, Option<&str>) {
     text.split_once(':').map_or((text, None), |(name, qualifier)| (name, Some(qualifier)))
 }
 
-/// Shortens a function ARN to `NAME` or `NAME:QUALIFIER`. Returns any other text unchanged.
+/// Shortens a function ARN to `NAME` or `NAME:QUALIFIER`. Returns any other string unchanged.
 pub fn short_name(arn: &str) -> &str {
     Fields::of(arn).map_or(arn, |Fields { name, qualifier, .. }| {
         let length = name.len() + qualifier.map_or(0, |qualifier| 1 + qualifier.len());
@@ -139,7 +139,7 @@ pub fn short_name(arn: &str) -> &str {
 /// One entry of `TARGET_FUNCTIONS`: a function ARN whose name may contain `*`.
 ///
 /// Each field of an ARN is compared separately, so `*` never matches a `:`. A pattern without a qualifier allows every
-/// version and alias of the function; one with a qualifier allows only that one.
+/// version and alias of the function. A pattern with a qualifier allows only that version or alias.
 ///
 /// ```
 /// use comeback_engine::FunctionPattern;
@@ -198,7 +198,7 @@ impl FunctionPattern {
         self.arn.qualifier.as_deref()
     }
 
-    /// Returns true if the pattern matches this function ARN. Text that is not a function ARN never matches.
+    /// Returns true if the pattern matches this function ARN. A string that is not a function ARN never matches.
     pub fn allows(&self, arn: &str) -> bool {
         Fields::of(arn).is_some_and(|fields| {
             let FunctionArn { partition, region, account, qualifier, .. } = &self.arn;
@@ -223,7 +223,7 @@ pub(crate) enum PolicyPattern {
     Name {
         name: WildMatch,
         qualifier: Option<String>,
-        /// Account and region of the retry queue, in which alone a bare name matches functions. While this is `None`, a
+        /// Account and region of the retry queue: a bare name matches functions only there. While this is `None`, a
         /// bare name matches in any account and region.
         home: Option<(String, String)>,
     },
@@ -336,7 +336,7 @@ impl HandlerFunction {
     }
 }
 
-/// The fields of a function ARN. They are borrowed from its text, because patterns are compared for every message.
+/// The fields of a function ARN. They are borrowed from the ARN, because patterns are compared for every message.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     partition: &'a str,

@@ -19,8 +19,8 @@ pub struct BatchEvent {
     pub records: Vec<Record>,
     /// Messages that lack a required field. The handler can only report such a message as failed, so that SQS keeps it.
     pub incomplete: Vec<IncompleteMessage>,
-    /// Errors for those of `records` whose message attribute `Comeback` is unreadable. The attribute is ignored, so
-    /// such a record counts as a new message.
+    /// An error for each of the `records` whose message attribute `Comeback` is unreadable. The attribute is ignored,
+    /// so such a record counts as a new message.
     pub garbled: Vec<GarbledMessage>,
     /// The ARN of the retry queue: `eventSourceARN` of the first message that has one; `None` if no message has one.
     pub queue_arn: Option<String>,
@@ -111,7 +111,7 @@ struct MessageAttribute<'a> {
 }
 
 impl BatchEvent {
-    /// Reads an event's JSON text.
+    /// Reads an event from its JSON.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl BatchEvent {
         let event: WireEvent<'_> = object(event).map_err(NotABatch)?;
         let mut batch = Self::default();
         for message in event.records {
-            // A message that is not an object lacks every member.
+            // A message that is not an object counts as one without members.
             let message: WireMessage<'_> = object(message.get()).unwrap_or_default();
             match message.record() {
                 Ok(mut record) => {
@@ -146,7 +146,7 @@ impl BatchEvent {
         Ok(batch)
     }
 
-    /// Checks that every message has an id, by which the handler can report it as failed.
+    /// Checks that every message has an id, which the handler needs to report the message as failed.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use crate::record::{Attribute, Record};
 pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 
 /// Maximum number of characters in an attribute that the handler adds. Attributes are for filtering; the body holds the
-/// whole text.
+/// whole value.
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
 /// The reason for dead-lettering an event: a code for programs, and an explanation for people.
@@ -50,7 +50,7 @@ pub enum ReasonCode {
     TargetRefused,
     /// `TARGET_FUNCTIONS` does not allow the target.
     TargetNotAllowed,
-    /// The event is too large to re-invoke the target with, or the invocation record of its next failure could be too
+    /// The event is too large for re-invoking the target, or the invocation record of its next failure could be too
     /// large for SQS.
     PayloadTooLarge,
     /// The body of the message is not an invocation record.
@@ -79,7 +79,7 @@ impl ReasonCode {
         Self::Cancelled,
     ];
 
-    /// The name in dead-letters and logs, such as `max_age`.
+    /// The reason's name in dead-letters and logs, such as `max_age`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MaxRetries => "max_retries",
@@ -124,11 +124,11 @@ impl fmt::Display for Reason {
 /// A message to send to the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The dead-letter as JSON. If the received body could not be parsed, or is too large to wrap in JSON, that body
-    /// verbatim.
+    /// The dead-letter as JSON, or the received body verbatim if it could not be parsed or is too large to wrap in
+    /// JSON.
     pub body: String,
     /// Message attributes: `Reason`, and facts about the event as far as they are known. If the message could not be
-    /// parsed, also its sender's attributes.
+    /// parsed, its sender's attributes are here too.
     pub attributes: Vec<Attribute>,
 }
 

@@ -1,5 +1,5 @@
-//! The handler's rules for a message, in the order they apply. They are pure and total: the same message, policies,
-//! pauses and time always give the same decision, and no message can make them panic.
+//! The handler's rules for a message, in the order in which they apply. The rules are pure and total: the same message,
+//! policies, pauses and time always give the same decision, and no message can make a rule panic.
 //!
 //! `POLICIES` may give a function its own policy. Each time the handler checks a message, it uses the current policy,
 //! so a change of a policy also affects events that are already waiting.
@@ -12,9 +12,9 @@
 //! original. Only the 13 days and 12 hours of rule 4 count from the copy's own `SentTimestamp`.
 //!
 //! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for another 1,344 s after the handler
-//! has noticed the end of the pause, because the handler needs that long to check every held event. It is assumed to
-//! notice the end as late as possible: after the longest interval between two reads of the pauses. Before that moment,
-//! and while the pause is open, it is assumed to notice the end now.
+//! has noticed the end of the pause, because the handler needs that long to check every held event. The handler is
+//! assumed to notice the end as late as possible: after the longest interval between two reads of the pauses. Before
+//! that moment, and while the pause is open, the handler is assumed to notice the end now.
 //!
 //! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
 //!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
@@ -46,19 +46,19 @@
 //!    leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
 //! 7. The retry is due at *start* + delay. Two things may change that, in this order:
 //!    - A pause: if a pause of the function is over and ended after that moment, the retry moves to a random moment
-//!      within the pause's spread, counted from its end, but no later than rule 6's last retry. The generator is seeded
-//!      by the message, *n* and the end of the pause. Later pauses may move the retry again.
+//!      within the pause's spread, counted from the end of the pause, but no later than rule 6's last retry. The
+//!      generator is seeded by the message, *n* and the end of the pause. Later pauses may move the retry again.
 //!    - A retry request, a [`RetryNow`](crate::RetryNow): if the message was sent before the request's `at`, the retry
 //!      becomes due at a random moment between `at` and `at` + `within`, but not before *start*. The generator is
 //!      seeded by the message, *n* and `at`. Pauses move that moment like any other. A request changes nothing if the
-//!      result would not be sooner. It leaves alone a retry that a pause has moved, the retry with *n* = `MAX_RETRIES`,
-//!      and, unless it names keys, a wait that a `RetryAfter` asked for.
+//!      result would not be sooner. A request also leaves alone a retry that a pause has moved, the retry with *n* =
+//!      `MAX_RETRIES`, and, unless the request names keys, a wait that a `RetryAfter` asked for.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later receive if 0.5 s or
 //!    more are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
 //!    pause if that is sooner.
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
-//!     receive; on a later receive, at most 41,940 s after now. A longer wait takes several deferrals.
+//!     receive; on a later receive, at most 41,940 s from now. A longer wait takes several deferrals.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
 //!     over 1,048,576 bytes. The size of that record is taken as the size of this one, with its payload newly
 //!     enveloped, plus 64 KiB.
@@ -91,16 +91,16 @@ use crate::timing::{
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Maximum number of bytes by which the next record may exceed this one, apart from the payload. The next record's
 /// `responsePayload` holds the error's message and stack trace, escaped: about ten KiB for an ordinary trace in Java or
-/// Node. This record may have no error, for example if the event was throttled.
+/// Node. This record may lack them, for example if the event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes. Details are logged, and an error type may be a megabyte
 /// long.
 const SHOWN_CHARACTERS: usize = 256;
 /// Time from the last retry to the end of `MAX_AGE`, unless a tenth of `MAX_AGE` is shorter. A poll that is late by
-/// less than this does not miss the last retry.
+/// less than this margin does not miss the last retry.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
-/// Maximum jitter of a `RetryAfter`, as a share of the wait that it asks for. An overloaded function asks for the same
-/// wait each time, and its events must not all come back at once.
+/// Maximum jitter of a `RetryAfter`, as a share of the requested wait. An overloaded function asks for the same wait
+/// each time, and its events must not all come back at once.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
 /// The next step for a message, as decided by [`decide()`].
@@ -232,13 +232,14 @@ impl<'r> Case<'_, 'r> {
         expiring(record, record.sent, now).or_else(|| self.cancelled())
     }
 
-    /// The end of `MAX_AGE`. Its clock starts at the first failure. It stops while the function is paused, and after
-    /// each pause until the handler has checked every held message again. An environment notices the end of a pause at
-    /// its next read of the pauses; just before that read, it may still hold a message for [`HOLD`].
+    /// The end of `MAX_AGE`. The clock of `MAX_AGE` starts at the first failure. The clock stops while the function is
+    /// paused, and after each pause until the handler has checked every held message again. An environment notices the
+    /// end of a pause at its next read of the pauses. Just before that read, the environment may still hold a message
+    /// for [`HOLD`].
     ///
-    /// A pause that looks open to this environment may have ended since its last read, so the clock stops only for time
-    /// that is certainly paused. A later check never computes an earlier end. So if a wait fits now, it still fits at
-    /// any later check.
+    /// A pause that looks open to this environment may have ended since the environment last read the pauses, so the
+    /// clock stops only for time that is certainly paused. A later check never computes an earlier end. So a wait that
+    /// fits now still fits at any later check.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, pauses, now, .. } = *self;
         let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
@@ -290,8 +291,8 @@ impl<'r> Case<'_, 'r> {
             && request.covers(function_arn, self.event.error_type(), origin_request_id)
     }
 
-    /// Returns true if every environment had noticed the function's pause when the retry became due. Then none of them
-    /// has re-invoked the event.
+    /// Returns true if every environment had noticed the function's pause when the retry became due. In that case, no
+    /// environment has re-invoked the event.
     fn is_held_since_due(&self) -> bool {
         let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
         let Some(due) = self.due() else { return false };
@@ -301,7 +302,7 @@ impl<'r> Case<'_, 'r> {
 
     /// Applies rules 5 to 7. Returns the due time of the retry; `None` if no backoff fits before [the last
     /// moment](Self::last_moment). The backoff starts at the first receive, so a message that comes back early does not
-    /// wait for it again.
+    /// serve its backoff again.
     fn due(&self) -> Option<Due> {
         let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
@@ -316,7 +317,7 @@ impl<'r> Case<'_, 'r> {
         Some(requested.unwrap_or(Due { at: due, by, early: None }))
     }
 
-    /// When the message's backoff started: at its first receive.
+    /// The start of the message's backoff: its first receive.
     fn start(&self) -> Timestamp {
         if self.record.is_first_receive() { self.now } else { self.record.first_receive }
     }
@@ -391,10 +392,10 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// The time from the end of a pause, `over`, until the last retry. It is computed as of the moment when every
+    /// The time from the end of a pause, `over`, until the last retry. The time is computed as of the moment when every
     /// environment has noticed that end. So if a later pause extends `MAX_AGE`, events that come back after the earlier
-    /// pause do not move. Before that moment, it is computed as of now: a pause whose planned end has passed may have
-    /// ended earlier, since the last read.
+    /// pause do not move. Before that moment, the time is computed as of now: a pause whose planned end has passed may
+    /// have ended earlier, since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
@@ -437,8 +438,8 @@ impl<'r> Case<'_, 'r> {
 
     /// The longest deferral that rule 10 allows from now on.
     fn longest_hiding(&self) -> Duration {
-        // The time of the current receive is known only for the first receive. On any later one, a throttled poller may
-        // have held the message for the queue's own timeout.
+        // The time of the current receive is known only for the first receive. On any later receive, a throttled poller
+        // may have held the message for the queue's own timeout.
         let since_receive = if self.record.is_first_receive() {
             self.now.since(self.record.first_receive)
         } else {
@@ -493,7 +494,8 @@ fn max_age(record: &Record, why: &str) -> Reason {
 }
 
 /// Addition to a reason's detail if the target may already have been called. The first re-invocation comes on the
-/// second receive at the earliest, so on the third or a later receive, an earlier call may have gone unanswered.
+/// second receive at the earliest. So on the third or a later receive, there may have been a call that was not
+/// answered.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

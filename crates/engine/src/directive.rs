@@ -1,5 +1,5 @@
-//! Directives: the type of the error that a function fails with may control the event's retries. For `RetryAfter`, the
-//! error's message says when to retry.
+//! Directives: a function may control its event's retries by the type of the error that it fails with. For
+//! `RetryAfter`, the error's message says when to retry.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ const SEPARATORS: [char; 3] = ['.', '$', '/'];
 const PATH: &[u8] = b"::";
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
-/// A function's request about the retry of its event, made by the type of the error that it fails with.
+/// A function's request about the retry of its event, made by the type of the function's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// The error type is `RetryAfter`: do not retry before this time, which is later than the failure.
@@ -26,7 +26,7 @@ pub enum Directive {
     Unreadable {
         /// The start of the error's message: at most 64 characters before the `;`, without control characters.
         text: String,
-        /// The mistake in the message. This text does not quote the message.
+        /// The mistake in the message, in words that do not quote the message.
         why: &'static str,
     },
     /// The type is `NonRetryable`, `NonRetriable` or `NeverRetry`: do not retry.
@@ -68,7 +68,7 @@ fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str
 }
 
 /// The part of a message before the first `;`, or the whole message if that part is empty. Control characters are
-/// replaced, so that the text is safe for a log and a terminal.
+/// replaced, so that the result is safe for a log and a terminal.
 fn safe_start(message: &str) -> String {
     let start = message.split(';').next().unwrap_or_default().trim();
     let text = if start.is_empty() { message.trim() } else { start };
@@ -76,9 +76,9 @@ fn safe_start(message: &str) -> String {
     text.chars().map(safe).take(LONGEST_IGNORED).collect()
 }
 
-/// The simple name of an `errorType`, the same for all runtimes. It lacks Ruby's `Function<…>`, any `&`, a generic
-/// `<…>` at the end, the `$` and digits that compilers and bundlers add, everything up to the last `.`, `$`, `::` or
-/// `/`, and one `Error` or `Exception` at the end. A name that is only such an ending stays as it is.
+/// The simple name of an `errorType`, the same for all runtimes. The simple name lacks Ruby's `Function<…>`, any `&`, a
+/// generic `<…>` at the end, the `$` and digits that compilers and bundlers add, everything up to the last `.`, `$`,
+/// `::` or `/`, and one `Error` or `Exception` at the end. A name that consists only of such an ending stays as it is.
 ///
 /// ```
 /// use comeback_engine::simple_name;

@@ -37,8 +37,8 @@ const LOST_COPY: &str = "the copies may have been sent, so the originals return 
 /// One running handler (a Lambda execution environment): its policies, its room for hidden messages, and the pauses
 /// that it has read.
 ///
-/// An environment serves one queue. When a batch comes from another queue, the environment counts the messages of that
-/// queue anew.
+/// An environment serves one queue. If a batch comes from another queue, the environment counts that queue's messages
+/// anew.
 #[derive(Clone, Debug)]
 pub struct Environment {
     policies: Arc<Policies>,
@@ -79,10 +79,10 @@ impl Environment {
     /// deferrals. If the handler crashes after it has re-invoked or moved messages, none of these calls is repeated
     /// within the hour, except for a last retry before `MAX_AGE` ends.
     ///
-    /// The pauses are read first, if a read is due. Events of a paused function are held.
+    /// If a read of the pauses is due, it comes first. Events of a paused function are held.
     ///
-    /// A message that has to wait is hidden if the environment has room for it. Otherwise it is moved: the message is
-    /// sent again with a delay, and the original is settled. Moves come last. If little room is left, a count of the
+    /// A message that has to wait is hidden if the environment has room for it. Otherwise the message is moved: sent
+    /// again with a delay, while the original is settled. Moves come last. If little room is left, a count of the
     /// messages in flight follows. A new environment also counts at the start, while it reads the pauses.
     ///
     /// `past_deadline` is called before each AWS call. Once it returns true, no further call is started; the remaining
@@ -109,7 +109,7 @@ impl Environment {
         let mut messages: Vec<BatchMessage<'a>> =
             received.into_iter().map(|record| self.decide(record, now)).collect();
         // Wait becomes Done or, if there is no room, Move. Messages in Invoke and Move are guarded in the same call, so
-        // that none of them comes back at once if this handler crashes.
+        // that no message comes back at once if this handler crashes.
         choose_moves(&mut messages, self.room.left());
         report.unguarded = self.hide(&mut messages, now, &account).await;
         // Invoke becomes Done, DeadLetter or Wait.
@@ -142,14 +142,14 @@ impl Environment {
     }
 
     /// Decides the next step for a message. The first of these that applies decides: the wait that a copy carries, an
-    /// empty `TARGET_FUNCTIONS`, the rules. If the pauses have never been read and could change the result of the
-    /// rules, the message is kept.
+    /// empty `TARGET_FUNCTIONS`, the rules. If the pauses have never been read and could change the
+    /// result of the rules, the message is kept.
     fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> BatchMessage<'a> {
         let read = isolated(|| FailedEvent::read(record));
         let read = read.map(|event| event.map(|event| event.under(&self.policies)));
         let mut message = BatchMessage::received(record, None);
-        // Counted from the first sending: each copy is a new message, and counted from the copy's sending, it would be
-        // kept forever.
+        // Counted from the first sending. Each copy is a new message: counted from the sending of the copy, the message
+        // would be kept forever.
         let expiring = expiring(record, record.first_sent(), now);
         let carried = Wait::carried(record, now);
         if carried.is_some() || self.policies.stack().keeps_everything() {
@@ -197,7 +197,8 @@ impl Environment {
         for message in messages {
             let Some(answer) = answers.remove(&message.record.message_id) else { continue };
             match (&message.state, &answer) {
-                // A guarded message takes no room yet: it leaves the queue, or is hidden again and then takes room.
+                // A guarded message takes no room yet. The message leaves the queue, or is hidden again and then takes
+                // room.
                 (State::Wait { .. }, _) => self.room.take(1),
                 (State::Invoke { .. }, Err(failure)) => {
                     unguarded = unguarded.or_else(|| Some(failure.clone()))
@@ -224,8 +225,8 @@ impl Environment {
     }
 
     /// The time to hide a message for before its call: one to two hours from the latest end of this batch. The call may
-    /// be accepted without any handler learning of it, and every accepted call or copy starts a chain of retries of its
-    /// own.
+    /// be accepted without any handler learning of that, and every accepted call or copy starts a chain of retries of
+    /// its own.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let record = message.record;
         let case = message.event.as_ref().map(|event| self.case(event, record, now));
@@ -335,8 +336,8 @@ impl Environment {
     }
 }
 
-/// Returns true if a pause could change the action. Pauses do not extend SQS's 14 days: a message near the end of these
-/// days is dead-lettered whatever the pauses are.
+/// Returns true if a pause could change the action. Pauses do not extend SQS's 14 days: a message near the end of the
+/// 14 days is dead-lettered whatever the pauses are.
 fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bool {
     match action {
         Action::Reinvoke { .. } => true,
@@ -348,7 +349,7 @@ fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bo
 }
 
 /// The records without duplicates. SQS may deliver a message twice in one batch. Only the later delivery is handled,
-/// because its receipt handle is the valid one.
+/// because only the later receipt handle is valid.
 fn latest_copies(records: &[Record]) -> Vec<&Record> {
     let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
     let mut latest: Vec<&Record> = Vec::with_capacity(records.len());

@@ -16,14 +16,14 @@ use crate::stray;
 use crate::time::Timestamp;
 
 /// The longest plausible time between the writing of a record and its arrival on the queue; Lambda takes minutes. If a
-/// record was sent later, SQS had dead-lettered it, and an operator moved it back.
+/// record was sent later than that, SQS had dead-lettered the record, and an operator moved it back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Maximum number of characters of a text in the log: CloudWatch drops lines that are too long.
+/// Maximum number of characters of a string in the log: CloudWatch drops lines that are too long.
 const LONGEST_LOGGED: usize = 512;
 
-/// The part of a text that the log shows: its start. Operators take an event's key from the log, so keys with the same
-/// start count as equal.
+/// The part of a string that the log shows: its start. Operators take an event's key from the log, so keys with the
+/// same start count as equal.
 pub fn logged(text: &str) -> &str {
     text.char_indices().nth(LONGEST_LOGGED).map_or(text, |(end, _)| &text[..end])
 }
@@ -35,14 +35,14 @@ pub struct FailedEvent<'a> {
     pub function_arn: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed. In whole seconds, because envelopes carry no fraction, and every retry must compute
-    /// with the same moment.
+    /// When the event first failed, in whole seconds: envelopes carry no fraction, and every retry must compute with
+    /// the same moment.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
     /// The request id of the invocation that failed; `None` if the record does not name it.
     pub request_id: Option<String>,
-    /// When the last attempt failed, according to its record, but at most when the record was sent.
+    /// When the last attempt failed, according to its record, but no later than the record was sent.
     pub failed_at: Timestamp,
     /// The error of the last attempt; `None` if it is unknown.
     pub error: Option<InvocationError<'a>>,
@@ -52,7 +52,7 @@ pub struct FailedEvent<'a> {
     pub not_found: bool,
     /// The payload of the first invocation, without an envelope.
     pub payload: Cow<'a, RawValue>,
-    /// The type of the error as decoded text.
+    /// The type of the error, decoded.
     pub(crate) error_type: Option<Cow<'a, str>>,
     /// Size of the payload in the message, in bytes, including its envelope.
     pub(crate) received_payload_bytes: usize,
@@ -63,8 +63,8 @@ impl<'a> FailedEvent<'a> {
     ///
     /// # Errors
     ///
-    /// Fails with the reason `malformed_record`, `malformed_envelope` or `payload_lost`, whose detail says what is
-    /// wrong.
+    /// Fails with the reason `malformed_record`, `malformed_envelope` or `payload_lost`. The reason's detail says what
+    /// is wrong.
     pub fn read(record: &'a Record) -> Result<Self, Reason> {
         match InvocationRecord::read(&record.body) {
             Ok(failure) => Self::failed(record, failure),
@@ -136,7 +136,7 @@ impl<'a> FailedEvent<'a> {
         Ok(Self {
             function_arn: failure.function_arn,
             retry: attempt.saturating_add(1),
-            // The claimed time is limited by SQS's own time, so that a forged one cannot void MAX_AGE.
+            // The claimed time is limited by SQS's own time, so that a forged claim cannot void MAX_AGE.
             first_failure: Timestamp::from_secs(first_failure.min(record.first_sent()).as_secs()),
             origin_request_id: origin_request_id
                 .or_else(|| failure.request_id.clone())
@@ -152,7 +152,7 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// Reads the event in a dead-letter. Its payload has no envelope unless someone wrote the message by hand. An
+    /// Reads the event in a dead-letter. The payload has no envelope unless someone wrote the message by hand. An
     /// envelope is opened, so that the payload is not enveloped twice.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let anew = Self::anew(

@@ -9,7 +9,7 @@ use crate::dead_letter::{Reason, ReasonCode};
 use crate::json::{Object, id, lossy_text, object, present};
 use crate::time::Timestamp;
 
-/// The record of a failed asynchronous invocation, as Lambda writes it to the failure destination.
+/// The record of a failed asynchronous invocation, as Lambda sends it to the failure destination.
 ///
 /// Parsing is lenient: only `requestContext.functionArn` and `requestPayload` are required. Anything else that is
 /// missing or has an unexpected shape is `None`. The payload is not copied.
@@ -38,7 +38,7 @@ pub struct InvocationError<'a> {
     pub message: Option<&'a RawValue>,
 }
 
-/// The JSON of a record, generic over its three nested objects. Each of them can be parsed or raw.
+/// The JSON of a record, generic over its three nested objects. Each nested object can be parsed or raw.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a, Context, Response, Payload> {
@@ -143,7 +143,7 @@ impl<'a> InvocationRecord<'a> {
     ///
     /// Fails if the body is not an invocation record; the reason says what is missing. Also fails if the body is the
     /// record of a success, which arrives if the queue is attached as on-success destination: a retry would repeat work
-    /// that is done.
+    /// that has been done.
     pub fn read(body: &'a str) -> Result<Self, Reason> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,
@@ -232,7 +232,7 @@ mod tests {
         if rest == "}" { format!("{}}}", first.trim_end_matches(',')) } else { format!("{first}{rest}") }
     }
 
-    /// Everything that was parsed from a record, as text to compare.
+    /// Everything that was parsed from a record, as a string to compare.
     fn said(wire: Plain<'_>) -> String {
         let Object(RequestContext { function_arn, request_id, condition }) = wire.request_context;
         let status = wire.response_context.map(|Object(context)| context.status_code);

@@ -1,4 +1,4 @@
-//! Lenient parsing of JSON that others wrote: one malformed member does not affect the others.
+//! Lenient parsing of JSON that others wrote: a malformed member does not affect other members.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Parses a JSON object. An array is refused, which a derived struct would accept. The error is logged, so it does not
-/// quote the text.
+/// Parses a JSON object. An array, which a derived struct would accept, is refused. The error is logged, so it does not
+/// quote the JSON.
 pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     match text.trim_ascii_start().chars().next() {
         Some('{') => serde_json::from_str(text).map_err(without_quotes),
@@ -39,7 +39,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// The error's text without the quoted value. For a wrong type, serde quotes the value, then names the expected type
+/// The error's message without the quoted value. For a wrong type, serde quotes the value, then names the expected type
 /// and the place.
 fn without_quotes(error: serde_json::Error) -> String {
     let text = error.to_string();
@@ -49,19 +49,19 @@ fn without_quotes(error: serde_json::Error) -> String {
     }
 }
 
-/// The text of a JSON string that must stay exact, such as an id; `None` for any other value, and for a string that is
-/// not valid Unicode.
+/// A JSON string that must stay exact, such as an id; `None` for any other value, and for a string that is not valid
+/// Unicode.
 pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// The text of a JSON string that is only shown to people; `None` for any other value. The text is copied only if it
-/// has an escape.
+/// A JSON string that is only shown to people; `None` for any other value. The string is copied only if it has an
+/// escape.
 pub(crate) fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
 }
 
-/// The text of a JSON string that is shown to people or compared with other texts. A lone surrogate becomes U+FFFD.
+/// A JSON string that is shown to people or compared with other strings. A lone surrogate becomes U+FFFD.
 ///
 /// ```
 /// let text: comeback_engine::LossyText = serde_json::from_str(r#""held by \ud83d""#)?;
@@ -111,12 +111,12 @@ fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-/// The text of a JSON string that is an id, unchanged; `None` if it is empty or not a string.
+/// A JSON string that is an id, unchanged; `None` if the value is empty or not a string.
 pub(crate) fn id(raw: &RawValue) -> Option<String> {
     string(raw).filter(|id| !id.is_empty())
 }
 
-/// The text of a JSON string that is shown to people; `None` if it is empty or not a string.
+/// A JSON string that is shown to people; `None` if the value is empty or not a string.
 pub(crate) fn non_empty_text(raw: &RawValue) -> Option<String> {
     lossy_text(raw).filter(|text| !text.is_empty()).map(Cow::into_owned)
 }

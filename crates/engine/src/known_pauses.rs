@@ -19,10 +19,11 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 
 /// The pauses that one environment of the handler has read, and when it reads them again.
 ///
-/// The environment reads them before its first batch, and again at the first batch after max(30 s,
-/// `MAXIMUM_CONCURRENCY` × 0.3 s), or up to a quarter more. A failed read changes nothing. The next batch repeats it,
-/// because messages that an operator has just recalled would otherwise wait again. After further failures in a row, the
-/// time until the next read grows. Until the first read succeeds, each batch reads, and no function is invoked.
+/// The environment reads the pauses before its first batch, and again at the first batch after max(30 s,
+/// `MAXIMUM_CONCURRENCY` × 0.3 s), or up to a quarter more. A failed read changes nothing. The next batch repeats the
+/// read, because messages that an operator has just recalled would otherwise wait again. After further failures in a
+/// row, the time until the next read grows. Until the first read succeeds, each batch reads, and no function is
+/// invoked.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// Minimum time between two reads. `None` if `PAUSES` is not set, so that nothing is ever paused.
@@ -44,7 +45,7 @@ impl KnownPauses {
         }
     }
 
-    /// The pauses of a handler without the variable `PAUSES`: it never reads them, and nothing is paused.
+    /// The pauses of a handler without the variable `PAUSES`: they are never read, and nothing is paused.
     pub(crate) fn none() -> Self {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }
@@ -59,7 +60,7 @@ impl KnownPauses {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }
 
-    /// Takes the result of a read: the parameter's text, or `None` if the parameter does not exist. `message_id` seeds
+    /// Takes the result of a read: the parameter's value, or `None` if the parameter does not exist. `message_id` seeds
     /// the random time until the next read.
     pub(crate) fn read(
         &mut self,
@@ -130,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_without_a_parameter_never_reads_and_knows_that_nothing_is_paused() {
+    fn without_a_parameter_nothing_is_read_or_paused() {
         let none = KnownPauses::none();
         assert!(!none.is_due(at(0)) && none.known() == Some(&Pauses::default()));
     }
 
     #[test]
-    fn the_next_read_comes_after_the_interval_or_up_to_a_quarter_more() {
+    fn reads_are_an_interval_or_a_quarter_more_apart() {
         for (environments, interval) in [(2, 300), (100, 300), (101, 303), (1_000, 3_000)] {
             let next: Vec<u64> = (0..200)
                 .map(|message| {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_read_is_repeated_at_once_and_then_ever_later() {
+    fn failed_reads_are_repeated_ever_later() {
         let mut known = of(10);
         known.read(Ok(None), at(0), "m-1");
         for least in [0, 9, 18, 37, 75, 150, 300, 300] {
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn while_nothing_was_ever_read_each_batch_reads() {
+    fn each_batch_reads_until_one_read_succeeds() {
         let mut known = of(10);
         for answer in [Err(failure()), Ok(Some("{}".into()))] {
             assert!(matches!(known.read(answer, at(0), "m-1"), PausesRead::Unknown(_)));

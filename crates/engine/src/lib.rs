@@ -1,9 +1,9 @@
 //! The retry handler's rules, and the code that applies them to a batch of messages.
 //!
-//! An [`Environment`] is one running handler: its [`Policies`], its [`Room`] for hidden messages, and the [`Pauses`] it knows
-//! of. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], performs the actions in an
-//! [`Account`], and returns a [`BatchReport`], from which the response is made. The Lambda, the simulation, `replay` and
-//! the rehearsal all call it.
+//! An [`Environment`] is one running handler: its [`Policies`], its [`Room`] for hidden messages, and the [`Pauses`]
+//! that it has read. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], performs
+//! the actions in an [`Account`], and returns a [`BatchReport`], from which the response is made. The Lambda, the
+//! simulation, `replay` and the rehearsal all call `handle`.
 //!
 //! This crate never reads the clock or environment variables, draws only from generators that it seeds by message, and
 //! does not depend on an AWS SDK.

@@ -12,16 +12,18 @@ use crate::time::Timestamp;
 /// together, because a function may write anything as an error's type.
 const MOST_KINDS: usize = 1_000;
 
-/// The messages that the lines of a log are about. The lines may come in any order, and a line may come twice.
+/// The states of the messages that the lines of a log are about. The lines may come in any order, and a line may come
+/// twice.
 ///
 /// Each failure of an event comes as a message of its own. All lines about a message and its copies name the same key,
 /// target, retry, first failure and failed invocation; lines about other messages differ in one of these. The message
-/// is settled if any of its lines settles it. That line may be older than the others: a handler writes its lines when
-/// its batch ends, and another handler may have received the message meanwhile. Otherwise the message waits, as its
-/// latest line says.
+/// is settled if any of its lines settles it. The settling line may be older than the others: a handler writes its
+/// lines when its batch ends, and another handler may have received the message in the meantime. If no line settles the
+/// message, it is waiting, as its latest line says.
 ///
-/// A log may lack lines, because of its level or its retention. A message without a line is unknown. If the last line about a
-/// message is missing, the line before it counts: a settled message may seem to wait, but no waiting message seems settled.
+/// A log may lack lines, because of its level or its retention. A message without a line is unknown. If the last line
+/// about a message is missing, the line before it counts: a settled message may seem to be waiting, but no waiting
+/// message seems settled.
 ///
 /// Each waiting message takes about 200 bytes of memory, and each settled message about 20.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +38,7 @@ pub struct LogFold<S> {
     keeps_handles: bool,
 }
 
-/// A message that waits on the retry queue, according to the log.
+/// A message that is waiting on the retry queue, according to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingMessage {
     /// The key of the message's event.
@@ -70,16 +72,16 @@ pub struct Handle {
 /// The condition that ends a message's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitsFor {
-    /// The message waits for its retry to become due.
+    /// The message is waiting for its retry to become due.
     Due {
         /// When the retry is due.
         due: Timestamp,
         /// The rule or request that set the due time.
         by: DueBy,
     },
-    /// The message waits for the end of its function's pause.
+    /// The message is waiting for the end of its function's pause.
     Resume,
-    /// The message waits for the handler's next try, after a failed call or a decision that was put off.
+    /// The message is waiting for the handler's next try, after a failed call or a decision that was put off.
     NextTry {
         /// The reason for keeping the message.
         cause: Cause,
@@ -89,29 +91,29 @@ pub enum WaitsFor {
 }
 
 /// A group of messages with the same function and error. Once there are too many groups, all messages of further kinds
-/// are in one group, in which both are `None`.
+/// are in one group, without a function or an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
     /// The ARN of the function.
     pub target: Option<String>,
     /// The `errorType` of the failed invocation.
     pub error_type: Option<String>,
-    /// The text of a `RetryAfter` that was ignored, and why; `None` if none was ignored. If there are several, the last
-    /// in sorted order.
+    /// The start of the message of a `RetryAfter` that was ignored, and why; `None` if none was ignored. If there are
+    /// several, the last in sorted order.
     pub retry_after_ignored: Option<String>,
 }
 
 /// The state of one message, according to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageState<'f> {
-    /// The message waits on the retry queue.
+    /// The message is waiting on the retry queue.
     Waiting(&'f WaitingMessage),
     /// The event was re-invoked or dead-lettered.
     Settled,
 }
 
 impl<S: BuildHasher + Clone> LogFold<S> {
-    /// Creates an empty fold. Strangers may choose the hashed texts, so the hasher should be unpredictable.
+    /// Creates an empty fold. Strangers may choose the strings that are hashed, so the hasher should be unpredictable.
     pub fn new(hasher: S) -> Self {
         let settled = HashSet::with_hasher(hasher.clone());
         let (waiting, kinds, kind_of) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
@@ -152,7 +154,8 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         }
         let LoggedEvent { key, retry, first_failure, retry_after_ignored, .. } = event;
         let kind = self.kind(event);
-        // Messages that are counted together are of several functions, so the text would describe only one of them.
+        // Messages that are counted together belong to several functions, so the message of a `RetryAfter` would
+        // describe only one of them.
         let of_one = self.kinds.get_mut(kind as usize).filter(|kind| kind.target.is_some());
         if let Some((ignored, known)) = retry_after_ignored.as_deref().zip(of_one)
             && known.retry_after_ignored.as_deref() < Some(ignored)
@@ -172,12 +175,12 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.waiting.insert(id, message);
     }
 
-    /// The messages that wait, in no particular order.
+    /// The waiting messages, in no particular order.
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &WaitingMessage> {
         self.waiting.values()
     }
 
-    /// The functions and errors of all messages that wait or have waited. [`WaitingMessage::kind`] is an index into
+    /// The functions and errors of all messages that are or were waiting. [`WaitingMessage::kind`] is an index into
     /// this list.
     pub fn kinds(&self) -> &[MessageKind] {
         &self.kinds
@@ -226,8 +229,8 @@ impl Handle {
 }
 
 impl WaitingMessage {
-    /// When the message's visibility timeout or delay ends. The handler then checks the message, unless it is a copy
-    /// whose wait goes on.
+    /// When the message's visibility timeout or delay ends. The handler then checks the message, unless the message is
+    /// a copy whose wait goes on.
     pub fn next_check(&self) -> Timestamp {
         self.at.saturating_add(Duration::from_secs(self.delay.into()))
     }

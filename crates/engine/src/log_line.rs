@@ -84,15 +84,15 @@ pub struct LoggedEvent<'a> {
     /// The time that a `RetryAfter` error asked for; `None` for any other error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Timestamp>,
-    /// The text of a `RetryAfter` that was ignored, and why; `None` if none was ignored.
+    /// The start of the message of a `RetryAfter` that was ignored, and why; `None` if none was ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ignored: Option<Cow<'a, str>>,
 }
 
-/// The reason why a text is not a [`LogLine`] that this version can read.
+/// The reason why a string is not a [`LogLine`] that this version can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotALine {
-    /// The text is not a log line about a message.
+    /// The string is not a log line about a message.
     Other,
     /// The line has a later format version than this reader knows.
     Newer,
@@ -103,7 +103,7 @@ impl LogLine<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if the text is not a line about a message, or has a later format version.
+    /// Fails if the string is not a line about a message, or has a later format version.
     pub fn read(text: &str) -> Result<LogLine<'static>, NotALine> {
         #[derive(Deserialize)]
         struct AnyVersion {
@@ -115,7 +115,7 @@ impl LogLine<'_> {
         })
     }
 
-    /// The failed call that the line tells of; `None` if no call failed.
+    /// The failed call that the line reports; `None` if no call failed.
     pub const fn failure(&self) -> Option<&CallFailure> {
         self.what.failure()
     }
@@ -140,7 +140,7 @@ impl<'a> LogLine<'a> {
 }
 
 impl BatchReport<'_> {
-    /// Makes a log line for each message of the batch, except for copies that were only moved once more.
+    /// Makes a log line for each message of the batch, except for copies that were only moved again.
     pub fn log_lines(&self, timestamp: Timestamp) -> impl Iterator<Item = LogLine<'_>> {
         let outcomes = self.outcomes.iter().filter(|outcome| !outcome.only_moves_on());
         outcomes.map(move |outcome| LogLine::of(outcome, timestamp))
@@ -193,7 +193,7 @@ impl<'de> Deserialize<'de> for Version {
     }
 }
 
-/// Serializes a time without `.000`: a first failure is in whole seconds, so those four bytes say nothing.
+/// Serializes a time without `.000`: a first failure is in whole seconds, so the four bytes would add nothing.
 fn to_the_second<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     let text = moment.to_string();
     match text.strip_suffix(".000Z") {

@@ -57,7 +57,7 @@ pub(crate) enum Happened {
     /// SQS answered the call that hides the message, either for its wait or to guard its next call.
     Hidden(Result<(), CallFailure>),
     Moved,
-    /// SQS did not accept the copy, or may not have accepted it. The message waits on the queue after all, at least
+    /// SQS did not accept the copy, or may not have accepted it. The original stays on the queue after all, at least
     /// this long.
     NotMoved {
         at_least: Duration,
@@ -103,8 +103,8 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps a message without a decision. It waits as after a failed call, so that its 1,000 receives outlast SQS's 14
-    /// days. `expiring` is the reason to dead-letter the message instead, shortly before these 14 days end.
+    /// Keeps a message without a decision. The message waits as after a failed call, so that its 1,000 receives outlast
+    /// SQS's 14 days. `expiring` is the reason to dead-letter the message instead, shortly before these 14 days end.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -132,8 +132,8 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// The table of transitions: changes the state by what happened. If the table has no row for it, the state stays,
-    /// for example when a message is guarded before its call.
+    /// The table of transitions: changes the state by what happened. If the table has no row for what happened, the
+    /// state stays, for example when a message is guarded before its call.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let (State::Move { .. } | State::Invoke { .. }, Happened::Hidden(answer)) =
             (&self.state, &happened)
@@ -187,8 +187,8 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// The cost of moving a waiting message: the number of bytes to send. `u64::MAX` if it must not be moved, because
-    /// SQS would refuse its copy or its guard failed. `None` if the message is not waiting.
+    /// The cost of moving a waiting message: the number of bytes to send. `u64::MAX` if the message must not be moved,
+    /// because SQS would refuse the copy or the guard failed. `None` if the message is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();
@@ -213,9 +213,9 @@ mod tests {
     use super::*;
     use crate::decide::expiring;
 
-    /// The test panics in place of `decide`, because no known message makes `decide` panic.
+    /// The test itself panics in place of `decide`, because no known message makes `decide` panic.
     #[test]
-    fn a_message_whose_decision_panics_is_kept_until_sqs_would_delete_it() {
+    fn a_panicking_decision_keeps_the_message() {
         let sent = Timestamp::from_secs(1);
         let record = Record {
             message_id: "m-1".into(),

@@ -10,7 +10,7 @@ use crate::failed_event::{FailedEvent, logged};
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// A message that is hidden for at most this time need not be recallable, because it returns soon anyway.
+/// A message that is hidden for at most this time cannot be recalled, because it returns soon anyway.
 pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 
 /// The outcome of a message in a batch, with everything that its log line needs.
@@ -40,7 +40,7 @@ pub enum Location {
     /// The message is on the retry queue and could not be hidden. It comes back after the queue's own visibility
     /// timeout, or at the end of an earlier guard.
     NotHidden,
-    /// The message was replaced on the retry queue by a copy with a delay.
+    /// A copy with a delay replaced the message on the retry queue.
     Moved,
     /// The event was re-invoked or dead-lettered, so that the message is deleted.
     Settled,
@@ -50,7 +50,7 @@ pub enum Location {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum What {
-    /// The message waits until its retry is due.
+    /// The message is waiting until its retry is due.
     Defer {
         /// When the retry is due.
         due: Timestamp,
@@ -61,11 +61,11 @@ pub enum What {
         /// The retry request that made the retry due earlier; `None` if none did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The failure to hide the message, which then comes back sooner; `None` if the message is hidden.
+        /// The failure to hide the message; `None` if the message is hidden. Otherwise, the message comes back sooner.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
-    /// The message waits because its function is paused.
+    /// The message is waiting because its function is paused.
     Hold {
         /// When the retry was due.
         due: Timestamp,
@@ -74,7 +74,7 @@ pub enum What {
         /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The failure to hide the message, which then comes back sooner; `None` if the message is hidden.
+        /// The failure to hide the message; `None` if the message is hidden. Otherwise, the message comes back sooner.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -94,7 +94,7 @@ pub enum What {
         /// The reason to dead-letter the event.
         #[serde(flatten)]
         reason: Reason,
-        /// If the target refused the retry, the time when it was due; otherwise `None`.
+        /// If the target refused the retry, the time when the retry was due; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
     },
@@ -109,7 +109,7 @@ pub enum What {
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
         /// If the dead-letter could not be sent, the reason to dead-letter the event; otherwise `None`. The log line
-        /// has only the reason's code. The line that is written once the dead-letter is sent has the reason in words.
+        /// has only the reason's code. Once the dead-letter is sent, another line has the reason in words.
         #[serde(
             default,
             serialize_with = "code",
@@ -117,18 +117,18 @@ pub enum What {
             skip_serializing_if = "Option::is_none"
         )]
         reason: Option<Reason>,
-        /// If the handler tried to make the retry, the time when it was due; otherwise `None`. Not part of the log
-        /// line.
+        /// If the handler tried to make the retry, the time when the retry was due; otherwise `None`. Not part of the
+        /// log line.
         #[serde(skip)]
         due: Option<Timestamp>,
-        /// The failed call because of which the message is kept, or else the failure to hide it; `None` if no call
-        /// failed.
+        /// The failed call because of which the message is kept, or else the failure to hide the message; `None` if no
+        /// call failed.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
 }
 
-/// The cause of keeping a message that is neither deferred nor held.
+/// The reason for keeping a message that is neither deferred nor held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -218,7 +218,7 @@ impl Outcome<'_> {
         self.what.failure()
     }
 
-    /// Returns true for a copy that was only moved once more. The due time is in the log line for the first move.
+    /// Returns true for a copy that was only moved again. The due time is in the log line about the first move.
     pub fn only_moves_on(&self) -> bool {
         self.location == Location::Moved && self.record.moved.is_some() && self.problem().is_none()
     }
@@ -261,7 +261,7 @@ impl Outcome<'_> {
 }
 
 impl What {
-    /// The outcome of a message that is kept, still without the length of its wait. `due` and `reason` belong to the
+    /// The outcome of a message that is kept, before the length of its wait is known. `due` and `reason` belong to the
     /// step that the handler could not take.
     pub(crate) const fn kept(
         cause: Cause,
@@ -303,7 +303,7 @@ impl What {
         }
     }
 
-    /// The failed call that this outcome tells of; `None` if no call failed.
+    /// The failed call that this outcome reports; `None` if no call failed.
     pub const fn failure(&self) -> Option<&CallFailure> {
         match self {
             Self::Defer { failure, .. } | Self::Hold { failure, .. } | Self::Keep { failure, .. } => {
@@ -313,8 +313,8 @@ impl What {
         }
     }
 
-    /// Returns true if the log line names the event. The line of a message that waits regardless of its event does not
-    /// name it.
+    /// Returns true if the log line names the event. The log line of a message that waits regardless of its event does
+    /// not name the event.
     pub(crate) const fn names_its_event(&self) -> bool {
         !matches!(self, Self::Keep { cause: Cause::WaitGoesOn | Cause::Unattached, .. })
     }
@@ -341,7 +341,7 @@ impl What {
     }
 }
 
-/// Serializes the part of a text that the log shows.
+/// Serializes the part of a string that the log shows.
 fn cut<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     text.as_deref().map(logged).serialize(serializer)
 }

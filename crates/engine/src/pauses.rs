@@ -1,6 +1,7 @@
 //! Pauses: requests of an operator not to invoke some functions for a while. All pauses are in one JSON document, the
-//! SSM parameter that `PAUSES` names; the commands write it, and the handler reads it. The document also contains the
-//! retry requests and cancels. This file defines its format, and which entries leave a full document first.
+//! SSM parameter that `PAUSES` names. The commands write the document, and the handler reads it. The document also
+//! contains the retry requests and cancels. This file defines the document's format, and which entries leave a full
+//! document first.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
 
-/// The document of pauses. It has the open pauses, those that ended within the last 14 days, and all retry requests and
+/// The document of pauses: the open pauses, the pauses that ended within the last 14 days, and all retry requests and
 /// cancels. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
@@ -28,13 +29,13 @@ pub struct Pauses {
     others: BTreeMap<String, String>,
 }
 
-/// Error for a parameter's text that cannot be read as a document of pauses. Never quotes the text.
+/// Error for a parameter that cannot be read as a document of pauses. Never quotes the parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GarbledPauses {
     /// A later version of Comeback wrote the document. The field is the document's format version.
     #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
-    /// The text is not a document of pauses. The field says where and why.
+    /// The parameter is not a document of pauses. The field says where and why.
     #[error("the pauses are unreadable: {0}")]
     Malformed(String),
 }
@@ -76,8 +77,8 @@ impl Pauses {
         Self { pauses, ..self.clone() }
     }
 
-    /// Returns the document with one more retry request. The request's moment is rounded up to a whole second. Rounded
-    /// down, the request would miss the latest failed events.
+    /// Returns the document with one more retry request. The request's moment is rounded up to a whole second. If it
+    /// were rounded down, the request would miss the events that failed last.
     #[must_use]
     pub fn with_retry(&self, retry: &RetryNow) -> Self {
         let mut document = self.clone();
@@ -227,13 +228,13 @@ struct Wire<'a> {
 }
 
 impl Pauses {
-    /// Parses the parameter's text.
+    /// Parses the parameter's value.
     ///
     /// # Errors
     ///
-    /// Fails if the text is not a document of pauses, has an unknown version, or has a time, a target or a spread that
-    /// makes no sense. Then none of its pauses applies. An unreadable request is not an error; only that request is
-    /// ignored.
+    /// Fails if the value is not a document of pauses, has an unknown version, or has a time, a target or a spread that
+    /// makes no sense. In that case, none of its pauses applies. An unreadable request is not an error; only that
+    /// request is ignored.
     ///
     /// ```
     /// use comeback_engine::Pauses;
@@ -256,7 +257,7 @@ impl Pauses {
             read.map_err(|what| GarbledPauses::Malformed(format!("pause {number}: {what}")))
         };
         let pauses = pauses.into_iter().zip(1..).map(read).collect::<Result<Vec<_>, _>>()?;
-        // A member that appears twice must not make the pauses unreadable: the last one counts.
+        // A member that appears twice must not make the pauses unreadable, so the last occurrence counts.
         let members: BTreeMap<String, &RawValue> = object(text).map_err(GarbledPauses::Malformed)?;
         let retries = members.get("retries").map_or_else(Vec::new, |list| entries(list));
         let cancels = members.get("cancels").map_or_else(Vec::new, |list| entries(list));
@@ -265,7 +266,7 @@ impl Pauses {
         Ok(Self { pauses: Vec::new(), retries, cancels, others }.with(pauses))
     }
 
-    /// The document as the parameter's text, in as few bytes as JSON allows.
+    /// The document as the parameter's value, in as few bytes as JSON allows.
     pub fn write(&self) -> String {
         let raw = |text| {
             serde_json::from_str::<&RawValue>(text).expect("BUG: it was read as JSON, or written as JSON")
@@ -329,7 +330,8 @@ impl<'a> Wire<'a> {
 /// "Managing parameter tiers", AWS Systems Manager User Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
 
-/// Error for a document of pauses that is longer than [`LONGEST_PAUSES`], even without everything that may leave it.
+/// Error for a document of pauses that is longer than [`LONGEST_PAUSES`] even after every entry that may leave it has
+/// left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pauses and requests would take {bytes} bytes; the parameter holds 4096")]
 pub struct TooLarge {
@@ -338,7 +340,7 @@ pub struct TooLarge {
 }
 
 impl Pauses {
-    /// The document to write at `now`, and the ended pauses that it had no space for. Data without effect leaves first:
+    /// The document to write at `now`, and the ended pauses that did not fit into it. Data without effect leaves first:
     /// requests that have ended, pauses that ended over 14 days ago, and the operators and reasons of other ended
     /// pauses. If the document is still too long, withdrawn requests leave, and then ended pauses, beginning with the
     /// one that ended first. Once a pause has left, its time counts towards the `MAX_AGE` of its events again.

@@ -37,7 +37,7 @@ pub struct Policies {
 /// An entry of `POLICIES`, written `PATTERN VARIABLE=VALUE …`: the policy of the functions that the pattern matches.
 #[derive(Clone, Debug)]
 pub struct PolicyEntry {
-    /// The entry's text as written.
+    /// The entry as written.
     text: String,
     pattern: PolicyPattern,
     /// The policy that results from the entry: the entry's settings, and the stack's for all other variables.
@@ -61,13 +61,13 @@ impl PolicyEntry {
     }
 
     /// Returns true if the entry's pattern matches the function with this ARN. The entry may still not apply, because
-    /// an earlier one takes precedence.
+    /// an earlier matching entry takes precedence.
     pub fn is_about(&self, function_arn: &str) -> bool {
         self.pattern.matches(function_arn)
     }
 }
 
-/// Writes the entry's text unchanged.
+/// Formats the entry as it was written.
 impl fmt::Display for PolicyEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -111,7 +111,7 @@ impl Policies {
         &self.stack
     }
 
-    /// The entries of `POLICIES`, as ordered there.
+    /// The entries of `POLICIES`, in the order in which they are written.
     pub fn entries(&self) -> &[PolicyEntry] {
         &self.entries
     }
@@ -148,7 +148,7 @@ impl From<Policy> for Policies {
     }
 }
 
-/// Splits the text of `POLICIES` into entries, without empty ones and surrounding white space.
+/// Splits the value of `POLICIES` into entries. Leaves out empty entries, and white space around entries.
 fn entries_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
 }

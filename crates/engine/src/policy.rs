@@ -67,7 +67,7 @@ impl Policy {
         &self.settings
     }
 
-    /// The value of `MAX_AGE`: no retry is made later than this after the first failure.
+    /// The value of `MAX_AGE`: the longest time from the first failure to a retry.
     pub const fn max_age(&self) -> Duration {
         Duration::from_secs(self.settings.max_age)
     }
@@ -82,8 +82,8 @@ impl Policy {
         self.entry_of(function_arn).is_some()
     }
 
-    /// The entry of `TARGET_FUNCTIONS` that allows the function; `None` if no entry allows it, or if it is the handler
-    /// itself.
+    /// The entry of `TARGET_FUNCTIONS` that allows the function; `None` if no entry allows the function, or if it is
+    /// the handler itself.
     pub fn entry_of(&self, function_arn: &str) -> Option<&FunctionPattern> {
         let is_handler = self.settings.handler.as_ref().is_some_and(|handler| handler.is(function_arn));
         self.target_functions.iter().find(|pattern| !is_handler && pattern.allows(function_arn))
@@ -136,7 +136,7 @@ impl Settings {
 
     fn refused_base(&self) -> Option<SettingError> {
         let Self { base_backoff: base, max_backoff, .. } = *self;
-        // If the cap itself is bad, only the cap is refused, and not also the base.
+        // If the cap itself is bad, only the cap is refused, not the base as well.
         let max = if BACKOFF_RANGE.contains(&max_backoff) { max_backoff } else { *BACKOFF_RANGE.end() };
         (!(1..=max).contains(&base)).then_some(SettingError::BaseBackoff { base, max })
     }

@@ -1,13 +1,14 @@
-//! Recall: choosing the waiting messages that an operator's request brings back at once, and when each is due.
+//! Recall: the choice of the waiting messages that an operator's request brings back at once, and of the moment when
+//! each is due.
 //!
 //! Anyone who has a message's receipt handle can change how long SQS hides the message. The handler logs the handle of
 //! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can hide the message
-//! anew until then, never for longer than before. On a standard queue, an old handle also changes the visibility
-//! timeout of a later receive. Three rules make a recall safe nevertheless:
+//! anew until the new due time, never for longer than before. On a standard queue, an old handle also changes the
+//! visibility timeout of a later receive. Three rules make a recall safe nevertheless:
 //!
-//! - Only the newest log line about a message counts. If it has no handle, the message is not recalled.
-//! - A message that returns within a minute is left alone. A handler may already have received it, and hidden it before
-//!   a call.
+//! - Only the newest log line about a message counts. If that line has no handle, the message is not recalled.
+//! - A message that returns within a minute is left alone. A handler may already have received the message, and hidden
+//!   it before a call.
 //! - A message is recalled only for the first entry of the pauses' document that covers its newest line. A handler may
 //!   have received the recalled message and crashed after its call, without writing a newer line. The message that it
 //!   hid before that call must stay hidden.
@@ -26,8 +27,9 @@ use crate::timing::longest_between_reads;
 /// A message that returns within this time anyway is not recalled.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// Minimum gain of a recall: a message that would come back less than this time earlier is not recalled. It might even
-/// return later, because the clocks of the handler and of the operator may each be off by 5 s, and calls take a while.
+/// Minimum gain of a recall: a message that would come back less than this time earlier is not recalled. The message
+/// might even return later, because the clocks of the handler and of the operator may each be off by 5 s, and calls
+/// take a while.
 const LEAST_GAIN: Duration = Duration::from_secs(30);
 
 /// An entry of the pauses' document that recalls waiting messages.
@@ -35,13 +37,13 @@ const LEAST_GAIN: Duration = Duration::from_secs(30);
 pub enum Recall<'p> {
     /// A request to retry waiting events now.
     Retry(&'p RetryNow),
-    /// A request to dead-letter waiting events. They return at once, with no due time to wait for.
+    /// A request to dead-letter waiting events. The events return at once, because no due time applies to them.
     Cancel(&'p Cancel),
     /// A pause that is over: the events that were held in it return.
     Resume(&'p Pause),
 }
 
-/// An entry that an operator adds to the pauses' document and then recalls messages for.
+/// An entry that an operator adds to the pauses' document before recalling messages for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     /// A request to retry waiting events now.
@@ -69,7 +71,7 @@ pub enum NotRecalled {
     Unanswered,
     /// An earlier entry recalled the message, or could have recalled it.
     Before,
-    /// The message returns soon anyway: within two minutes, or only a little later than its retry is due.
+    /// The message returns soon anyway: within two minutes, or only a little later than its new due time.
     Soon,
     /// The message was moved (sent again with a delay), so it has no handle yet. It returns within 15 minutes.
     Moved,

@@ -1,4 +1,4 @@
-//! Reads a message of the dead-letter queue, whoever put it there, and writes the body with which its event is
+//! Reads a message of the dead-letter queue, whoever sent the message, and writes the body with which its event is
 //! redriven.
 
 use std::borrow::Cow;
@@ -44,8 +44,8 @@ pub struct ReceivedDeadLetter<'a> {
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was dead-lettered according to the message, but at most when the message was sent. If the message
-    /// does not say it, when the message was sent.
+    /// When the event was dead-lettered: the time that the message gives, but no later than the message was sent. If
+    /// the message gives no time, the time when it was sent.
     pub dead_lettered_at: Timestamp,
     /// The event's key: its `origin_request_id`, or SQS's id of the message as first sent.
     pub key: Option<String>,
@@ -97,7 +97,7 @@ impl<'a> ReceivedDeadLetter<'a> {
             error_message: None,
             payload: None,
         };
-        // In the order in which the handler reads a message.
+        // Tried in the order in which the handler reads a message.
         match (InvocationRecord::read(&record.body), Redriven::read(&record.body)) {
             (Ok(failure), _) => unread.with_record(failure),
             (Err(_), Some(dead_letter)) => unread.with_body(dead_letter),
@@ -120,8 +120,8 @@ impl<'a> ReceivedDeadLetter<'a> {
     }
 
     /// The body of a message that starts the event anew when it is sent to the retry queue. The event is for
-    /// `function_arn`, by default its own function, and has `payload`, by default its own payload. It keeps its key,
-    /// but not its error. The message needs no attributes.
+    /// `function_arn`, by default its own function, and has `payload`, by default its own payload. The event keeps its
+    /// key, but not its error. The message needs no attributes.
     ///
     /// # Errors
     ///
@@ -130,7 +130,8 @@ impl<'a> ReceivedDeadLetter<'a> {
     pub fn redriven(&self, function_arn: Option<&str>, payload: Option<&RawValue>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {
-            // A redrive only checks that this is a known reason. `MaxAge` is the nearest for a record that SQS dead-lettered.
+            // A redrive only checks that the reason is a known one. `MaxAge` comes nearest for a record that SQS
+            // dead-lettered.
             reason: self.reason.unwrap_or(ReasonCode::MaxAge).name(),
             detail: self.detail.as_deref().unwrap_or_default(),
             function_arn: function_arn.unwrap_or(&event.function_arn),

@@ -8,26 +8,27 @@ use serde::{Deserialize, Serialize};
 use crate::json::object;
 use crate::time::Timestamp;
 
-/// A message of the retry queue, as the event source mapping delivers it. SQS's attributes are parsed, the body is
-/// still JSON text. [`restore`](Self::restore) applies the data of the original to a moved message.
+/// A message of the retry queue, as the event source mapping delivers it. SQS's attributes are parsed; the body is
+/// still unparsed JSON. [`restore`](Self::restore) applies the data of the original to a moved message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// SQS's id of the message; the same on every receive.
     pub message_id: String,
     /// The handle of this receive. A later receive makes the handle stale.
     pub receipt_handle: String,
-    /// The invocation record of the failed event, as JSON text.
+    /// The invocation record of the failed event, as unparsed JSON.
     pub body: String,
     /// SQS's `ApproximateReceiveCount`: 1 on the first receive, and not exact. For a moved message, the count includes
     /// the receives of its original and of earlier copies.
     pub receive_count: u32,
     /// When the message was sent: SQS's `SentTimestamp`.
     pub sent: Timestamp,
-    /// SQS's `ApproximateFirstReceiveTimestamp`; for a moved message, that of its original.
+    /// SQS's `ApproximateFirstReceiveTimestamp`; for a moved message, the timestamp of its original.
     pub first_receive: Timestamp,
     /// Data about the original of a moved message; `None` if the message was never moved.
     pub moved: Option<Moved>,
-    /// SQS's `AWSTraceHeader`, which makes the message part of an X-Ray trace; `None` if the message has none.
+    /// SQS's `AWSTraceHeader`, which makes the message part of an X-Ray trace; `None` if the message has no such
+    /// header.
     pub trace_header: Option<String>,
     /// The message attributes that the sender added. The handler's own, `Comeback`, is in `moved`.
     pub attributes: Vec<Attribute>,
@@ -48,7 +49,7 @@ pub struct Attribute {
 const MOST_ATTRIBUTES: usize = 10;
 
 impl Attribute {
-    /// Returns true if the value is Base64 of a binary value, as event source mappings deliver it.
+    /// Returns true if the value is binary: event source mappings deliver it in Base64.
     pub fn is_binary(&self) -> bool {
         base_type(&self.data_type) == "Binary"
     }
@@ -59,7 +60,8 @@ impl Attribute {
         self.name.len() + self.data_type.len() + self.value.len()
     }
 
-    /// Joins `ours` and the sender's attributes, up to the ten that SQS accepts. If a name is in both, ours is kept.
+    /// Joins `ours` and the sender's attributes, up to the ten that SQS accepts. If a name is in both, our attribute is
+    /// kept.
     pub(crate) fn beside(mut ours: Vec<Self>, senders: &[Self]) -> Vec<Self> {
         let is_free = |it: &&Self| ours.iter().all(|our| our.name != it.name);
         let kept: Vec<Self> = senders.iter().filter(is_free).cloned().collect();
@@ -94,7 +96,7 @@ impl Record {
         self.receive_count <= 1
     }
 
-    /// SQS's id of the message as first sent: the original's, if the message was moved. It seeds the draw of the
+    /// SQS's id of the message as first sent: the original's id if the message was moved. This id seeds the draw of the
     /// backoff.
     pub(crate) fn first_id(&self) -> &str {
         self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
@@ -133,7 +135,7 @@ pub struct Moved {
     pub not_before: Option<Timestamp>,
 }
 
-/// Error for an unreadable message attribute `Comeback`. The message counts as a new one.
+/// Error for an unreadable message attribute `Comeback`. The message then counts as a new message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the attribute Comeback is unreadable: {0}")]
 pub struct GarbledAttribute(pub(crate) String);
@@ -176,8 +178,8 @@ impl Moved {
     }
 
     /// The value of the attribute `Comeback` of this message's next copy. If `waits_on` is true, the message itself is
-    /// a copy whose wait is not over. Its receive then does not count, so that the whole wait counts as one receive,
-    /// like the wait of a hidden message.
+    /// a copy whose wait is not over. The receive of that copy does not count, so that the whole wait counts as one
+    /// receive, like the wait of a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,
@@ -199,7 +201,7 @@ impl Moved {
 const LONGEST_TRACE: usize = 512;
 
 /// An `AWSTraceHeader` in X-Ray's form: `Root=1-8 hex digits-24 hex digits`, then nothing or a `;` and more. Anyone may
-/// have written the header, so one in any other form is not passed on.
+/// have written the header, so a header in any other form is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHeader<'a>(&'a str);
 
@@ -210,7 +212,7 @@ impl<'a> TraceHeader<'a> {
     }
 
     fn read(text: &'a str) -> Option<Self> {
-        // The text becomes an HTTP header.
+        // The value becomes an HTTP header.
         let is_printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         let header = Self(text);
         let mut parts =
@@ -225,7 +227,7 @@ impl<'a> TraceHeader<'a> {
         (has_form && text.len() <= LONGEST_TRACE).then_some(header)
     }
 
-    /// The text of the header.
+    /// The value of the header.
     pub const fn text(self) -> &'a str {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The outcome of a batch, message by message. The handler's response and its log lines are made from it.
+//! The outcome of a batch, message by message: the source of the handler's response and its log lines.
 
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};

@@ -23,15 +23,15 @@ pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Maximum number of `keys` in a request. With more, a few requests would fill the parameter.
 pub const MOST_KEYS: usize = 20;
 
-/// The members that all requests have: the events that they are for, their author, and their moment.
+/// The members that all requests have: the covered events, the author, and the moment of the request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The functions whose events the request is for.
     pub target: PauseTarget,
     /// The moment of the request, in whole seconds. The request is for events that failed before this moment.
     pub at: Timestamp,
-    /// The milliseconds of the second in which the request was made. They distinguish the request from an equal one of
-    /// the same second.
+    /// The milliseconds of the second in which the request was made. They distinguish the request from an otherwise
+    /// equal request of the same second.
     pub millis: u64,
     /// Globs of `errorType`: the request is only for events that failed with such an error. Empty for all errors.
     pub errors: Vec<String>,
@@ -50,8 +50,8 @@ pub struct Request {
     pub withdrawn: bool,
 }
 
-/// A request to retry now the events of some functions that failed before a moment: an entry of `retries` in the
-/// document.
+/// A request to retry now those events of some functions that failed before the request's moment. An entry of `retries`
+/// in the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryNow {
     /// The request's events, author and moment. A request that names keys also ends waits that a `RetryAfter` asked
@@ -64,8 +64,8 @@ pub struct RetryNow {
 /// A request to dead-letter waiting events: an entry of `cancels` in the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cancel {
-    /// The request's events, author and moment. If the request names keys, it also applies to failures of these events
-    /// after its moment.
+    /// The request's events, author and moment. If the request names keys, it also applies to later failures of the
+    /// events with these keys.
     pub request: Request,
 }
 
@@ -125,17 +125,17 @@ impl RetryNow {
     }
 }
 
-/// A request as an entry of the document. It is kept as text, with the members that only a later version knows.
+/// A request as an entry of the document. The entry is kept as JSON, with the members that only a later version knows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestEntry<R> {
     pub(crate) text: String,
     pub(crate) request: Result<R, String>,
-    /// When the entry leaves the document. An unreadable entry, perhaps from a later version, stays as long as the
-    /// longest request. `None` if even the entry's `at` is unreadable.
+    /// When the entry leaves the document. An unreadable entry, perhaps from a later version, stays for
+    /// [`LONGEST_REQUEST`]. `None` if even the entry's `at` is unreadable.
     pub(crate) end: Option<Timestamp>,
 }
 
-/// A kind of request, either [`RetryNow`] or [`Cancel`]. The document has a list of each.
+/// A kind of request, either [`RetryNow`] or [`Cancel`]. The document has a list of entries for each kind.
 pub(crate) trait Requested: Sized {
     /// Makes a request from its common part and its member `within`, in seconds. Fails if `within` is missing or not
     /// valid.
@@ -167,7 +167,7 @@ impl Requested for Cancel {
     }
 }
 
-/// The member of an entry that every version can read: its moment.
+/// The part of an entry that every version can read: the moment of the request.
 #[derive(Deserialize)]
 struct When {
     at: u64,
@@ -212,8 +212,8 @@ impl<R: Requested> RequestEntry<R> {
         Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// Makes the entry for a request. The request's moment is rounded up to a whole second. Rounded down, the request
-    /// would miss the latest failures.
+    /// Makes the entry for a request. The request's moment is rounded up to a whole second. If it were rounded down,
+    /// the request would miss the latest failures.
     pub(crate) fn of(requested: &R) -> Self {
         let (request, within) = requested.parts();
         let wire = Wire {

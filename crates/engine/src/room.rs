@@ -7,18 +7,18 @@ use crate::policy::Policy;
 use crate::setting::HideUpTo;
 use crate::time::Timestamp;
 
-/// Minimum time between two counts of an environment. SQS's own count of messages in flight may be this old.
-/// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
+/// Minimum time between two counts by one environment. SQS's own count of messages in flight may be this old. Source:
+/// "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
-/// If an environment has room for fewer messages than this, the size of a batch, it counts again.
+/// An environment with room for fewer messages than this, the size of a batch, counts again.
 const LOW: u64 = 10;
 
 /// The number of messages of one retry queue that one environment of the handler may still hide.
 ///
 /// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
 /// `MAXIMUM_CONCURRENCY`) messages, or for none if *n* is larger. Each message that stays hidden when a batch ends
-/// takes one place. Hiding a message before it is re-invoked or moved takes none: it leaves the queue in the same batch,
-/// or is hidden again. An environment has no room before its first count, or after a failed one.
+/// takes one place. Hiding a message before it is re-invoked or moved takes no place: the message leaves the queue in
+/// the same batch, or is hidden again. An environment has no room before its first count, or after a failed one.
 ///
 /// # Why this bounds the messages in flight
 ///
@@ -30,10 +30,11 @@ const LOW: u64 = 10;
 /// 2. the room that one count gives it, at most *H* / 2*P*. Only a count within a minute of *s* can still find fewer
 ///    than *H* messages in flight, and counts are a minute apart.
 ///
-/// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller, however many of its
-/// messages it has hidden so far. So at most 2 × *H* messages and one batch for each poller are in flight. With the highest
-/// `HIDE_UP_TO`, 55,000, and 1,000 pollers, that is SQS's limit of 120,000. If a handler crashes, or Lambda loses a deletion,
-/// hidden messages add to that: a batch for two hours, and the originals of moved messages for up to 12.
+/// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller, however many
+/// messages of that batch it has hidden so far. So at most 2 × *H* messages and one batch for each poller are in
+/// flight. With the highest `HIDE_UP_TO`, 55,000, and 1,000 pollers, that is SQS's limit of 120,000. If a handler
+/// crashes, or Lambda loses a deletion, hidden messages add to that number: a batch for two hours, and the originals of
+/// moved messages for up to 12 hours.
 #[derive(Clone, Debug)]
 pub struct Room {
     hide_up_to: HideUpTo,
@@ -160,7 +161,7 @@ mod tests {
     proptest! {
         /// Checks the bound in the docs of [`Room`] in the worst case. Counts are a minute old, each environment hides
         /// as many messages as it may as soon as it may, a batch is always in progress, and no message ever comes back.
-        /// Now and then a new environment replaces one.
+        /// Now and then, a new environment replaces an old one.
         #[test]
         fn messages_in_flight_are_bounded(
             most in 1..2_000u64,

@@ -1,4 +1,4 @@
-//! Random generators that are seeded by a message, so that the same message always gets the same draws.
+//! Random generators seeded by a message, so that a message always gets the same draws.
 
 use std::hash::Hasher;
 
@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
-/// The random generator seeded by an id and a number. It makes the same draws on every platform and at any time.
+/// The random generator seeded by an id and a number. The draws are the same on every platform and at any time.
 pub(crate) fn generator(id: &str, number: u64) -> Xoshiro256PlusPlus {
     // The input is written as bytes rather than through `Hash`, whose framing differs between platforms. The id ends
     // before the last eight bytes, so two inputs never collide.

@@ -89,7 +89,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The accepted range as text, such as `60 s to 1209600 s (14 days)`. If the kind has no range, the form of the
+    /// The accepted range in words, such as `60 s to 1209600 s (14 days)`. If the kind has no range, the form of the
     /// values.
     pub fn range(&self) -> String {
         match self {
@@ -138,7 +138,7 @@ pub(crate) fn alternatives(words: &[&str]) -> String {
 }
 
 impl Setting {
-    /// The error for a text that the setting does not accept.
+    /// The error for a value that the setting does not accept.
     pub fn unreadable(&self, value: &str) -> SettingError {
         SettingError::Unreadable { name: self.name, value: value.to_owned(), form: self.kind.form() }
     }
@@ -189,16 +189,16 @@ impl Setting {
 
 /// A type that the value of a setting can have.
 pub(crate) trait Value: Sized {
-    /// Parses the value from trimmed text; `None` if the text is not of this kind.
+    /// Parses the value from a trimmed string; `None` if the string is not of this kind.
     fn read(text: &str, kind: &Kind) -> Option<Self>;
 
-    /// The default value of a setting whose table entry has no default text; `None` if values of this type have no such
-    /// default.
+    /// The default value of a setting whose table entry describes its default in words; `None` if values of this type
+    /// have no such default.
     fn nothing() -> Option<Self> {
         None
     }
 
-    /// The value as text if it is outside the range of its kind; otherwise `None`.
+    /// The value as a string if it is outside the range of its kind; otherwise `None`.
     fn outside(&self, _: &Kind) -> Option<String> {
         None
     }
@@ -219,7 +219,7 @@ impl Value for u64 {
     }
 }
 
-/// A comma-separated list of durations in seconds. Its range is checked for the list as a whole.
+/// A comma-separated list of durations in seconds. The range is checked for the list as a whole.
 impl Value for Vec<u64> {
     fn read(text: &str, _: &Kind) -> Option<Self> {
         text.split(',').map(|entry| seconds(entry.trim()).ok()).collect()

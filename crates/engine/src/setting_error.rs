@@ -5,12 +5,12 @@ use crate::arn::BadPattern;
 /// The reason for refusing a setting. A value outside its range is never clamped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
-    /// The text is not of the form that the variable requires.
+    /// The value is not in the form that the variable requires.
     #[error("{name} is {value:?}; it must be {form}")]
     Unreadable {
         /// The variable's name.
         name: &'static str,
-        /// The variable's text.
+        /// The variable's value.
         value: String,
         /// The form that the variable's values must have.
         form: String,
@@ -49,7 +49,7 @@ pub enum SettingError {
         /// The accepted range.
         range: String,
     },
-    /// An entry of `BACKOFFS` is shorter than the one before.
+    /// An entry of `BACKOFFS` is shorter than the entry before it.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
         /// The longer entry, in seconds.
@@ -117,7 +117,7 @@ pub enum BadEntry {
     /// The entry sets a variable twice.
     #[error("sets {0} twice")]
     Twice(String),
-    /// The policy that results from the entry is refused.
+    /// The policy that would result from the entry is refused.
     #[error("is refused: {0}")]
     Refused(Box<SettingError>),
 }

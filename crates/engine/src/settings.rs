@@ -15,8 +15,8 @@ use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=RETENTION.as_secs();
 /// Range of `MAX_RETRIES`. Its end limits the cost of one chain of retries.
 pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
-/// Range of `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. It ends 30 s below SQS's limit of 12 hours: SQS counts these
-/// from the receive, and refuses 43,200 s in practice.
+/// Range of `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. The range ends 30 s below SQS's limit of 12 hours: SQS counts
+/// the 12 hours from the receive, and refuses 43,200 s in practice.
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=LONGEST_VISIBILITY.as_secs() - VISIBILITY_MARGIN.as_secs();
 /// The end of `BACKOFF_RANGE`, in words.
 const LONGEST_BACKOFF: &str = "12 hours less 30 s";
@@ -64,7 +64,7 @@ settings! {
         default: Unset::Is("10s"),
         scope: Scope::Function,
     }
-    // After any outage, every event is back within an hour of the outage's end.
+    // After any outage, every event is retried within an hour of the outage's end.
     "MAX_BACKOFF" => max_backoff: u64 {
         meaning: "cap of every backoff",
         kind: Kind::Seconds { range: BACKOFF_RANGE, most: LONGEST_BACKOFF },

@@ -1,5 +1,5 @@
 //! Recognizes messages that are not failure records. The description of each kind says what to change, so that an
-//! operator need not recognize the body.
+//! operator does not have to recognize the body.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::record::Record;
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// Describes in words the kind of a message that is not a failed event, and the fix; `None` if the kind is unknown.
+/// Describes the kind of a message that is not a failed event, and the fix; `None` if the kind is unknown.
 pub(crate) fn named(record: &Record) -> Option<String> {
     let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.
@@ -89,10 +89,10 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
     ))
 }
 
-/// The reason why the text inside a wrapper is not a failure record; `None` if the text is a failure record.
+/// The reason why the body inside a wrapper is not a failure record; `None` if it is a failure record.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
-    // Not `named`, which would recurse: the wrapped text may be wrapped again, any number of times.
+    // Not `named`, which would recurse: the wrapped body may itself be wrapped, any number of times.
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }
 
@@ -108,7 +108,7 @@ fn s3_test(members: &Members<'_>) -> Option<String> {
 fn target_event(members: &Members<'_>) -> Option<String> {
     #[derive(Deserialize)]
     struct Source<'a> {
-        // SNS writes it with a capital letter.
+        // SNS writes the name with a capital letter.
         #[serde(borrow, alias = "EventSource", rename = "eventSource")]
         event_source: Cow<'a, str>,
     }

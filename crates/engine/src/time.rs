@@ -28,7 +28,7 @@ impl Timestamp {
         Self(secs.saturating_mul(1_000))
     }
 
-    /// Parses an RFC 3339 date and time; `None` if the text is not one or lies before the epoch.
+    /// Parses an RFC 3339 date and time; `None` if the string is anything else, or a time before the epoch.
     ///
     /// ```
     /// use comeback_engine::Timestamp;
@@ -69,7 +69,7 @@ impl Timestamp {
         Self(self.0.saturating_sub(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// The time from `earlier` to this moment; zero if this moment is not after it.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -84,8 +84,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Written as RFC 3339 text, whose years have four digits. A moment after the year 9999 is a mistake, written as
-/// `null`.
+/// Written as an RFC 3339 string, in which years have four digits. A moment after the year 9999 is a mistake, written
+/// as `null`.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 ///
 /// # Errors
 ///
-/// Fails with a text that says how a duration must be written.
+/// Fails with a message that says how a duration must be written.
 pub fn seconds(text: &str) -> Result<u64, String> {
     duration(text)
         .filter(|duration| duration.subsec_nanos() == 0)

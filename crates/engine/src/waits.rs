@@ -15,9 +15,9 @@ use crate::seed::generator;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::LONGEST_AFTER_FAILURE;
 
-/// Range of the wait after an unanswered `Invoke`, in seconds. If Lambda accepted that call and the event fails again,
-/// the event starts a chain of retries of its own, and so does every repeat of the call. With an hour between repeats,
-/// an outage of up to an hour can double an event only once.
+/// Range of the wait after an unanswered `Invoke`, in seconds. If Lambda accepted the call and the event fails again,
+/// that failure starts a chain of retries of its own, and so does every repeat of the call. With an hour between
+/// repeats, an outage of up to an hour can double an event only once.
 const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
 /// Maximum `DelaySeconds` of a message. Source: SQS quotas, "Message delay".
 const LONGEST_HOP: u64 = 900;
@@ -38,7 +38,7 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// A wait of whole seconds from now that the message's own data does not show.
+    /// A wait of whole seconds from `now`, which the message's own data does not show.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
@@ -62,7 +62,8 @@ impl Wait {
     /// The wait after a re-invocation that may have been accepted. The wait begins when the handler stopped waiting for
     /// the answer, a moment that the engine does not know.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
-        // `now` is when the batch came; the message is hidden again once this invoke and those before it have ended.
+        // `now` is when the batch came. The message is hidden again once this invoke and the invokes before it have
+        // ended.
         let hiding = uncertain(case.record, Some(case), INVOKE_TIMEOUT).max(Duration::from_secs(1));
         let wait = Self::from(case.now, hiding + INVOKE_TIMEOUT);
         Self { visibility_timeout: hiding, is_guard: true, ..wait }
@@ -73,7 +74,8 @@ impl Wait {
         ceil_secs(self.left).div_ceil(LONGEST_HOP).max(1)
     }
 
-    /// The delay of the first move, so that all moves are about as long: ⌈left / ⌈left / 900⌉⌉ seconds, 1 to 900.
+    /// The delay of the first move, chosen so that all moves take about as long: ⌈left / ⌈left / 900⌉⌉ seconds, 1 to
+    /// 900.
     pub(crate) fn hop(&self) -> Duration {
         Duration::from_secs(ceil_secs(self.left).div_ceil(self.hops()).max(1))
     }
@@ -86,16 +88,16 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// The visibility timeout that guards a call. The call may be accepted without any handler learning of it. So the
-/// message is hidden as after an unanswered call, but from the last moment at which this handler can make the call. The
-/// guard always outlasts the handler; otherwise the message would come back while its call is under way.
+/// The visibility timeout that guards a call. The call may be accepted without any handler learning of that. So the
+/// message is hidden as after an unanswered call, but counted from the last moment at which this handler can make the
+/// call. The guard always outlasts the handler; otherwise the message would come back while its call is under way.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }
 
-/// Draws the wait after a call that may have been accepted: one to two hours, beginning at most `call` after now. If
-/// the event could be parsed, rule 6 cuts the wait, so that a last retry is possible. If too little time is left for
-/// that, the wait is not cut, and the message is dead-lettered when it comes back.
+/// Draws the wait after a call that may have been accepted: one to two hours, beginning at most `call` from now. If the
+/// event could be parsed, rule 6 cuts the wait, so that a last retry is possible. If too little time is left for a last
+/// retry, the wait is not cut, and the message is dead-lettered when it comes back.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));

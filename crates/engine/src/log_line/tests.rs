@@ -315,8 +315,8 @@ fn a_forged_text_cannot_make_a_line_long() {
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-happens-to.md");
 
-/// The names in the first column of a table in docs/what-happens-to.md, section "The log". `head` is the table's
-/// header.
+/// The names in the first column of a table in docs/what-happens-to.md, section "The log". `head` is the header of that
+/// table.
 fn documented(head: &str) -> BTreeSet<String> {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let (_, log) = page.split_once("\n## The log\n").unwrap();

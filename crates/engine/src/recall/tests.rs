@@ -18,7 +18,7 @@ fn policies() -> Policies {
     Policies::from_variables(|name| variables.iter().find(|it| it.0 == name).map(|it| it.1.into())).unwrap()
 }
 
-/// A document with these pauses (from, until, spread) and requests (at, within), in seconds. Each is for every
+/// A document with these pauses (from, until, spread) and requests (at, within), in seconds. They all apply to every
 /// function.
 fn document(pauses: &[(u64, Option<u64>, u64)], requests: &[(u64, u64)]) -> Pauses {
     let until = |until: &Option<u64>| until.map_or_else(|| "null".to_owned(), |until| until.to_string());
@@ -38,7 +38,7 @@ fn line(second: u64, what: What) -> LogLine<'static> {
     line
 }
 
-/// The log line of a message that is hidden from this second on for an hour, until its retry is due.
+/// The log line of a message that is hidden for an hour from this second, until its retry is due.
 fn backs_off(second: u64) -> LogLine<'static> {
     defers(second, DueBy::Policy)
 }

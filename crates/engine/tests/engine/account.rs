@@ -1,5 +1,5 @@
-//! A stand-in for the AWS account, which records the handler's calls and fails as planned. Also an executor for the
-//! account's futures that cannot hang.
+//! A stand-in for the AWS account. It records the handler's calls and fails as planned. Also has an executor for the
+//! account's futures, which cannot hang.
 
 pub(crate) mod queue;
 
@@ -77,7 +77,7 @@ pub(crate) struct World<'w> {
     pub(crate) send_again: Box<dyn Fn() -> Batch + 'w>,
     /// Returns the number of messages in flight and when they were counted; `None` if the count fails.
     pub(crate) count: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
-    /// Returns the text of the parameter that holds the pauses, or the failure to read it.
+    /// Returns the value of the parameter that holds the pauses, or the failure to read it.
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
     /// The messages that SQS hid: receipt handles and seconds.
@@ -305,7 +305,7 @@ impl Copy {
         }
     }
 
-    /// The copy as SQS delivers it after it was sent at `sent`.
+    /// The copy as SQS delivers it, if it was sent at `sent`.
     pub(crate) fn received(&self, sent: Timestamp) -> Record {
         let mut record = Record {
             message_id: format!("copy of {}", self.message_id),

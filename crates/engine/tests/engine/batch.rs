@@ -1,6 +1,6 @@
-//! Tests of a batch's calls: they are grouped, in order and concurrent, with at most one for each message. Tests also
-//! that messages are kept, hidden or dead-lettered when calls fail or must not start, or while no function may be
-//! re-invoked.
+//! Tests of a batch's calls: they are grouped, in order and concurrent, with at most one call for each message. Also
+//! tests of the messages whose calls fail or must not start, and of messages received while no function may be
+//! re-invoked: they are kept, hidden or dead-lettered.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -52,7 +52,7 @@ fn due_messages_are_invoked_concurrently() {
     assert_eq!(made.len(), 10, "each has the request id that its invoke was answered with");
 }
 
-/// The batch has one message that waits and one that is due.
+/// The batch has one message that is waiting and one that is due.
 #[test]
 fn the_first_call_guards_invokes() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
@@ -304,7 +304,7 @@ fn hidden_unanswered(record: Record, policy: &Policy, now: Timestamp) -> u64 {
 }
 
 #[test]
-fn unanswered_invokes_are_hidden_evenly_between_one_and_two_hours() {
+fn unanswered_invokes_are_hidden_one_to_two_hours() {
     let hidden: Vec<u64> = (0..2_000)
         .map(|n| {
             let record = Record { message_id: format!("m-{n}"), ..received_again(body("7")) };
@@ -374,7 +374,7 @@ fn an_invoke_that_never_works_is_dead_lettered() {
 }
 
 #[test]
-fn a_dead_letter_that_could_not_be_sent_is_kept_and_hidden() {
+fn an_unsent_dead_letter_is_kept_and_hidden() {
     use Batch::*;
     for send in [Fails, FailsFor(1), AnswersOnly(1), Panics, PanicsBeforeItsFuture] {
         let world = World { send: Box::new(move || send), ..World::default() };
@@ -421,14 +421,14 @@ fn a_thousand_failed_receives_outlast_the_retention() {
 }
 
 #[test]
-fn messages_that_failed_together_do_not_come_back_together() {
+fn messages_that_failed_together_come_back_apart() {
     let delays: HashSet<u64> = (0..200).map(|n| hidden(&format!("m-{n}"), 11)).collect();
     assert!(delays.len() > 150, "{} of 200 delays within 2,048 s", delays.len());
 }
 
 proptest! {
     #[test]
-    fn hiding_is_jittered_under_two_to_the_receive_count(id in "[a-z0-9]{1,9}", receive_count: u32, low in 0..14u32) {
+    fn waits_after_failures_double_with_each_receive(id in "[a-z0-9]{1,9}", receive_count: u32, low in 0..14u32) {
         prop_assert!((1..=3_600).contains(&hidden(&id, receive_count)));
         prop_assert!((1..=3_600.min(1 << low)).contains(&hidden(&id, low)));
     }
@@ -488,7 +488,7 @@ fn incomplete_messages_are_kept() {
 
 /// Lambda deletes every message that is not reported as failed, and a message without an id cannot be reported.
 #[test]
-fn a_message_without_an_id_keeps_its_whole_batch_untouched() {
+fn a_message_without_an_id_keeps_its_batch() {
     let world = World::default();
     let incomplete = vec![IncompleteMessage { message_id: String::new(), what: "messageId" }];
     let batch = BatchEvent { records: due(1), incomplete, ..BatchEvent::default() };

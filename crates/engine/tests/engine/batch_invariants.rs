@@ -23,7 +23,7 @@ fn message(id: usize, kind: usize) -> Record {
         8 => (1, format!("<m-{id}>{}", "x".repeat(400_000))),
         _ => (0, format!("<m-{id}>")),
     };
-    // Kind 2 still waits on a later receive.
+    // Kind 2 is still waiting on a later receive.
     let first_receive = if kind == 2 { NOW } else { FIRST_RECEIVE };
     let (message_id, receipt_handle) = (format!("m-{id}"), format!("<m-{id}>"));
     Record { message_id, receipt_handle, receive_count, first_receive, ..record(body) }
@@ -84,7 +84,7 @@ fn follow<B: Copy>(plan: Vec<B>) -> impl Fn() -> B {
     move || plan[calls.replace(calls.get() + 1) % plan.len()]
 }
 
-/// The message id that a text contains as `<id>`.
+/// The message id that a string contains as `<id>`.
 fn id_in(text: &str) -> String {
     let start = text.find('<').expect("an id") + 1;
     text[start..start + text[start..].find('>').expect("its end")].to_owned()
@@ -225,7 +225,7 @@ proptest! {
     }
 
     /// If a log line has a receipt handle, its message is hidden as the line says, and no copy of its event is on its
-    /// way. Every line about a message that only waits for its backoff, for over two minutes, has a handle.
+    /// way. Every line about a message that waits only for its backoff, and for over two minutes, has a handle.
     #[test]
     fn only_recallable_messages_have_a_handle(
         records in batch(),

@@ -192,7 +192,7 @@ fn senders_attributes_are_shed_first() {
 }
 
 #[test]
-fn a_dead_letter_that_outgrows_a_message_is_the_received_body() {
+fn an_oversized_dead_letter_is_the_received_body() {
     // A record with only its required members is smaller than its dead-letter.
     let body = |bytes: usize| {
         let around = format!(r#"{{"requestContext":{{"functionArn":"{TARGET}"}},"requestPayload":""}}"#);

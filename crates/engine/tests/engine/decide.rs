@@ -56,7 +56,7 @@ fn malformed_envelope() {
 }
 
 #[test]
-fn non_retryable_errors_match_the_type_its_class_name_and_its_simple_name() {
+fn non_retryable_errors_match_any_name_of_the_type() {
     for (glob, written, matches) in [
         ("ValidationError", "com.acme.ValidationError", true),
         ("OrderRefusedException", "com.acme.OrderRefusedException", true),
@@ -155,7 +155,7 @@ fn payload_too_large_by_one_byte() {
         detail(&larger, &policy(|_| ()), due),
         "the record of its next failure could have 1048577 bytes; SQS accepts 1048576"
     );
-    // Only messages that are due are measured. Until then, this one waits like any other.
+    // Only due messages are measured. Until its retry is due, this message waits like any other.
     let waiting = Record { receive_count: 1, ..larger };
     assert_eq!(decided(&waiting, &policy(|_| ()), SENT), Seen::Defer(1));
 }
@@ -225,7 +225,7 @@ fn a_first_receive_serves_the_whole_delay_from_now() {
 fn a_later_receive_serves_what_is_left_since_the_first() {
     let record = received_again(body("7"));
     let due = Some(after(FIRST_RECEIVE, 8_000));
-    // Whole seconds, rounded up; under half a second left counts as due.
+    // Whole seconds, rounded up. A retry with under half a second left counts as due.
     for (millis, expected) in [
         (0, Seen::Defer(8)),
         (1, Seen::Defer(8)),
@@ -267,7 +267,7 @@ fn a_wait_is_cut_to_end_before_the_last_minute() {
 }
 
 #[test]
-fn a_short_max_age_keeps_a_tenth_of_it_for_the_last_retry() {
+fn a_short_max_age_keeps_a_tenth_for_the_last_retry() {
     let policy = policy(|settings| (settings.base_backoff, settings.max_age) = (90, 90));
     let record = record(body("7"));
     assert_eq!(decided(&record, &policy, after(T0, 1_000)), Seen::Defer(80), "to end 9 s before 90 s");
@@ -311,7 +311,7 @@ fn a_first_receive_is_hidden_within_twelve_hours_of_it() {
 }
 
 #[test]
-fn a_later_receive_may_have_been_held_for_the_queues_own_timeout() {
+fn a_later_receive_allows_for_the_queues_own_timeout() {
     let record = received_again(body("7"));
     for (since_first, expected) in [(0, 41_940), (1_230_000, 41_940), (1_231_000, 41_939)] {
         let now = after(FIRST_RECEIVE, since_first);
@@ -365,7 +365,7 @@ proptest! {
             Seen::Defer(seconds) => {
                 let back: Timestamp = now.saturating_add(Duration::from_secs(seconds));
                 let again = Record { receive_count: 2, ..first };
-                // The message is hidden for at most 12 hours from the receive. It may come early by the time that it
+                // The message is hidden for at most 12 hours from the receive. It may come early, by as much time as it
                 // took to reach the handler.
                 match decided(&again, &policy, back) {
                     Seen::Reinvoke(1) => {}
@@ -398,7 +398,7 @@ fn jittered(jitter: Jitter) -> Policy {
     })
 }
 
-/// Checks that draws are uniform over {low … high}: every value occurs, none lies outside, and the mean is within 4
+/// Checks that draws are uniform over {low … high}: every value occurs, no value lies outside, and the mean is within 4
 /// standard errors.
 fn assert_uniform(draws: &[u64], low: u64, high: u64) {
     let distinct: HashSet<u64> = draws.iter().copied().collect();
@@ -434,8 +434,8 @@ fn decorrelated_jitter_is_drawn_by_the_event() {
     assert_ne!(chain("m-1", "e-1"), chain("m-1", "e-2"));
 }
 
-/// These seeds gave the due times of events that users have in flight. An update with another hash or generator would
-/// change their due times.
+/// Events that users have in flight got their due times from these seeds. An update with another hash or generator
+/// would change those due times.
 #[test]
 fn draws_are_pinned() {
     let draws = |jitter| [1, 8, 17, 30].map(|n| drawn(&jittered(jitter), "m-1", "r-1", n));

@@ -169,7 +169,7 @@ fn shared_cases_are_read_as_expected() {
         match (said(&record, &days(14)), wait) {
             (Some(Directive::RetryAfter(moment)), Some(wait)) => {
                 let late = moment.since(time).as_millis() as f64 - wait * 1_000.0;
-                // Rounded up to a millisecond; and a float has few digits left for a date in the year 9999.
+                // Waits are rounded up to a millisecond, and a float has few digits left for a date in the year 9999.
                 assert!((-0.1..1.0).contains(&late), "{text}: {late} ms late");
             }
             (Some(Directive::Unreadable { why, .. }), wait) => {

@@ -1,5 +1,5 @@
 //! Model-checks the protocol of one event: the queue, the handler, the target and the dead-letter queue, in every order
-//! of steps, faults and outages that a bound on the faults allows.
+//! of steps, faults and outages, with a bound on the number of faults.
 //!
 //! The handler is not modelled: each of its steps is a call of `Environment::handle`, and so of `decide`, on a real
 //! record at a virtual time. The checker stops when it has seen every state, which also proves that every path ends.

@@ -1,4 +1,4 @@
-//! Tests of moves: a message waits by being sent again with a delay.
+//! Tests of moves: a waiting message is sent again with a delay.
 
 use std::time::Duration;
 
@@ -52,9 +52,9 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
 }
 
-/// The sender's attributes are needed later if the message cannot be parsed and its dead-letter could not be sent.
+/// The sender's attributes are needed later if the message cannot be parsed and its dead-letter has not been sent.
 #[test]
-fn a_copy_keeps_its_senders_attributes_as_far_as_ten_allow() {
+fn a_copy_keeps_up_to_ten_attributes() {
     let own =
         |name: &'static str| Attribute { name: name.into(), data_type: "Number".into(), value: "7".into() };
     let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
@@ -116,7 +116,7 @@ fn without_room_the_cheapest_are_moved() {
 }
 
 #[test]
-fn a_message_that_is_too_large_with_the_attribute_is_hidden() {
+fn a_message_too_large_for_the_attribute_is_hidden() {
     let small = World::default();
     small.handle(&[record(body("\"\""))], &moving(), NOW);
     let Copy { body: small, attribute, .. } = only_copy(&small);
@@ -263,7 +263,7 @@ fn times_count_from_the_original_except_retention() {
 }
 
 proptest! {
-    /// Whatever the policy, the draw and the times of the checks, a copy is due when its original was.
+    /// Whatever the policy, the draw and the times of the checks, a copy is due at the same time as its original.
     #[test]
     fn a_copy_is_due_when_its_message_was(
         attempt in 1..30u64,

@@ -33,8 +33,8 @@ fn received_at(first_receive: u64) -> Record {
     Record { sent: at(0), first_receive: at(first_receive), ..received_again(body("7")) }
 }
 
-/// The longest time, in seconds, from the end of a pause until every held event was checked again: [`HOLD`], after at
-/// most a minute between two reads of 160 environments.
+/// The longest time, in seconds, from the end of a pause until every held event has been checked again: at most a
+/// minute until the next read (with 160 environments), then [`HOLD`].
 const SEEN_AGAIN: u64 = LATEST_READ + 1_344;
 const LATEST_READ: u64 = 60;
 
@@ -146,7 +146,7 @@ fn no_pause_counts_towards_max_age() {
         (&[(-900, Some(5_000), 0)], 5_000 + SEEN_AGAIN),
         (&[(3_600, Some(5_000), 0)], 1_400 + SEEN_AGAIN),
         (&[(600, Some(600), 0)], SEEN_AGAIN),
-        // A pause that was over before the first failure, or began after the end, changes nothing.
+        // A pause changes nothing if it was over before the first failure, or began after the end of `MAX_AGE`.
         (&[(-900, Some(-60), 0)], 0),
         (&[(3_601, Some(5_000), 0)], 0),
         (&[(3_601, None, 0)], 0),
@@ -224,8 +224,8 @@ fn a_second_pause_moves_the_retry_again() {
     assert!(twice > once && twice <= (before as u64 + 601) * 1_000, "{twice}");
 }
 
-/// If the open pause moved the retry, each check during the pause would delay it a little, and use up the message's
-/// receives.
+/// If the open pause moved the retry, each check during the pause would delay the retry a little, and use up the
+/// message's receives.
 #[test]
 fn an_open_pause_does_not_move_returning_events() {
     let policy = waits(10, 3_600);
@@ -277,8 +277,7 @@ struct Paused<'a> {
 }
 
 impl Paused<'_> {
-    /// The document as it is at `now`: the pauses that have begun. A pause has its end if the end has come or is
-    /// planned.
+    /// The document at `now`: the pauses that have begun. A pause has an end if the end has come or is planned.
     fn known(&self, now: Timestamp) -> Pauses {
         let second = now.as_secs().cast_signed() - T0.as_secs().cast_signed();
         let begun = self.spans.iter().filter(|(from, ..)| *from <= second);
@@ -314,7 +313,7 @@ fn at_signed(seconds: i64) -> Timestamp {
 }
 
 /// Seconds from a pause's actual end to its planned end; `None` if no end was planned. A handler often takes longer
-/// than that to notice the actual end.
+/// than this difference to notice the actual end.
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }
@@ -323,7 +322,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     /// No event is dead-lettered because of a pause: an event that would be retried without pauses is also retried with
-    /// them, whenever they begin and end. It takes no more receives than SQS allows.
+    /// pauses, whenever they begin and end. The event's message takes no more receives than SQS allows.
     #[test]
     fn no_pause_costs_an_event_its_retry(
         max_age in prop_oneof![60..120u64, 60..7_200u64, 7_200..DAY],
@@ -370,7 +369,7 @@ fn ending_a_pause_early_costs_no_retry() {
 }
 
 #[test]
-fn a_pause_of_13_days_takes_fewer_receives_than_sqs_allows() {
+fn a_13_day_pause_stays_below_sqs_receive_limit() {
     for (max_age, backoff) in [(60, 1), (DAY, 1), (14 * DAY, 43_170), (60, 43_170)] {
         let paused = Paused { spans: &[(0, 13 * 86_400, None)], spread: 1_800 };
         let Life { end, receives, .. } = live(&waits(backoff, max_age), &paused, LATEST_READ, 500);

@@ -110,7 +110,7 @@ fn a_mistake_in_the_stack_is_reported_once() {
 /// An event whose `MAX_AGE` is two hours is re-invoked in its function's style an hour after its first failure. Before
 /// that call, its message is hidden for less than an hour.
 #[test]
-fn an_event_is_called_and_guarded_under_its_functions_policy() {
+fn a_functions_policy_applies_to_call_and_guard() {
     let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();
     for (function, style, guarded, policy) in [
         ("orders", r#"{"_retry_metadata":"#, 3_300..3_600, Some("orders")),
@@ -178,7 +178,7 @@ fn some_record() -> impl Strategy<Value = Record> {
     )
 }
 
-/// The variables of a stack that has the settings of `entry` in place of its own, as `POLICIES` combines them.
+/// The variables of a stack in which the settings of `entry` replace the stack's own, as in `POLICIES`.
 fn merged(stack: &Variables, entry: &Variables) -> Variables {
     let mut merged = stack.clone();
     if entry.contains_key("BACKOFFS") {
@@ -191,8 +191,8 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Everything that an environment does with a message, as text: once in an account that answers its calls, and once in
-/// an account that does not answer.
+/// Everything that an environment does with a message, as a string: once in an account that answers its calls, and once
+/// in an account that does not answer.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);

@@ -179,8 +179,8 @@ fn a_request_by_key_ends_a_requested_wait() {
 
 #[test]
 fn a_request_lasts_until_every_message_is_checked() {
-    // The handler may have hidden a message just before it read the request, up to 37.5 s after the request was made. A
-    // throttled receive and a refused call may follow. A held message is checked every 1,344 s.
+    // Just before it read the request, up to 37.5 s after the request was made, the handler may have hidden a message.
+    // A throttled receive and a refused call may follow. A held message is checked every 1,344 s.
     for (cap, checked) in [(43_170, 43_170), (HOUR, HOUR), (60, 1_344)] {
         let policy = policy(|settings| settings.max_backoff = cap);
         let pauses = with(&[request(HOUR, "")], "");

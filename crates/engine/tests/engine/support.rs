@@ -24,7 +24,7 @@ pub(crate) fn body(payload: &str) -> String {
     )
 }
 
-/// A payload in its envelope, as the function received it with retry `attempt`.
+/// A payload in the envelope of retry `attempt`, as the function received it.
 pub(crate) fn enveloped(attempt: u64, payload: &str) -> String {
     format!(
         r#"{{"_retry_metadata":{{"attempt":{attempt},"initial_timestamp":{},"origin_request_id":"r-0"}},"_original_payload":{payload}}}"#,
@@ -52,7 +52,7 @@ pub(crate) fn received_again(body: impl Into<String>) -> Record {
     Record { receive_count: 2, ..record(body) }
 }
 
-/// The text with `from`, which must be in it, replaced by `to`.
+/// The string with `from`, which it must contain, replaced by `to`.
 pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from} is not in {text}");
     text.replace(from, to)

@@ -75,7 +75,7 @@ impl<T: Clone> Queue<T> {
 }
 
 impl<T> Message<T> {
-    /// The message as the handler receives it.
+    /// The record that the handler receives.
     pub(crate) fn record(&self) -> Record {
         Record {
             message_id: self.message_id(),

@@ -1,8 +1,8 @@
 //! The world around the handler (the retry queue with its deliveries, Lambda with its invocations), the steps that may
 //! happen in it, and the properties that must hold in each of its states.
 //!
-//! Time only jumps to the next moment at which anything happens. No path of steps returns to an earlier state: each step
-//! raises a receive count, ends a delivery or an invocation, or moves the clock.
+//! Time advances only by jumping to the next moment at which anything happens. No path of steps returns to an earlier
+//! state: each step raises a receive count, ends a delivery or an invocation, or moves the clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -120,7 +120,7 @@ impl State {
         self.queue.messages().is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
     }
 
-    /// The state in which an event of each of these functions has failed once, all at the same moment.
+    /// The state in which one event of each of these functions has failed once, all at the same moment.
     fn after_failures_of(functions: &[&str], faults: u8) -> Self {
         let mut state = Self {
             now: SENT,
