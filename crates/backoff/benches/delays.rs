@@ -1,7 +1,7 @@
 //! The cost of computing a delay, compared with backon's. The bench prints ratios; it has no threshold to pass.
 //!
-//! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'`
-//! (dependencies are otherwise built for size, which would hold backon back).
+//! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` (dependencies
+//! are otherwise built for size, which would slow backon down).
 //!
 //! The draws differ: comeback-backoff draws uniformly under the ceiling, with Xoshiro256++. backon draws uniformly from
 //! the ceiling to twice the ceiling, with fastrand.

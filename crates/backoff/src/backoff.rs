@@ -14,8 +14,8 @@ use crate::jitter::Jitter;
 /// The waits before retries: how their ceilings grow, a cap, a jitter, a tick and a number of retries.
 ///
 /// Every `Backoff` is valid: constructors and options refuse settings that would give a wait of zero, a wait over the
-/// cap, or one that has to be rounded. By default, a growing backoff has [full jitter](Jitter::Full), a list has none,
-/// and only a list limits the number of retries.
+/// cap, or one that has to be rounded. By default, a growing backoff has [full jitter](Jitter::Full), and a list has no
+/// jitter. Only a list limits the number of retries.
 ///
 /// `&Backoff` is an `IntoIterator` of [`Delays`] and, with feature `backon`, a `backon::BackoffBuilder`. Each iterator
 /// has its own random numbers.
@@ -59,13 +59,13 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Fails for a `base` of zero, a `cap` below it, or a duration of 2⁶⁴ nanoseconds (584 years) or more.
+    /// Fails for a `base` of zero, a `cap` below `base`, or a duration of 2⁶⁴ nanoseconds (584 years) or more.
     pub fn exponential(base: Duration, cap: Duration) -> Result<Self, BackoffError> {
         Self::growing("base", base, cap, |base| Growth::Doubling { base })
     }
 
-    /// Ceilings min(cap, base · factorⁿ⁻¹), each rounded to the nearest tick, for growth that is gentler or steeper
-    /// than doubling.
+    /// Ceilings min(cap, base · factorⁿ⁻¹), each rounded to the nearest tick, for growth slower or faster than
+    /// doubling.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Fails for a `step` of zero, a `cap` below it, or a duration of 2⁶⁴ nanoseconds (584 years) or more.
+    /// Fails for a `step` of zero, a `cap` below `step`, or a duration of 2⁶⁴ nanoseconds (584 years) or more.
     pub fn linear(step: Duration, cap: Duration) -> Result<Self, BackoffError> {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 1 })
     }
@@ -159,8 +159,8 @@ impl Backoff {
         })
     }
 
-    /// Limits the number of retries: `retries` is one less than the number of calls, and 0 allows no retry. A list that
-    /// is shorter still ends the retries earlier.
+    /// Limits the number of retries: `retries` is one less than the number of calls, and 0 allows no retry. A list with
+    /// fewer waits still ends the retries earlier.
     #[must_use]
     pub fn with_retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
@@ -182,7 +182,8 @@ impl Backoff {
     }
 
     /// The longest possible wait before retry `n` (1 for the first; 0 counts as 1), regardless of the number of
-    /// retries. Past the end of a list, it is the list's last wait. With decorrelated jitter it is always the cap.
+    /// retries. Past the end of a list, the result is the list's last wait. With decorrelated jitter, it is always the
+    /// cap.
     pub fn ceiling(&self, n: u64) -> Duration {
         self.time(self.growth.ceiling(self.cap, n))
     }
@@ -259,8 +260,8 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
     }
 
-    /// Makes a backoff from lengths in nanoseconds. Its tick is the longest of a millisecond, a microsecond and a
-    /// nanosecond that divides them all.
+    /// Makes a backoff from lengths in nanoseconds. The tick is the longest of a millisecond, a microsecond and a
+    /// nanosecond that divides all the lengths.
     fn in_coarsest_ticks(growth: Growth, cap: u64, jitter: Jitter) -> Self {
         let fine = Self { growth, cap, jitter, tick: 1, retries: None };
         let coarse = fine.in_ticks(1_000_000).or_else(|_| fine.in_ticks(1_000));
@@ -354,8 +355,8 @@ impl backon::BackoffBuilder for Backoff {
 /// **A clone repeats its original**: from the moment of cloning, both give the same waits. For two operations that
 /// must not wait in step, call [`Backoff::delays`] twice.
 ///
-/// Any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's, accepts it. It is also a
-/// `backon::Backoff`.
+/// Any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's, accepts `Delays`. With feature
+/// `backon`, `Delays` is also a `backon::Backoff`.
 #[derive(Clone, Debug)]
 pub struct Delays<R = Xoshiro256PlusPlus> {
     backoff: Backoff,

@@ -4,8 +4,8 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::time::Duration;
 
-/// A setting was refused. The message names the setting, its value and what it must be. No value is clamped or rounded
-/// instead.
+/// A setting was refused. The message names the setting, its value and the values that it may have. No setting is
+/// clamped or rounded instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffError(String);
 

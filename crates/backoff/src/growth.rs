@@ -16,7 +16,7 @@ pub(crate) enum Growth {
 }
 
 impl Growth {
-    /// The ceiling before retry `n`, at most `cap`. It is defined for every `n`; 0 counts as 1.
+    /// The ceiling of the wait before retry `n`, at most `cap`. Defined for every `n`; 0 counts as 1.
     pub(crate) fn ceiling(&self, cap: u64, n: u64) -> u64 {
         let n = n.max(1);
         // A saturated product is over every cap, so the result is still right.

@@ -6,7 +6,7 @@ use rand::{Rng, RngExt};
 
 /// The wait that an error asks for, such as a server's `Retry-After`. Used by [`Retry::hint`](crate::Retry::hint).
 ///
-/// An operation is never called before the hint's end: the retry waits for all of it, or gives the operation up.
+/// An operation is never called before the hint's end: the retry waits for the whole hint, or gives the operation up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
     /// The full wait, or `None` to give the operation up.
@@ -20,7 +20,7 @@ impl Hint {
         Self { wait: Some(wait), may_shorten: false }
     }
 
-    /// Reads a `Retry-After` header, or any other text that [`requested_wait`](crate::requested_wait) understands. A
+    /// Reads a `Retry-After` header, or any other string that [`requested_wait`](crate::requested_wait) understands. A
     /// time before `now` is a wait of zero.
     ///
     /// ```
@@ -35,7 +35,7 @@ impl Hint {
     ///
     /// # Errors
     ///
-    /// Fails for any text that [`requested_wait`](crate::requested_wait) does not understand.
+    /// Fails for any string that [`requested_wait`](crate::requested_wait) does not understand.
     #[cfg(feature = "retry-after")]
     pub fn retry_after(header: &str, now: std::time::SystemTime) -> Result<Self, crate::UnreadableWait> {
         crate::requested_wait(header, now).map(Self::new)

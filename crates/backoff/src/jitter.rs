@@ -1,4 +1,4 @@
-//! Jitter: how a wait is distributed under its ceiling.
+//! Jitter: the distribution of a wait under its ceiling.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,7 +7,7 @@ use crate::error::BackoffError;
 
 /// The distribution of a wait under its ceiling c, in ticks.
 ///
-/// The cap is applied to c first, and no draw is 0, which would be no backoff.
+/// The cap is applied to c first. No draw is 0, because that would be no backoff.
 ///
 /// | jitter | uniform over | mean |
 /// |---|---|---|
@@ -33,8 +33,8 @@ pub enum Jitter {
     Full,
     /// Uniform over {⌈c/2⌉ … c}: never shorter than half the ceiling.
     Equal,
-    /// The first wait is uniform over {base … min(cap, 3·base)}, each later one over {base … min(cap, 3·previous)}.
-    /// This replaces exponential growth: there is a cap, but no ceiling.
+    /// The first wait is uniform over {base … min(cap, 3·base)}, each later wait over {base … min(cap, 3·previous)}.
+    /// These ranges replace exponential growth: there is a cap, but no ceiling.
     Decorrelated,
     /// Every wait is c. Operations that fail together retry together.
     None,

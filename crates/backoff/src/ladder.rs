@@ -1,10 +1,10 @@
 //! The macro `ladder!`: waits as a type, checked at compile time.
 
-/// Declares a type of waits in whole `ms`, `s`, `m` or `h`. It compiles only if each wait is longer than the one
-/// before.
+/// Declares a type of waits in whole `ms`, `s`, `m` or `h`. The declaration compiles only if each wait is longer than
+/// the one before.
 ///
 /// `start()` returns the first rung. Each `climb()` consumes its rung, and returns that rung's wait and the next rung.
-/// So no rung can be climbed twice, and at the top one can only give up.
+/// So no rung can be climbed twice, and the top rung can only be given up.
 ///
 /// | item of the type | meaning |
 /// |---|---|
@@ -105,8 +105,8 @@ macro_rules! ladder {
                 (wait, $name(self.0 + wait))
             }
 
-            /// Like `climb`, with a wait drawn uniformly from 1 ms to the rung's wait. The drawn waits may be shorter
-            /// than the ones before.
+            /// Like `climb`, with a wait drawn uniformly from 1 ms to the rung's wait. A drawn wait may be shorter than
+            /// the one before it.
             $vis fn climb_jittered(
                 self,
                 rng: &mut (impl $crate::__ladder::Rng + ?Sized),
@@ -129,7 +129,7 @@ pub mod private {
 
     use crate::RetryError;
 
-    /// The error after giving up at the rung reached after `rungs` waits, `waited` in total.
+    /// The error for an operation given up after `rungs` waits, which took `waited` in total.
     pub fn give_up<E>(rungs: usize, waited: Duration, error: E) -> RetryError<E> {
         RetryError { error, attempts: rungs as u64 + 1, waited }
     }
@@ -188,7 +188,7 @@ pub mod private {
 
     #[track_caller]
     const fn within(millis: Option<u64>) -> u64 {
-        // It must fit in nanoseconds, too.
+        // The length must fit in 64 bits as nanoseconds, too.
         match millis {
             Some(millis) if millis <= u64::MAX / 1_000_000 => millis,
             _ => panic!("a ladder must be shorter than 584 years"),

@@ -2,8 +2,8 @@
 //! # Where to find it
 //!
 //! A [`Backoff`] gives the wait before each retry, and [`Delays`] are the waits of one operation. [`retry()`] makes a
-//! [`Retry`], the loop that calls an operation and waits. Each works without the other: `retry()` takes any durations
-//! as waits, and other retry loops can take the waits of a `Backoff`.
+//! [`Retry`], the loop that calls an operation and waits. `retry()` and `Backoff` also work separately: `retry()` takes
+//! any durations as waits, and other retry loops can take the waits of a `Backoff`.
 //!
 //! | file | holds |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `jitter` | [`Jitter`]: the distribution of a wait under its ceiling |
 //! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`], and [`Retry`] with their options |
 //! | `hint` | [`Hint`]: a wait that a server asks for |
-//! | `requested` | `requested_wait`: parses texts that ask for a wait, such as `Retry-After` |
+//! | `requested` | `requested_wait`: parses strings that ask for a wait, such as `Retry-After` |
 //! | `transient` | [`is_transient_status`], `is_transient_io`: errors worth a retry |
 //! | `ladder` | [`ladder!`]: waits whose growth the compiler checks |
 #![cfg_attr(not(test), no_std)]

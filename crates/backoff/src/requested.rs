@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum length of a text that is parsed, in bytes: about twice the length of the longest date.
+/// Maximum length of a string that is parsed, in bytes: about twice the length of the longest date.
 const LONGEST_TEXT: usize = 64;
 
 const NANOS_A_SECOND: u128 = 1_000_000_000;
@@ -29,23 +29,23 @@ const ISO_DAYS: [(&str, u128); 2] = [("W", 604_800_000_000_000), ("D", 86_400_00
 /// The units after the `T` of an ISO 8601 duration, in nanoseconds.
 const ISO_TIME: [(&str, u128); 3] = [("H", 3_600_000_000_000), ("M", 60_000_000_000), ("S", 1_000_000_000)];
 
-/// The reason for not reading a wait from a text.
+/// The reason why a string is not read as a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnreadableWait {
-    /// The text does not begin with a duration or a date.
+    /// The string does not begin with a duration or a date.
     NotAWait,
-    /// The text is a bare number that is too large for seconds (over 14 days) and too small for an epoch time.
+    /// The string is a bare number that is too large for seconds (over 14 days) and too small for an epoch time.
     AmbiguousNumber,
-    /// The text is an epoch time over 14 days away, so it may mean something else.
+    /// The string is an epoch time over 14 days away, so the number may mean something else.
     DistantNumber,
-    /// The text has years or months, which have no fixed length, or a capital `M` (as in `15M`), which may mean
+    /// The string has years or months, which have no fixed length, or a capital `M` (as in `15M`), which may mean
     /// minutes.
     YearsOrMonths,
 }
 
 impl UnreadableWait {
-    /// The reason in words, without quoting the text.
+    /// The reason in words, without quoting the string.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotAWait => "it does not begin with a duration or a date",
@@ -64,8 +64,8 @@ impl fmt::Display for UnreadableWait {
 
 impl core::error::Error for UnreadableWait {}
 
-/// Parses the wait that a text asks for, counted from `now`. A time in the past is a wait of zero. Only the part before
-/// a `;` is read.
+/// Parses the wait that a string asks for, counted from `now`. A time in the past is a wait of zero. Only the part
+/// before a `;` is read.
 ///
 /// | form | examples |
 /// |---|---|
@@ -88,7 +88,7 @@ impl core::error::Error for UnreadableWait {}
 ///
 /// # Errors
 ///
-/// Fails for any other text, and for a number that may mean something else.
+/// Fails for any other string, and for a number that may mean something else.
 pub fn requested_wait(text: &str, now: SystemTime) -> Result<Duration, UnreadableWait> {
     let text = text.split(';').next().unwrap_or_default().trim_ascii();
     if text.len() > LONGEST_TEXT {
@@ -175,7 +175,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Splits a text into the number at its start and the rest. A `.` or `,` needs digits on both sides.
+    /// Splits a string into the number at its start and the rest. A `.` or `,` needs digits on both sides.
     fn read(text: &str) -> Option<(Self, &str)> {
         let (whole, rest) = digits(text)?;
         let (fraction, rest) = match rest.strip_prefix(['.', ',']) {
@@ -196,7 +196,7 @@ impl Decimal {
     }
 }
 
-/// Splits a text into the digits at its start and the rest; `None` if there are no digits.
+/// Splits a string into the digits at its start and the rest; `None` if it does not start with a digit.
 fn digits(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
@@ -255,7 +255,7 @@ fn numeric_offset(zone: &str) -> Option<i64> {
 }
 
 /// Converts the time shown by a clock that is `offset` seconds ahead of UTC into a duration since the epoch. `None` if
-/// the shown time lies before 1970; zero if only the UTC time does.
+/// the shown time is before 1970; zero if only the UTC time is before 1970.
 fn at_offset(shown: SystemTime, offset: i64) -> Option<Duration> {
     let shown = shown.duration_since(UNIX_EPOCH).ok()?;
     let shift = Duration::from_secs(offset.unsigned_abs());

@@ -10,7 +10,7 @@ use crate::hint::Hint;
 /// Calls `operation`, and calls it again after each of `delays` as long as it fails.
 ///
 /// There is at least one call, and at most one more than there are delays. `delays` is anything that yields durations:
-/// a [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If they are endless, an
+/// a [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If the delays are endless, an
 /// operation that keeps failing is retried forever.
 ///
 /// `operation` is a function or closure that returns a future. For a closure that changes what it borrows, use
@@ -42,11 +42,11 @@ where
 }
 
 /// Like [`retry`], for an `async` closure that changes what it borrows, such as a connection.
-/// [`sleep_mut`](Retry::sleep_mut) runs it.
+/// [`sleep_mut`](Retry::sleep_mut) runs the closure.
 ///
-/// It is separate because the compiler does not yet see that such a future is `Send` inside another `async` block
-/// (rust-lang/rust#134997). To spawn it, spawn the future that `sleep_mut` returns, with everything it needs moved into
-/// the closure, or use [`retry`].
+/// A separate function is needed because the compiler does not yet see that the future of such a closure is `Send`
+/// inside another `async` block (rust-lang/rust#134997). To spawn the retry, move everything that the closure needs
+/// into it and spawn the future that `sleep_mut` returns, or use [`retry`].
 ///
 /// ```
 /// use comeback_backoff::retry_mut;
@@ -76,7 +76,8 @@ where
     Retry::new(operation, delays)
 }
 
-/// Like [`retry`], for an operation that blocks the current thread. [`sleep_blocking`](Retry::sleep_blocking) runs it.
+/// Like [`retry`], for an operation that blocks the current thread. [`sleep_blocking`](Retry::sleep_blocking) runs the
+/// operation.
 pub fn retry_blocking<Op, T, E, D>(operation: Op, delays: D) -> Retry<'static, Op, T, E, D::IntoIter>
 where
     Op: FnMut() -> Result<T, E>,
@@ -153,7 +154,7 @@ pub struct Retry<
     result: PhantomData<fn(&T, &E)>,
 }
 
-/// A failed call, or one whose value [`when_ok`](Retry::when_ok) retries, as [`Retry::notify`] reports it.
+/// A failed call, or a call whose value [`when_ok`](Retry::when_ok) retries, as [`Retry::notify`] reports it.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt<'r, T, E> {
@@ -163,7 +164,7 @@ pub struct Attempt<'r, T, E> {
     pub number: u64,
     /// The wait before the next call. `None` if this call was the last.
     pub wait: Option<Duration>,
-    /// The number of calls that may still follow; 0 if this one was the last. `None` if the number of delays is
+    /// The number of calls that may still follow; 0 if this call was the last. `None` if the number of delays is
     /// unknown.
     pub retries_left: Option<u64>,
 }
@@ -223,8 +224,8 @@ where
         with!(self: when; operation, delays, when_ok, hint, notify, elapsed, tally)
     }
 
-    /// Also retries a call whose value `when_ok` accepts, such as the state of a job that is still pending. The value
-    /// of the last call is returned, whatever it is.
+    /// Also retries a call whose value `when_ok` accepts, such as the state of a job that is still pending. The retry
+    /// returns the value of the last call, whatever that value is.
     ///
     /// ```
     /// # use comeback_backoff::retry_blocking;
@@ -284,7 +285,7 @@ where
     }
 
     /// Gives up instead of waiting longer than `limit` in total, including hints. The time that the calls take does not
-    /// count, so this needs no clock.
+    /// count, so this limit needs no clock.
     pub fn max_waited(self, limit: Duration) -> Self {
         Self { longest_total: limit, ..self }
     }

@@ -1,4 +1,4 @@
-//! Which HTTP statuses and I/O errors are worth a retry.
+//! HTTP statuses and I/O errors that are worth a retry.
 
 #[cfg(feature = "std")]
 use std::io;
@@ -8,7 +8,7 @@ use std::io;
 ///
 /// | status | why it is transient |
 /// |---|---|
-/// | 408, 504 | a timeout of the server, or of one behind it |
+/// | 408, 504 | a timeout of the server, or of a server behind it |
 /// | 425 | asks for the request again, once the handshake is done |
 /// | 429, 503 | asks for the request again later, often with `Retry-After` |
 /// | 500 | an unexpected condition: most often a crash or an overload |
@@ -18,7 +18,7 @@ use std::io;
 /// version, negotiation, loop, extension, login), which do not change; and 507, because no retry frees storage.
 /// Statuses of individual vendors, such as 520 to 529, are left to the caller.
 ///
-/// Repeat a request only if that is safe: after a timeout or a 5xx it may have taken effect.
+/// Repeat a request only if that is safe: after a timeout or a 5xx, the first request may have taken effect.
 ///
 /// Source: RFC 9110 § 15, RFC 6585 § 4 (429), RFC 8470 § 5.2 (425).
 ///

@@ -183,7 +183,7 @@ fn decorrelated_wait_draws_at_most_one_chain() {
     for (n, draws) in [(1, 1), (1 << 16, 1 << 16), (5_000_000, 1), (u64::MAX, 1)] {
         let mut rng = Counting(0);
         seconds(1, 1_000, Jitter::Decorrelated).delay(n, &mut rng);
-        assert_eq!(rng.0, draws, "n = {n}"); // the others are made by a generator of the chain's own
+        assert_eq!(rng.0, draws, "n = {n}"); // the chain's own generator makes the other draws
     }
 }
 
@@ -213,7 +213,8 @@ fn the_default_is_three_retries_with_full_jitter() {
     assert_eq!(Backoff::list([SECOND]).unwrap().jitter(), Jitter::None);
 }
 
-/// The figures are fixed, because a release that changed them would change every seeded user's waits.
+/// The expected waits are fixed, because a release that changed them would change the waits of every user who sets a
+/// seed.
 #[test]
 fn waits_of_a_seed_never_change() {
     let backoff = Backoff::exponential(MS * 50, SECOND * 2).unwrap().with_retries(8);

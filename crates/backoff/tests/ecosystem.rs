@@ -1,5 +1,5 @@
-//! Uses of backoffs and delays in the APIs of other libraries. Compiling would be enough for most of them, but each is
-//! also run.
+//! Uses of backoffs and delays in the APIs of other libraries. It would be enough to compile most of these tests, but
+//! each is also run.
 
 #![expect(clippy::disallowed_methods, reason = "other libraries seed from the operating system")]
 

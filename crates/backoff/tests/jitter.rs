@@ -1,4 +1,4 @@
-//! Tests of the jitters: each draws uniformly over its range, and waits are independent of each other.
+//! Tests of the kinds of jitter: each draws uniformly over its range, and waits are independent of each other.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 
@@ -25,8 +25,8 @@ fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     }
 }
 
-/// The waits that neighbouring seeds give, each standardised by its range: uniform draws then have mean 0 and variance
-/// 1, and are independent, whatever their ranges.
+/// The waits of neighbouring seeds, each standardised by its range. Whatever their ranges, uniform draws then have mean
+/// 0 and variance 1, and are independent.
 fn standardised(jitter: Jitter) -> Vec<Vec<f64>> {
     let backoff = Backoff::exponential(Duration::from_secs(BASE), Duration::from_secs(CAP)).unwrap();
     let backoff = backoff.with_tick(Duration::from_secs(1)).unwrap().with_jitter(jitter).unwrap();
@@ -61,7 +61,7 @@ fn bounds_mean_and_spread() {
 }
 
 #[test]
-fn waits_of_one_seed_and_of_neighbouring_seeds_are_independent() {
+fn waits_of_neighbouring_seeds_are_independent() {
     for jitter in JITTERS {
         let waits = standardised(jitter);
         let next_wait = waits.iter().flat_map(|z| z.iter().zip(&z[1..])).map(|(one, next)| one * next);

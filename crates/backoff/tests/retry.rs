@@ -198,13 +198,13 @@ async fn every_failure_is_notified() {
     let expected =
         [(failed, 1, Some(MS * 5), Some(2)), (failed, 2, Some(MS * 7), Some(1)), (failed, 3, None, Some(0))];
     assert_eq!(notices.take(), expected);
-    // Whichever option ends the retries first.
+    // The last call is reported the same way, whichever option ends the retries.
     let last = [(failed, 1, None, Some(0))];
     let _ = retry(busy, delays).notify(notify).when(|_| false).sleep(sleep).await;
     assert_eq!(notices.take(), last);
     let _ = retry(busy, delays).notify(notify).max_elapsed(MS, || MS).sleep(sleep).await;
     assert_eq!(notices.take(), last);
-    // An endless retry reports no number, and so does one of unknown length.
+    // Endless delays report no number of retries left, and neither do delays of unknown length.
     let _ = retry(busy, std::iter::repeat(MS)).notify(notify).max_waited(MS).sleep(sleep).await;
     assert_eq!(notices.take(), [(failed, 1, Some(MS), None), (failed, 2, None, Some(0))]);
     let _ = retry(busy, [MS].into_iter().filter(|_| true)).notify(notify).sleep(sleep).await;

@@ -1,4 +1,4 @@
-//! The two errors that a function fails with to control its own retries.
+//! Two errors for functions that control their own retries.
 
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -39,7 +39,7 @@ impl RetryAfter {
     }
 
     /// Asks for a retry at this time, rounded up to a whole second. A time before 1970 is written as the start of 1970,
-    /// and one after 9999 as the end of 9999.
+    /// and a time after 9999 as the end of 9999.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -73,7 +73,7 @@ fn rounded_up(time: Duration) -> u64 {
     time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
 }
 
-/// An error that fails the invocation and asks for no retry, because none can help.
+/// An error that fails the invocation and asks for no retry, because no retry can help.
 ///
 /// The retry handler dead-letters the event for the reason `non_retryable_error`, with this error's text in the
 /// dead-letter.
@@ -121,8 +121,8 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of both errors. Each error also returns its content as its cause, because anyhow's box and thiserror's
-/// `transparent` hide the type of the error they hold, but pass on that error's cause.
+/// The content of both errors. Each error also returns this content as its `source`. The reason: anyhow's box and
+/// thiserror's `transparent` hide the type of the error that they hold, but pass on its `source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,
@@ -151,11 +151,11 @@ mod with_lambda_runtime {
 
     const MOST_CAUSES: usize = 16;
 
-    /// Converts a boxed error into the error that the runtime reports. A [`RetryAfter`] or [`NonRetryable`] among its
-    /// causes keeps its name.
+    /// Converts a boxed error into the error that the runtime reports. If a [`RetryAfter`] or [`NonRetryable`] is among
+    /// the causes, its name is reported.
     ///
-    /// `lambda_runtime` itself gives all boxed errors the same name, and leaves out their causes. Any other error keeps
-    /// that name, but this function adds the texts of its causes.
+    /// `lambda_runtime` itself gives all boxed errors one name, and leaves out their causes. This function leaves that
+    /// name to all other errors, but adds the messages of their causes.
     ///
     /// ```
     /// use comeback_envelope::{RetryAfter, diagnostic};
@@ -182,8 +182,8 @@ mod with_lambda_runtime {
         }
     }
 
-    /// Returns the text of an error and of its causes, leaving out each text that is already contained in those before
-    /// it.
+    /// Returns the messages of an error and of its causes, leaving out each message that the ones before it already
+    /// contain.
     fn with_causes(error: &(dyn Error + 'static)) -> String {
         let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);
         causes.map(ToString::to_string).fold(error.to_string(), |said, cause| {
@@ -317,8 +317,8 @@ mod diagnostic_tests {
         }
     }
 
-    /// A wrapper like thiserror's `transparent` and anyhow's box: it shows the inner error's text, and returns that
-    /// error's cause as its own.
+    /// A wrapper like thiserror's `transparent` and anyhow's box: it shows the inner error's message, and returns the
+    /// inner error's `source` as its own.
     #[derive(Debug)]
     struct Transparent(NonRetryable);
 

@@ -25,8 +25,8 @@ impl Event<'_> {
 
     /// A key that stays the same on every retry: the request id of the first invocation.
     ///
-    /// Pass the request id of the current invocation. On the first invocation, or if the envelope has no id, it is the
-    /// key. Comeback's handler then writes it into the envelope of the next retry.
+    /// Pass the request id of the current invocation. On the first invocation, or if the envelope has no id, that
+    /// request id is the key. Comeback's handler then writes it into the envelope of the next retry.
     ///
     /// ```
     /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;
@@ -50,7 +50,7 @@ impl Event<'_> {
 /// # Errors
 ///
 /// Fails with [`Malformed`] if `_retry_metadata` is present but the envelope is not valid. The target should then fail
-/// too: the retry handler dead-letters the event with the same message.
+/// too: the retry handler dead-letters the event with this error's message.
 ///
 /// ```
 /// let event = serde_json::value::RawValue::from_string(
@@ -101,7 +101,7 @@ fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
     let (before, after) = (&object[..span.start], &object[span.end..]);
     let (before, after) = match after.trim_start().strip_prefix(',') {
         Some(after) => (before, after),
-        // It is the last member: any comma to remove is before it.
+        // The member is the last one, so any comma to remove is before it.
         None => (before.trim_end().strip_suffix(',').unwrap_or(before), after),
     };
     RawValue::from_string([before, after].concat())
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// If the characters were not escaped, Lambda would write them raw into the record of the next failure, and SQS
+    /// If U+FFFE and U+FFFF were not escaped, Lambda would write them raw into the record of the next failure, and SQS
     /// would refuse the record.
     #[test]
     fn characters_that_sqs_refuses_stay_escaped() {

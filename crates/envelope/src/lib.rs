@@ -2,7 +2,7 @@
 //!
 //! A retried event reaches its target inside an *envelope*: the original payload, byte for byte, beside
 //! `_retry_metadata` (the number of the attempt, the time of the first failure, and an id that stays the same on every
-//! retry). This crate writes and reads that envelope. It also has two errors with which a function controls its own
+//! retry). This crate writes and reads envelopes. It also has two errors with which a function controls its own
 //! retries. The crate needs neither AWS nor a clock.
 //!
 //! A target opens the event it was invoked with, and reads the payload:

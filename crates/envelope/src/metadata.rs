@@ -79,7 +79,7 @@ fn optional<'a, T: Deserialize<'a>>(
     }
 }
 
-/// Where an envelope has its metadata. [`open`](crate::open) always understands both styles.
+/// The place of the metadata in an envelope. [`open`](crate::open) understands both styles.
 ///
 /// ```
 /// use comeback_envelope::Style;
@@ -112,7 +112,7 @@ impl Style {
     }
 }
 
-/// The text is not the name of a style. The names are `wrap` and `inline`, in lower case.
+/// The string is not the name of a style. The names are `wrap` and `inline`, in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownStyle;
 
@@ -150,7 +150,7 @@ impl std::error::Error for UnknownStyle {}
 /// The reason why an event with a `_retry_metadata` is not a valid envelope. The retry handler dead-letters such an
 /// event as `malformed_envelope`.
 ///
-/// The message names keys of the envelope and never their values, so it can be logged.
+/// The error can be logged: its message names keys of the envelope, but never their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {

@@ -50,7 +50,7 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// In the cases, `@` stands for the member in each of its spellings. `round_trip` puts the member in any place.
+/// In the cases, `@` stands for each spelling of the member. In `round_trip`, the member is in any place.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [
@@ -68,7 +68,7 @@ fn an_inline_member_has_any_spelling() {
 #[test]
 fn metadata_may_lack_optional_keys() {
     let cases = [
-        // The article's handler wrote no id.
+        // The handler of the original article wrote no id.
         (r#""attempt":1,"initial_timestamp":1643667670"#, 1, "now"),
         (r#""attempt":1,"initial_timestamp":0,"origin_request_id":null,"style":null"#, 1, "now"),
         (r#""attempt":1,"initial_timestamp":0,"style":"wrap""#, 1, "now"),

@@ -57,8 +57,8 @@ proptest! {
         prop_assert_eq!(opened.idempotency_key("r1"), "r1");
     }
 
-    /// Opening removes the metadata member with the comma after it, or, for the last member, the comma before it. White
-    /// space between member and comma goes too; white space on the member's other side stays.
+    /// Opening removes the metadata member with the comma after it, or with the comma before it if the member is the
+    /// last. White space between member and comma is removed too; white space on the member's other side stays.
     #[test]
     fn inline_member_is_removed_anywhere(
         members in payload_members(),
@@ -184,7 +184,7 @@ fn members(keys: BoxedStrategy<String>, values: BoxedStrategy<String>) -> BoxedS
     vec(member, 0..5).prop_map(with_a_duplicate).boxed()
 }
 
-/// Repeats the first member at the end if there are several.
+/// Repeats the first member at the end if there is more than one member.
 fn with_a_duplicate(mut members: Vec<String>) -> Vec<String> {
     if members.len() > 3 {
         members.push(members[0].clone());
