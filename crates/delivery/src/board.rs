@@ -22,20 +22,20 @@ pub(crate) struct Board<E, R> {
     /// Halves of calls that the service refused as a whole. Each is sent again unchanged.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
-    /// For lanes that send only their last entry: the entry that is in a call, or waits for a retry.
+    /// For each lane that sends only its last entry: the entry that is in a call or waiting for a retry.
     under_way: HashMap<Lane, usize>,
     refusals: Refusals,
     /// Number of consecutive calls that failed as a whole with a retriable error.
     failed_whole: u64,
-    /// Outcomes that were decided and not yet returned to the caller.
+    /// Outcomes that have not been returned to the caller yet.
     settled: Vec<Settled<E, R>>,
     pub(crate) progress: Progress,
 }
 
-/// Outcome of one entry: sent, or left with its cause.
+/// Outcome of one entry: sent, or left with an error.
 pub(crate) type Settled<E, R> = Result<Sent<R>, Left<E>>;
 
-/// An entry without an outcome, and the calls it has been through.
+/// An entry that has no outcome yet, with its calls so far.
 struct Track<E> {
     /// The entry, shared with the call that carries it.
     entry: Arc<E>,
@@ -53,13 +53,13 @@ struct Track<E> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// The entry may be sent, or waits until the entries before it in its lane are settled.
+    /// The entry may be sent, or is waiting until the entries before it in its lane are settled.
     Here,
     /// The entry is in half of a refused call, which is sent again unchanged.
     InHalf,
     /// The entry is in a call under way.
     Away,
-    /// The entry waits for its next retry.
+    /// The entry is waiting for its next retry.
     Waiting,
     /// A later entry of the same lane is sent instead of this entry.
     Replaced,
@@ -121,7 +121,7 @@ impl<E, R: Clone> Board<E, R> {
         let before = lane.as_ref().and_then(|lane| self.lanes.push(lane, index));
         let goes_next = match before {
             None => true,
-            // It replaces the one before it, unless that is under way.
+            // The entry replaces the one before it, unless that one is under way.
             Some(before) => lane.as_ref().is_some_and(|lane| lane.only_last) && self.ready.remove(&before),
         };
         if goes_next {
@@ -141,8 +141,8 @@ impl<E, R: Clone> Board<E, R> {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// Returns true if waiting for more entries cannot make the next batch, of at most `most` entries, any fuller. This
-    /// is cheap: it adds up the sizes of fewer entries than one call takes.
+    /// Returns true if waiting for more entries cannot make the next batch, of at most `most` entries, any fuller. The
+    /// check is cheap: it adds up the sizes of fewer entries than one call takes.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         let bytes =
             || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));
@@ -174,7 +174,7 @@ impl<E, R: Clone> Board<E, R> {
     /// Marks entries as ready when their wait is over.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
         for index in entries {
-            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left meanwhile.
+            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Given up in the meantime.
             track.place = Place::Here;
             match track.lane.clone() {
                 None => drop(self.ready.insert(index)),
@@ -219,7 +219,7 @@ impl<E, R: Clone> Board<E, R> {
             self.ready.remove(&index);
             self.ready.extend(self.follower(index));
         }
-        // A follower that did not fit waits until those before it are settled.
+        // A follower that did not fit waits until the entries before it are settled.
         for &index in &batch {
             if let Some(next) = self.follower(index) {
                 self.ready.remove(&next);
@@ -259,7 +259,7 @@ impl<E, R: Clone> Board<E, R> {
             }
             self.ready.insert(last);
         } else {
-            // An entry that waits or is under way is not ready.
+            // An entry that is waiting or under way is not ready.
             let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
             self.ready.extend(first);
         }
@@ -312,7 +312,7 @@ impl<E, R: Clone> Board<E, R> {
     /// matters.
     fn leave(&mut self, index: usize, cause: EntryError) {
         if !self.tracks.contains_key(&index) {
-            return; // Left behind another entry of its call.
+            return; // Already given up, behind another entry of its call.
         }
         let Some(lane) = self.set_left(index, cause) else { return };
         if lane.last_wins {
@@ -341,8 +341,8 @@ impl<E, R: Clone> Board<E, R> {
         self.halves.retain(|half| half.iter().any(|index| self.tracks.contains_key(index)));
     }
 
-    /// Removes an entry from the board and records why it was not delivered. Returns the entry's lane, or `None` if it
-    /// has no lane.
+    /// Removes an entry from the board and records why the entry was not delivered. Returns the entry's lane, or `None`
+    /// if the entry has no lane.
     fn set_left(&mut self, index: usize, cause: EntryError) -> Option<Lane> {
         let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
         self.ready.remove(&index);

@@ -78,8 +78,9 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
     millis.or_else(|| number("retry-after").map(|seconds| Duration::from_secs(seconds.into())))
 }
 
-/// Builds the answer for one entry from its own result. A result with an error code is a failure, with an id a success,
-/// and with neither it counts as no answer. An unknown code is retried. The service's counts of failures are ignored.
+/// Builds the answer for one entry from its own result. A result with an error code is a failure. A result with an id
+/// is a success. A result with neither counts as no answer. An unknown code is retried. The service's counts of
+/// failures are ignored.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> Answer<R> {
     match (code, receipt) {
@@ -144,8 +145,8 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
     let is_of_kms = code.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case("kms"));
     Some(match code {
-        // Services pass on KMS's errors, each with its own spelling. An operator must correct a missing or disabled
-        // key; the queue or table itself exists, so it is not `Missing`.
+        // Services pass on KMS's errors, and each service spells them differently. An operator must correct a missing
+        // or disabled key. The queue or table itself exists, so the error is not `Missing`.
         _ if is_of_kms && !code.contains("Throttl") => ErrorKind::Denied,
         _ if is_of_kms || THROTTLING_ERRORS.contains(&code) => ErrorKind::Throttled,
         _ if TRANSIENT_ERRORS.contains(&code) => ErrorKind::Transient,
@@ -163,7 +164,7 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
         | "RequestTooLargeException"
         | "SerializedRequestEntityTooLargeException" => ErrorKind::TooLarge,
         "NonExistentQueue" | "QueueDoesNotExist" | "ResourceNotFoundException" => ErrorKind::Missing,
-        // These concern a whole Firehose stream, or EventBridge in a whole region.
+        // Two of these errors concern a whole Firehose stream, or EventBridge in a whole region.
         "IncompleteSignature"
         | "InvalidClientTokenId"
         | "InvalidKMSResourceException"
@@ -188,8 +189,8 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
 
 #[cfg(all(test, feature = "eventbridge", feature = "sqs"))]
 mod tests {
-    //! Builds the errors that an SDK client makes from HTTP responses. `tests/faults` checks that the clients of all
-    //! services do so.
+    //! Tests of the errors that SQS's SDK client makes from HTTP responses. `tests/faults` covers the clients of all
+    //! services.
 
     use aws_sdk_sqs::config::{BehaviorVersion, Builder, Credentials, Region};
     use aws_smithy_http_client::test_util::infallible_client_fn;

@@ -26,8 +26,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         self.send_until(entries, pending()).await
     }
 
-    /// Like [`send`](Self::send), but ends when the future `deadline` completes, such as `tokio::time::sleep`, even
-    /// with calls under way. The entries of calls without an answer are handed back as
+    /// Like [`send`](Self::send), but ends when `deadline` completes, even with calls under way. `deadline` is a future
+    /// such as `tokio::time::sleep`. The entries of calls without an answer are handed back as
     /// [`Unanswered`](crate::EntryError::Unanswered).
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 /// The futures of [`run`](Self::run), [`run_until`](Self::run_until) and [`run_while`](Self::run_while) may be dropped
 /// at any moment. [`finish`](Self::finish) then hands back every entry that is not known to be delivered
 /// ([`EntryError::Interrupted`](crate::EntryError::Interrupted)); a call that was under way may have delivered it. To
-/// continue, run it again: entries that were under way count as sent without an answer, and are retried.
+/// continue, run the delivery again: entries that were under way count as sent without an answer, and are retried.
 ///
 /// ```
 /// # use comeback_delivery::{Answer, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
@@ -125,7 +125,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
 
     /// Like [`run`](Self::run), but starts a call only while `may_start` returns true.
     ///
-    /// `may_start` is called before each call and after each wait. A wait is not cut short; to end one early, use
+    /// `may_start` is called before each call and after each wait. A wait is not cut short. To end a wait early, use
     /// [`run_until`](Self::run_until).
     pub async fn run_while(&mut self, may_start: impl Fn() -> bool) {
         self.run_to(may_start, pending()).await;

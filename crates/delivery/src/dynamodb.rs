@@ -1,4 +1,4 @@
-//! DynamoDB: `BatchWriteItem`, puts and deletes over several tables.
+//! DynamoDB: `BatchWriteItem`, with puts and deletes in several tables.
 //!
 //! DynamoDB refuses a call that names a key twice, so writes to one key are sent one after another, in the order of the
 //! input. The last write wins, even if an earlier one was refused. Sending a write again after a lost answer changes
@@ -140,7 +140,7 @@ impl Operation for BatchWriteItem {
         Some(if self.only_last { key.only_last() } else { key.last_wins() })
     }
 
-    /// Refuses a write without a proper key: because of it, DynamoDB would refuse the whole call.
+    /// Refuses a write without a proper key, because DynamoDB would refuse the whole call that carries it.
     fn check(&self, write: &Write) -> Result<(), ServiceError> {
         self.key(write).map(drop)
     }
@@ -155,12 +155,13 @@ impl Operation for BatchWriteItem {
         let one_table = requests.len() == 1;
         match self.send(requests).await {
             Ok(unprocessed) => Ok(keys.iter().map(|key| taken(key, &unprocessed)).collect()),
-            // With several tables, the error does not name the missing or forbidden one: the others go without it.
+            // The error does not name the missing or forbidden table. Writes to the other tables are sent again without
+            // it.
             Err(mut error) if error.kind.is_of_every_call() && !one_table => {
                 (error.kind, error.is_of_some) = (ErrorKind::Refused, true);
                 Err(error)
             }
-            // Other tables of the sender may work.
+            // The sender's other tables may work.
             Err(error) if error.kind.is_of_every_call() && self.tables.len() > 1 => {
                 Ok(writes.iter().map(|_| Err(error.clone())).collect())
             }
@@ -188,7 +189,7 @@ impl BatchWriteItem {
         let call = self.client.batch_write_item().set_request_items(Some(requests));
         let output = send_once!(aws_sdk_dynamodb, call)?;
         let unprocessed = output.unprocessed_items.unwrap_or_default();
-        // An answer with a key that was not in the call does not tell which one was meant.
+        // If the response names a key that was not in the call, the writes that it means are unknown.
         let unprocessed: Option<HashSet<Lane>> = self.keys(&unprocessed).collect();
         unprocessed.filter(|unprocessed| unprocessed.is_subset(&asked)).ok_or_else(ServiceError::no_answer)
     }

@@ -30,8 +30,8 @@ use crate::operation::{Answer, Operation, ServiceError};
 pub type Sender = crate::Sender<PutEvents, TokioSleep>;
 
 impl Sender {
-    /// Makes a sender. Each event goes to the bus it names, or else to the default bus. The client's own retries are
-    /// switched off.
+    /// Makes a sender. Each event goes to the bus that it names, or to the default bus if it names none. The client's
+    /// own retries are switched off.
     pub fn new(client: Client) -> Self {
         Self::over(PutEvents { client }, tokio::time::sleep)
     }

@@ -11,8 +11,8 @@
 //! equal steps from there. So the rate stays within a few per cent of the service's own rate, and returns to it soon
 //! after an outage.
 //!
-//! Calls then grow again, and the gap between them grows with them, up to half a second: ten entries once a second need
-//! fewer calls than one entry ten times a second.
+//! Once the service accepts whole calls, calls grow again, and the gap between them grows with them, up to half a
+//! second: ten entries once a second need fewer calls than one entry ten times a second.
 //!
 //! [RFC 8257]: https://www.rfc-editor.org/rfc/rfc8257#section-3.3
 //! [RFC 5681]: https://www.rfc-editor.org/rfc/rfc5681#section-3.1
@@ -67,13 +67,13 @@ impl Gate {
 
     /// Waits until a call may begin, and returns the permission.
     pub(crate) async fn enter<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) -> Pass {
-        // The turn comes first, because the turn goes to the delivery that has waited longest, but a permit to the
-        // first that asks.
+        // The turn comes before the permit: a turn goes to the delivery that has waited longest, but a permit goes to
+        // the first one that asks.
         let _turn = self.turn.lock().await;
         let permit = self.calls.acquire_arc().await;
         let mut gone = Duration::ZERO;
         loop {
-            // Checked again after each step: calls under way may have been answered meanwhile.
+            // Checked again after each step, because calls under way may have been answered in the meantime.
             let step = self.pace().step(gone);
             if step.is_zero() {
                 return Pass { _permit: permit, round: self.pace().begin() };
@@ -100,17 +100,18 @@ pub(crate) struct Pace {
     gap: f64,
     /// Seconds per entry when the service last accepted only part of a call; `None` if it never did.
     known: Option<f64>,
-    /// Seconds per entry of the last call that the service accepted entirely, if nothing was throttled since.
+    /// Seconds per entry of the last call that the service accepted entirely; `None` if an entry has been throttled
+    /// since.
     good: Option<f64>,
     /// Consecutive calls in which every entry was throttled.
     nothing: u32,
     /// True if the next call comes after only half the gap.
     is_hasty: bool,
-    /// Number of times that the rate fell. Answers to calls that began in an earlier round are ignored.
+    /// Number of times that the rate has fallen. Answers to calls that began in an earlier round are ignored.
     round: u64,
     /// The part of the requested pause that is left.
     pause: Duration,
-    /// The longest pause that the service asked for since the last step of a wait began.
+    /// The longest pause that the service has asked for since the last step of a wait began.
     asked: Duration,
 }
 

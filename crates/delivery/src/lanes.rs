@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A group of entries that must stay in order, such as a FIFO queue's message group or the writes to one DynamoDB item.
-/// They are sent one at a time, in the order of the input, never two in one call. When one is given up, the entries
-/// behind it are given up too ([`EntryError::Behind`](crate::EntryError::Behind)): sending them would change the order.
+/// The entries are sent one at a time, in the order of the input, never two in one call. When an entry is given up, the
+/// entries behind it are given up too ([`EntryError::Behind`](crate::EntryError::Behind)): sending them would change
+/// the order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
     name: Arc<[u8]>,

@@ -25,7 +25,7 @@
 //!   panics. If you may drop the future, use [`Sender::start`], which keeps the entries outside of it.
 //! - **At least once.** An entry is sent again only if the service said that it failed, or did not answer. If the
 //!   service did not answer, the entry may arrive twice.
-//! - **Only errors that may pass are retried**: throttles, transient errors and unknown ones
+//! - **Only errors that may be temporary are retried**: throttles, transient errors and unknown ones
 //!   ([`ErrorKind::is_retriable`]). [`Retries`] limits how often.
 //! - **Halves cost few calls.** Finding one bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad,
 //!   it takes 2 · *n* − 1. The halves are sent at once, and use up no retry.

@@ -19,9 +19,8 @@ const MIB: usize = 1_024 * KIB;
 /// Source: SQS developer guide, "Message quotas": 1 MiB since August 2025.
 pub const SQS_SEND: Limits = Limits { entries: 10, bytes: MIB, entry_bytes: MIB };
 
-/// Limits of `ChangeMessageVisibilityBatch` and `DeleteMessageBatch`. They carry no payload, so only the count is
-/// limited.
-/// Source: SQS API reference.
+/// Limits of `ChangeMessageVisibilityBatch` and `DeleteMessageBatch`. These calls carry no payload, so only the number
+/// of entries is limited. Source: SQS API reference.
 pub const SQS_RECEIPTS: Limits = Limits { entries: 10, bytes: usize::MAX, entry_bytes: usize::MAX };
 
 /// Limits of `BatchWriteItem`.

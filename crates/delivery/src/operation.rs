@@ -74,7 +74,7 @@ pub struct ServiceError {
     /// The pause that the service asked for; `None` if it asked for none. The sender begins no call before the pause
     /// ends, but does not wait more than 5 s longer than it would have waited anyway.
     pub retry_after: Option<Duration>,
-    /// True if the service refused the call because of some of its entries, and certainly not because of all.
+    /// True if the service refused the call because of some of its entries, and certainly not because of all of them.
     pub(crate) is_of_some: bool,
 }
 
@@ -95,7 +95,8 @@ pub enum ErrorKind {
     /// Permissions, credentials or keys are missing or wrong until someone corrects them. If a whole call is denied,
     /// the delivery ends.
     Denied,
-    /// The queue, table, stream, bus or function does not exist. If a whole call fails for this, the delivery ends.
+    /// The queue, table, stream, bus or function does not exist. If a whole call fails for this reason, the delivery
+    /// ends.
     Missing,
     /// The request is over a size limit of the service. A call of several entries is sent again in halves.
     TooLarge,
@@ -114,7 +115,7 @@ impl ErrorKind {
         matches!(self, Self::Refused | Self::TooLarge)
     }
 
-    /// Returns true if, after a whole call failed with this kind, every other call would fail too.
+    /// Returns true if every other call would fail too after a whole call failed with this kind.
     pub(crate) const fn is_of_every_call(self) -> bool {
         matches!(self, Self::Denied | Self::Missing)
     }

@@ -54,7 +54,7 @@ pub struct Left<E> {
     pub index: usize,
     /// The entry itself, as the caller passed it in.
     pub entry: E,
-    /// The reason why it was not delivered.
+    /// The reason why the entry was not delivered.
     pub cause: EntryError,
     /// Number of calls that carried the entry. After more than one call, the entry may have arrived all the same. After
     /// one call, it may have arrived if its error is retriable or a panic, or if the cause is
@@ -101,8 +101,8 @@ pub enum EntryError {
     /// again.
     #[error("not sent, because an earlier entry of the same group or key was not delivered")]
     Behind,
-    /// The entry failed, and the service accepted a later entry of the same [`Lane`](crate::Lane) in the same call.
-    /// Sent again, this one would arrive out of order.
+    /// The entry failed, and the service accepted a later entry of the same [`Lane`](crate::Lane) in the same call. If
+    /// this entry were sent again, it would arrive out of order.
     #[error("failed, although a later entry of its group was delivered: {0}")]
     Overtaken(ServiceError),
 }
@@ -185,7 +185,7 @@ impl<E> fmt::Debug for Left<E> {
 
 impl<E, R> std::error::Error for Undelivered<E, R> {}
 
-/// Formats the entry's index and its cause, never the entry.
+/// Formats the entry's index and its error, never the entry itself.
 impl<E> fmt::Display for Left<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "number {} was not delivered: {}", self.index, self.cause)

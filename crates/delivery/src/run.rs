@@ -84,7 +84,7 @@ pub(crate) async fn run<O, S, F>(
                     Err(call) => under_way.calls.push(call),
                 }
             }
-            // The deadline has come, or the ready entries were settled meanwhile.
+            // The deadline has come, or the ready entries were settled in the meantime.
             Next::Pass(_) => {}
             Next::Answered(answered) => {
                 under_way.waits.extend(take_in(sender, board, answered).map(sleeping))
@@ -189,8 +189,8 @@ where
     }
 }
 
-/// Polls the call once, so that it begins right after the deadline was checked. Returns its output, or the future if it
-/// is still pending.
+/// Polls the call once, so that the call begins right after the deadline was checked. Returns the call's output, or the
+/// future if it is still pending.
 async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     let mut call = Box::pin(call);
     match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {

@@ -32,8 +32,8 @@ type OnPause = dyn Fn(Duration, &ServiceError) + Send + Sync;
 pub const CONCURRENCY: usize = 4;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Makes a sender for an operation. It waits with `sleep`, such as `tokio::time::sleep`. The `new` function of each
-    /// adapter, such as SQS's, calls this.
+    /// Makes a sender for an operation. The sender waits with `sleep`, such as `tokio::time::sleep`. The `new` function
+    /// of each adapter, such as SQS's, calls this.
     pub fn over(operation: O, sleep: S) -> Self {
         Self {
             limits: operation.limits(),

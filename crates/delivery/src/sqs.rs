@@ -76,8 +76,8 @@ pub struct Message {
     pub group_id: Option<String>,
     /// Deduplication id, for a FIFO queue. Not needed if the queue deduplicates by content.
     pub deduplication_id: Option<String>,
-    /// Time until the message can be received; until then it is not in flight. SQS refuses more than 15 minutes, and
-    /// any delay on a FIFO queue. `None` uses the queue's own delay.
+    /// Time until the message can be received. Until then, the message is not in flight. SQS refuses more than 15
+    /// minutes, and any delay on a FIFO queue. `None` uses the queue's own delay.
     pub delay: Option<Duration>,
     /// `AWSTraceHeader`, the only system attribute that a sender can set: it joins the message to an X-Ray trace. It
     /// does not count towards the message's size.
@@ -146,7 +146,7 @@ impl Operation for SendMessages {
         message.body.len() + attributes.sum::<usize>()
     }
 
-    /// Refuses a message without a group on a FIFO queue: because of it, SQS would refuse the whole call.
+    /// Refuses a message without a group on a FIFO queue, because SQS would refuse the whole call that carries it.
     fn check(&self, message: &Message) -> Result<(), ServiceError> {
         if self.fifo && message.group_id.as_ref().is_none_or(String::is_empty) {
             let why = "a message to a FIFO queue needs a group: see `Message::fifo`";
@@ -198,7 +198,7 @@ impl VisibilityChanger {
 #[derive(Debug)]
 pub struct ChangeVisibility(QueueClient);
 
-/// A new visibility timeout for a received message, counted from now.
+/// A new visibility timeout for a received message, counted from the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visibility {
     /// Receipt handle from the latest receive of the message.

@@ -33,7 +33,7 @@ struct Request<O: Operation> {
 type Reply<O> = async_channel::Sender<Settled<<O as Operation>::Entry, <O as Operation>::Receipt>>;
 
 impl<O: Operation> Batcher<O> {
-    /// Waits until the entry is delivered, in a call with others.
+    /// Delivers the entry in a call with others, and waits until it is delivered.
     ///
     /// If this future is dropped, the entry may be delivered all the same.
     ///
@@ -64,8 +64,8 @@ impl<O: Operation> fmt::Debug for Batcher<O> {
 }
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Delivers the entries of a stream, and yields each outcome as it is decided: delivered, or handed back with the
-    /// cause. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
+    /// Delivers the entries of a stream, and yields each outcome as it is decided: delivered, or handed back with an
+    /// error. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
     ///
     /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open at once.
     /// Beyond that, or while the caller does not take outcomes, the stream is not polled. A batch is sent when it is
@@ -151,7 +151,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     }
 }
 
-/// State of the batcher's future. If it is dropped with entries left, it hands each back.
+/// State of the batcher's future. If the future is dropped with entries left, each entry is handed back.
 struct Desk<O: Operation> {
     board: Board<O::Entry, O::Receipt>,
     replies: Replies<O>,
@@ -185,7 +185,7 @@ fn settle<O: Operation>(replies: &Replies<O>, outcome: Settled<O::Entry, O::Rece
 }
 
 fn answer<O: Operation>(reply: &Reply<O>, outcome: Settled<O::Entry, O::Receipt>) {
-    // The task may no longer wait for it.
+    // The task may no longer be waiting for the outcome.
     let _: Result<(), _> = reply.try_send(outcome);
 }
 

@@ -93,7 +93,7 @@ impl<E, R: Clone> Board<E, R> {
         let dropped =
             self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
         let dropped = dropped.map(|(&index, track)| {
-            // An error that is not retriable was the answer to the call that was halved, not to its half.
+            // A non-retriable error was the answer to the whole call before it was halved, not to the half.
             let passing = track.error.take().filter(|error| error.kind.is_retriable());
             (index, passing.unwrap_or_else(ServiceError::no_answer), true)
         });
@@ -129,7 +129,7 @@ impl<E, R: Clone> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        // Entries of a lane that shares calls: those in the second half wait for the first half.
+        // In a lane whose entries share calls, the entries of the second half wait for the first half.
         let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
         let of_first =
             |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
@@ -139,13 +139,14 @@ impl<E, R: Clone> Board<E, R> {
     }
 
     /// Schedules retries. The wait of an entry depends on how often it was sent, which may differ within a batch.
-    /// Entries of one lane wait together, as long as the entry that was sent most often.
+    /// Entries of one lane wait together, each for the wait of the entry that was sent most often.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
         let mut of_lane: Option<(Lane, u64)> = None;
         for (index, error, uses_retry) in failed {
-            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left behind another of them.
+            // An entry may already have been given up, behind another of these entries.
+            let Some(track) = self.tracks.get_mut(&index) else { continue };
             let mut calls = track.calls;
             if uses_retry {
                 calls -= track.free;

@@ -81,7 +81,7 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
 /// entry is executed twice only if the first call's response did not show that it was executed. No call was over a
 /// limit.
 ///
-/// Returns the causes of the entries that were not delivered, by the entries' texts.
+/// Returns the errors of the entries that were not delivered, by the entries' texts.
 pub(crate) fn accounted<A: Api>(
     service: &Service,
     texts: &[String],

@@ -18,8 +18,8 @@ use tokio::task::JoinHandle;
 /// The service's reaction to one call.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// Executes every entry without an error code in this list, which is in the order of the call, and responds
-    /// accordingly.
+    /// Holds an error code or `None` for each entry, in the order of the call. Executes the entries without an error
+    /// code, and responds accordingly.
     Entries(Vec<Option<&'static str>>),
     /// Executes nothing, and responds with this status and error code.
     Error(u16, &'static str),
@@ -27,7 +27,7 @@ pub(crate) enum Answer {
     Lost,
     /// Executes nothing, and closes the connection.
     Closed,
-    /// Executes every entry, and responds with this text and status 200.
+    /// Executes every entry, and responds with this body and status 200.
     Text(String),
 }
 

@@ -232,7 +232,7 @@ fn waiting_write_is_replaced_by_newer() {
         let lanes = Lane::only_last;
         let service = Service { limits: one, polls: 3, lanes, ..Service::new(script) };
         let sender = service.sender().concurrency(concurrency).retries(Retries::of([Duration::ZERO]));
-        // A stream is read up to two entries ahead for each concurrent call.
+        // A stream is read up to two entries ahead per concurrent call.
         let outcomes = sender.send_stream(stream::iter(entries([LANE; 5]))).collect::<Vec<_>>();
         let outcomes = complete(outcomes);
         assert_eq!(outcomes.len(), 5);

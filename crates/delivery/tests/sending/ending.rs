@@ -77,7 +77,7 @@ fn limits_cannot_be_raised() {
     let _ = service.sender().limits(Limits { entries: 11, ..ROOMY });
 }
 
-/// Makes a condition that is true once the service's clock has reached this moment.
+/// Makes a condition that is true from this moment on, by the service's clock.
 fn until(service: &Service, moment: u32) -> impl Fn() -> bool {
     move || service.clock.get() >= moment
 }

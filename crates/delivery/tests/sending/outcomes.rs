@@ -87,7 +87,7 @@ impl Case {
                     *free.entry(id).or_default() += 1;
                     continue;
                 }
-                // A dropped call counts as one without an answer.
+                // A dropped call counts as a call without an answer.
                 known.entry(id).or_default().push(answers.unwrap_or(Some(ErrorKind::Transient)));
             }
         }

@@ -7,7 +7,7 @@ use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::{Limits, SQS_SEND};
 use comeback_delivery::{Answer, EntryError, ErrorKind, Operation, Retries, Sender, ServiceError};
 
-/// A service that answers a call by applying this function to its entries.
+/// A service that answers a call by applying this function to the call's entries.
 struct By<F>(F);
 
 type Answers = Result<Vec<Answer<String>>, ServiceError>;
@@ -174,7 +174,8 @@ async fn long_delivery_does_not_block_a_short_one() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     let start = tokio::time::Instant::now();
     assert!(sender.send([7]).await.is_ok());
-    // Not after the other's 500 s. (The lock goes to whoever comes first, until one has waited too long.)
+    // Not after the 500 s of the long delivery. (The lock goes to whichever delivery comes first, until one has waited
+    // too long.)
     assert!(start.elapsed() <= Duration::from_secs(60), "{:?}", start.elapsed());
     long.abort();
 }

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
-/// Sends this many entries, and checks that all arrive in time. The limit is 1.5 times the shortest possible time for
-/// the entries beyond the service's burst.
+/// Sends this many entries, and checks that all of them arrive in time. The limit is 1.5 times the shortest possible
+/// time for the entries beyond the service's burst.
 async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, burst: f64, what: &str) {
     let sender = Sender::over(service, tokio::time::sleep).retries(Retries::seeded(7));
     let start = Instant::now();
