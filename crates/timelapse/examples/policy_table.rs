@@ -38,7 +38,7 @@ fn head(columns: &str) {
     println!("{columns}\n|{}", "---|".repeat(columns.matches('|').count() - 1));
 }
 
-/// Formats the table row of the policy that `comeback plan` recommends for this outage.
+/// Formats the table row for this outage, with the policy that `comeback plan` recommends.
 fn planned(outage: Outage) -> String {
     let (_, defaults) = POLICIES[0];
     let defaults = settings(defaults, Outage::MAX_AGE);

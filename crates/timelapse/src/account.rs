@@ -38,15 +38,14 @@ pub(crate) trait Service {
     fn read_pauses(&mut self) -> Result<Option<String>, CallFailure>;
 }
 
-/// The AWS account as the handler sees it. A call gets its answer at once. If the handler has crashed, the call never
-/// gets one.
+/// The AWS account as the handler sees it. A call is answered at once, or never if the handler has crashed.
 pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,
     /// Total time that the handler has waited between its calls. These waits only bring the handler's deadline nearer.
     pub(crate) waited: Cell<Duration>,
-    /// True during a call. If it is still true after one, the simulation panicked in that call, and the handler took
-    /// this bug of ours for a failed call.
+    /// True during a call. If this is still true after a call, the simulation panicked in the call, and the handler
+    /// took this bug of ours for a failed call.
     pub(crate) at_work: Cell<bool>,
 }
 
@@ -149,7 +148,8 @@ struct Calls<'a, S, E> {
 }
 
 impl<S: Service, E> Calls<'_, S, E> {
-    // Boxed: a delivery is kilobytes, and the handler's future would hold and copy one for each of its calls.
+    // Boxed, because a delivery takes kilobytes, and the handler's future would hold and copy a delivery for each of
+    // its calls.
     async fn deliver(
         self,
         entries: impl IntoIterator<Item = E>,

@@ -13,7 +13,7 @@ impl fmt::Display for EventNumber {
     }
 }
 
-/// Text of a payload before its filler; `END` is the text after the filler.
+/// The part of a payload before its filler; `END` is the part after the filler.
 const NOTE: &str = r#","note":""#;
 const END: &str = "\"}";
 

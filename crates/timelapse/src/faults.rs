@@ -19,7 +19,7 @@ use mix::{Faults, generator};
 #[derive(Debug)]
 pub(crate) struct Dice {
     dice: [Option<Die>; Fault::ALL.len()],
-    /// Faults that struck, each with its event, since the notes were last taken.
+    /// Faults that have struck since the notes were last taken, each with its event.
     pub(crate) notes: Vec<(Fault, EventNumber)>,
 }
 

@@ -16,12 +16,12 @@ use crate::scenario::Scenario;
 use crate::targets::Mix;
 use prices::{ApiCall, CallCounts};
 
-/// Counts that a run keeps as it goes. At the end of the run, they are summed up.
+/// Counts kept during a run, and summed up at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
-    /// Number of lines in the handler's log: one for each message, except that all messages of a batch that only
-    /// continue to wait share one.
+    /// Number of lines in the handler's log: one for each message, except that the messages of a batch that only
+    /// continue to wait share one line.
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,
@@ -45,7 +45,7 @@ pub struct Minute {
     pub in_flight: u32,
     /// Peak number of visible messages, ready to be received.
     pub visible: u32,
-    /// Peak number of delayed messages: sent again, and neither visible nor in flight until their delay ends.
+    /// Peak number of delayed messages. Until its delay ends, such a message is neither visible nor in flight.
     pub delayed: u32,
 }
 
@@ -100,10 +100,10 @@ pub struct Summary {
     pub virtual_seconds: u64,
     /// Events that an invocation of the target handled successfully.
     pub delivered: usize,
-    /// Dead-lettered events, by reason. The handler does not give two of the reasons: with `max_receive_count`, SQS
+    /// Dead-lettered events, by reason. Two of the reasons do not come from the handler: with `max_receive_count`, SQS
     /// itself moved the message to the dead-letter queue; with `expired`, SQS deleted the message after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Events that still wait for a retry at the end of the run.
+    /// Events that are still waiting for a retry at the end of the run.
     pub waiting: usize,
     /// Events whose arrival would come after the end of the run.
     pub not_arrived: usize,
@@ -118,23 +118,23 @@ pub struct Summary {
     pub peak_in_flight: usize,
     /// In-flight limit of the scenario's queue.
     pub in_flight_limit: usize,
-    /// Peak number of visible messages. They pile up with too few pollers, or at the in-flight limit.
+    /// Peak number of visible messages. Messages pile up if there are too few pollers, or at the in-flight limit.
     pub peak_visible: usize,
-    /// Peak number of delayed messages: sent again, and neither visible nor in flight until their delay ends.
+    /// Peak number of delayed messages. Until its delay ends, such a message is neither visible nor in flight.
     pub peak_delayed: usize,
     /// Number of messages sent again with a delay instead of being hidden.
     pub moves: u64,
-    /// Number of moves made while fewer than half of `HIDE_UP_TO` messages were in flight. They happen because an
-    /// environment of the handler cannot use another environment's share of the room.
+    /// Number of moves made while fewer than half of `HIDE_UP_TO` messages were in flight. These moves happen because
+    /// an environment of the handler cannot use another environment's share of the room.
     pub moves_with_room: u64,
     /// Number of calls to each AWS API.
     pub api_calls: CallCounts,
     /// Compute used by the retry handler, in GB-seconds.
     pub handler_gb_seconds: f64,
-    /// Compute used by the target's retries, in GB-seconds. Its first invocations are not counted.
+    /// Compute used by the target's retries, in GB-seconds. First invocations are not counted.
     pub target_gb_seconds: f64,
-    /// Bytes that CloudWatch Logs ingests: the handler's lines, and Lambda's lines about the handler and the target's
-    /// retries.
+    /// Bytes that CloudWatch Logs ingests: the lines that the handler writes, and Lambda's lines about the handler and
+    /// about the target's retries.
     pub log_bytes: u64,
     /// List price of the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
@@ -233,7 +233,7 @@ pub struct TargetFigures {
     pub delivered: usize,
     /// Dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Events that still wait for a retry at the end of the run.
+    /// Events that are still waiting for a retry at the end of the run.
     pub waiting: usize,
     /// Events whose arrival would come after the end of the run.
     pub not_arrived: usize,
@@ -289,9 +289,9 @@ fn rounded(figure: f64) -> f64 {
 /// Median, 99th percentile and maximum of some values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
-    /// Median: half of the values are at most this.
+    /// Median: half of the values are at most `p50`.
     pub p50: u64,
-    /// 99th percentile: 99 in 100 values are at most this.
+    /// 99th percentile: 99 in 100 values are at most `p99`.
     pub p99: u64,
     /// Maximum of the values.
     pub max: u64,

@@ -25,9 +25,9 @@
 //! | `scenario`, `targets`, `operators`, `event` | the input of a run: its settings, functions, operators and events |
 //! | `figures`, `watch` | the output of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
 //! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
-//! | `live` | [`Live`]: a deployment that runs on while somebody acts on it |
+//! | `live` | [`Live`]: a deployment that keeps running while somebody acts on it |
 
-/// Defines an enum with a text for each variant. The text is also the variant's documentation.
+/// Defines an enum with a string for each variant. The string is also the variant's documentation.
 macro_rules! texts {
     (
         $(#[doc = $of_enum:literal])* pub enum $name:ident;

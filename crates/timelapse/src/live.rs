@@ -1,4 +1,4 @@
-//! Simulates a deployment that keeps running: its functions and its retry handler, stepped from moment to moment.
+//! Simulates a deployment that keeps running: its functions and its retry handler, advanced from moment to moment.
 //!
 //! For [`run`](crate::run), everything that will happen is planned in advance. Here, somebody acts on the deployment
 //! while the deployment runs: the queues, the pauses parameter and the logs are [`Surroundings`], which others read and
@@ -31,11 +31,11 @@ const POLL_DELAY: Duration = Duration::from_millis(20);
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
 /// Maximum number of messages in a batch.
 const BATCH_SIZE: usize = 10;
-/// Time that Lambda keeps an event while no concurrency is free; the value that `attach` sets.
+/// Maximum age of an event that Lambda keeps while no concurrency is free; the value that `attach` sets.
 const EVENT_AGE: Duration = Duration::from_secs(60);
 
-/// Everything around the functions and the handler that others can read and change: queues, the pauses parameter, logs
-/// and counts.
+/// Everything around the functions and the handler: queues, the pauses parameter, logs and counts. Others can read and
+/// change it.
 pub trait Surroundings {
     /// `ReceiveMessage` on the retry queue. Returns the event with which a poller invokes the handler.
     fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent;
@@ -65,7 +65,7 @@ pub trait Surroundings {
     /// Returns the number of in-flight messages in the retry queue.
     fn in_flight(&mut self, now: Timestamp) -> u64;
 
-    /// Returns the text of the pauses parameter; `None` if it does not exist.
+    /// Returns the value of the pauses parameter; `None` if the parameter does not exist.
     fn pauses(&mut self, now: Timestamp) -> Option<String>;
 
     /// Called when a function has written a line to its log at this time. For the handler, `function` is empty.
@@ -95,10 +95,10 @@ pub struct LiveFunction {
 pub enum Defect {
     /// Every invocation fails with this error.
     Down(TargetError),
-    /// Invocations whose payload contains this text fail with this error.
+    /// Invocations whose payload contains this string fail with this error.
     Bug(&'static str, TargetError),
-    /// At most this many invocations run at a time, each for this long. An event that finds no free concurrency is
-    /// never run.
+    /// At most this many invocations run at a time, each for this long. An event that finds all of them busy never
+    /// runs.
     Throttled(usize, Duration),
 }
 
@@ -135,7 +135,7 @@ struct Invocation {
 enum Ending {
     Delivered,
     Failed(TargetError),
-    /// The event found no free concurrency until it was too old for Lambda.
+    /// No concurrency was free for the event until it was too old for Lambda.
     NotRun,
 }
 
@@ -296,7 +296,7 @@ impl Live {
         let Function { is, records, running, .. } = &mut self.functions[function];
         if !matches!(ends, Ending::NotRun) {
             *running -= 1;
-            // A running invocation has a slot of its own, which stands for its environment.
+            // A running invocation has a slot of its own. The slot stands for the invocation's environment.
             let stream = stream(started, function as u64, key as u64);
             for (at, line) in function_log(request_id, started, self.now, ends) {
                 surroundings.log(at, short_name(&is.arn), &stream, line);

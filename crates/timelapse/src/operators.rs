@@ -1,4 +1,4 @@
-//! The operators of a simulated run, who act on the deployment while events wait.
+//! The operators of a simulated run. They act on the deployment while events wait.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,7 +11,7 @@ use comeback_engine::{Policies, Timestamp};
 use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
 
-/// The operators of one run, who act whenever the run lets them.
+/// The operators of one run. They act whenever the run lets them.
 pub trait Operators {
     /// Lets the operators act at the current virtual time. Returns when they want to act next; `None` if they are done.
     fn act(&mut self) -> Option<Timestamp>;
@@ -26,13 +26,13 @@ pub trait OperatedDeployment {
     fn policies(&self) -> Arc<Policies>;
 
     /// Takes the lines that the handler has logged since the last call, each with its time. The first call returns no
-    /// lines, because the run keeps lines only from then on.
+    /// lines, because the run keeps lines only after that call.
     fn take_log(&self) -> Vec<(Timestamp, String)>;
 
     /// Counts the messages of the retry queue.
     fn depth(&self) -> Depth;
 
-    /// Replaces the text of the pauses parameter.
+    /// Replaces the value of the pauses parameter.
     fn write_pauses(&self, text: &str);
 
     /// Recalls a message: replaces its visibility timeout with `timeout`, counted from now.
@@ -49,9 +49,10 @@ pub trait OperatedDeployment {
 /// Tasks of a run's operators, as the arguments of a simulation set them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorTasks {
-    /// Runs `comeback retry` at the first duration after the run's start, and spreads the events over the second.
+    /// If set, the operators run `comeback retry` when the first duration has passed since the run's start. The retries
+    /// are spread over the second duration.
     pub retry_now: Option<(Duration, Duration)>,
-    /// Runs random commands, drawn from a seed for a run of the given length.
+    /// If set, the operators run random commands, drawn from the seed for a run of the given length.
     pub chaos: Option<(u64, Duration)>,
 }
 
@@ -63,15 +64,15 @@ type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sy
 pub struct MakeOperators(Arc<Make>);
 
 impl MakeOperators {
-    /// Wraps a function that makes the operators of one run. It is called once for each run.
+    /// Wraps a function that makes the operators of one run. The function is called once for each run.
     pub fn new(
         make: impl Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(make))
     }
 
-    /// Makes operators who only write these texts to the pauses parameter. The time of each text counts from the run's
-    /// start; the earliest comes first.
+    /// Makes operators who only write these values to the pauses parameter. The time of each value counts from the
+    /// run's start; the earliest comes first.
     pub fn writing(texts: Vec<(Duration, String)>) -> Self {
         Self::new(move |deployment| {
             Box::new(Writing { deployment, left: texts.clone().into_iter().collect() })

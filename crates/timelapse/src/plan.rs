@@ -30,8 +30,8 @@ pub struct Plan {
     /// The default policy, with its figures.
     pub defaults: Candidate,
     /// The policies that lose nothing and that no other such policy beats, the fastest first. A policy beats another if
-    /// its 99th percentile of recovery, its retries and its price are at most as high, and at least one of these
-    /// figures is lower.
+    /// none of its figures (the 99th percentile of recovery, the retries and the price) is higher, and at least one is
+    /// lower.
     pub unbeaten: Vec<Candidate>,
     /// Every policy that was compared.
     pub grid: Vec<Candidate>,
@@ -50,20 +50,20 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// `MAX_AGE` ends before the outage does. Of the policies that recover soon enough, the [`Limit`] has the one that
-    /// dead-letters the fewest events.
+    /// `MAX_AGE` ends before the outage ends. Of the policies that recover soon enough, the [`Limit`] has the policy
+    /// that dead-letters the fewest events.
     MaxAge,
     /// `MAX_RETRIES` ends the retries before the outage ends. The [`Limit`] has a policy chosen as for
     /// [`MaxAge`](Self::MaxAge).
     MaxRetries,
     /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. The [`Limit`] has the policy that needs the
-    /// lowest.
+    /// lowest value.
     Throughput,
-    /// The target has too little capacity for the outage's events, however long the waits are. The [`Limit`] has the
-    /// policy that recovers the soonest.
+    /// The target has too little capacity for the outage's events, whatever the waits are. The [`Limit`] has the policy
+    /// that recovers soonest.
     Capacity,
     /// Every policy waits too long: each wait takes at least a second, and invocations take time too. The [`Limit`] has
-    /// the policy that recovers the soonest.
+    /// the policy that recovers soonest.
     Waits,
 }
 
@@ -84,8 +84,8 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Rehearses every policy of the grid, on all cores. All its policies have these `settings`, except that the grid
-    /// varies `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`. `progress` is called after each rehearsal. The same goal and
+    /// Rehearses every policy of the grid, on all cores. All policies have these `settings`, but the grid varies
+    /// `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`. `progress` is called after each rehearsal. The same goal and
     /// settings give the same plan on any number of cores.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ fn beats(one: &Candidate, other: &Candidate) -> bool {
     one != other && one.iter().zip(&other).all(|(one, other)| one <= other)
 }
 
-/// Returns the figures by which policies are compared. Less is better in each.
+/// Returns the figures by which policies are compared. A lower figure is better.
 fn what_counts(candidate: &Candidate) -> [f64; 3] {
     [p99(candidate), candidate.retries_per_event, candidate.usd_per_million_events]
 }

@@ -25,7 +25,7 @@ pub enum Call {
     Invoke {
         /// The API's `FunctionName`.
         function_name: String,
-        /// The payload, as text: not every JSON reader keeps `1E400` or repeated keys.
+        /// The payload, as a string: not every JSON reader keeps `1E400` or repeated keys.
         payload: String,
     },
     /// The call that dead-letters messages.
@@ -42,7 +42,7 @@ pub enum Call {
     },
 }
 
-/// A message to hide, and for how long.
+/// A message to hide, and its new visibility timeout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hidden {
     /// SQS's id of the message.
@@ -56,7 +56,7 @@ pub struct Hidden {
 pub struct SentMessage {
     /// Name and value of each message attribute.
     pub attributes: Vec<(String, String)>,
-    /// The body, as text.
+    /// The body, as a string.
     pub body: String,
 }
 
@@ -67,7 +67,7 @@ pub struct SentAgain {
     pub message_id: String,
     /// The delay of the copy, in seconds.
     pub delay: u64,
-    /// Text of the copy's message attribute `Comeback`.
+    /// Value of the copy's message attribute `Comeback`.
     pub comeback: String,
 }
 

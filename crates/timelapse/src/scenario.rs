@@ -24,8 +24,8 @@ const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// besides the payload.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
-/// All input of a run apart from the policy. The default is that of `comeback simulate`: 1,000 events, whose target is
-/// down for the first 3 of 24 hours.
+/// All input of a run apart from the policy. The default is the scenario of `comeback simulate`: 1,000 events, whose
+/// target is down for the first 3 of 24 hours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// Seed of everything random.
@@ -34,16 +34,16 @@ pub struct Scenario {
     pub targets: Vec<SimulatedTarget>,
     /// Number of events that reach the targets, each once; 1 to 10,000,000.
     pub events: usize,
-    /// Length of the period from the start of the run in which events arrive, at random times.
+    /// Length of the period in which events arrive, at random times, counted from the start of the run.
     pub arrival_spread: Duration,
-    /// Duration of the outage. Every invocation that begins within this time from the start fails, except those of a
-    /// target with an outage of its own.
+    /// Duration of the outage. Every invocation that begins within this time from the start fails, except invocations
+    /// of a target with an outage of its own.
     pub outage: Duration,
     /// Share of the invocations after the outage that fail; 0 to 1.
     pub failure_rate: f64,
     /// Share of the events that always fail; 0 to 1.
     pub poison: f64,
-    /// If set, the target alternates between down and up during its outage, for this long each.
+    /// If set, the target alternates between down and up during its outage, each for this long.
     pub flapping: Option<Duration>,
     /// If set, an invocation of a target that is down takes this long, until its timeout ends it; at most 15 minutes.
     pub hang: Option<Duration>,
@@ -61,7 +61,7 @@ pub struct Scenario {
     /// Maximum number of messages in a batch; 1 to 10.
     pub batch_size: usize,
     /// Run time of the retry handler for a batch; at most its timeout of 60 s. The handler's calls reach AWS at the end
-    /// of it.
+    /// of the run time.
     pub handler_run_time: Duration,
     /// Time until a poller receives a visible message; at most 20 s, the length of a long poll.
     pub poll_delay: Duration,

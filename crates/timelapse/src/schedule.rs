@@ -56,13 +56,13 @@ pub struct Schedule {
 pub struct RetriesMade {
     /// Mean number of retries.
     pub mean: f64,
-    /// Minimum of all events.
+    /// Minimum number of retries.
     pub min: usize,
-    /// 5th percentile: 5 in 100 events have at most this many.
+    /// 5th percentile: 5 in 100 events have at most this many retries.
     pub p5: usize,
-    /// 95th percentile: 95 in 100 events have at most this many.
+    /// 95th percentile: 95 in 100 events have at most this many retries.
     pub p95: usize,
-    /// Maximum of all events.
+    /// Maximum number of retries.
     pub max: usize,
 }
 
@@ -73,9 +73,9 @@ pub struct ScheduledRetry {
     pub retry: u64,
     /// Ceiling of the wait before this retry, in seconds. `None` under decorrelated jitter, which has only the cap.
     pub ceiling_seconds: Option<u64>,
-    /// Number of events that had this retry. The figures below are over these events.
+    /// Number of events that had this retry. The figures below are about these events.
     pub events: usize,
-    /// Time since the failure before this retry, in whole seconds as the engine waits.
+    /// Time since the failure before this retry. The engine's waits are whole seconds.
     pub wait_seconds: Spread,
     /// Time since the event's first failure, in seconds.
     pub since_first_failure_seconds: Spread,
@@ -86,9 +86,9 @@ pub struct ScheduledRetry {
 pub struct Spread {
     /// Mean of the values.
     pub mean: f64,
-    /// 5 in 100 values are at most this.
+    /// 5th percentile: 5 in 100 values are at most `p5`.
     pub p5: u32,
-    /// 95 in 100 values are at most this.
+    /// 95th percentile: 95 in 100 values are at most `p95`.
     pub p95: u32,
 }
 
@@ -299,8 +299,8 @@ mod tests {
     fn last_retry_comes_before_max_age() {
         let chain = chain(Settings { max_age: 100, ..without_jitter() });
         let made: Vec<(u32, u32)> = chain.retries.iter().map(|made| (made.wait, made.at)).collect();
-        // 1, 2, 4, 8, 16 and 32 s add up to 63 s. Another 64 s would be too long, so the wait is cut to end a tenth of
-        // MAX_AGE before its end.
+        // 1, 2, 4, 8, 16 and 32 s add up to 63 s. Another 64 s would be too long, so the wait is cut: it ends a tenth
+        // of MAX_AGE before the end of MAX_AGE.
         assert_eq!(made, [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63), (27, 90)]);
         assert_eq!(chain.dead_lettered, ReasonCode::MaxAge);
         // After 511 s, 512 s more would be too long. A tenth of MAX_AGE would be over a minute.

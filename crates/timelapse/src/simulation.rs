@@ -31,7 +31,7 @@ pub enum RunError {
     /// The run broke an invariant.
     #[error(transparent)]
     Violated(Box<Violation>),
-    /// Faults multiplied the events so often that the run would never end.
+    /// Faults multiplied the events so much that the run would never end.
     #[error(
         "at {}, the faults had given {} more than {most} copies; lower a fault's rate, or shorten its window \
          or the run",
@@ -39,7 +39,7 @@ pub enum RunError {
         event.map_or_else(|| "all events".to_owned(), |event| format!("event {event}"))
     )]
     Multiplied {
-        /// The event that multiplied; `None` if it was the copies of all events together that exceeded the limit.
+        /// The event that multiplied; `None` if the copies of all events together exceeded the limit.
         event: Option<EventNumber>,
         /// The limit that the number of copies exceeded.
         most: u64,
@@ -66,7 +66,7 @@ pub fn run(scenario: &Scenario, policies: &Policies, watcher: &mut dyn Watcher) 
     run_changing(scenario, policies, &[], watcher)
 }
 
-/// Like [`run`], with policies that change while events wait. The changes take effect in this order.
+/// Like [`run`], with policies that change while events wait. The changes take effect in the given order.
 ///
 /// # Errors
 ///
@@ -98,7 +98,7 @@ fn simulate(
     let account = Rc::new(SimulatedAccount::new(World::new(scenario, policies, changes)));
     let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
     let mut happenings = 0u64;
-    // A function, so that the world is no longer borrowed when the handler calls it.
+    // A function, so that the world is no longer borrowed when the handler calls the world.
     let next = || account.service.borrow_mut().next();
     while let Some(happening) = next() {
         let opened = account.service.borrow_mut().perform(happening, watcher);
@@ -172,8 +172,8 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
     world.delete_settled(batch, &kept);
 }
 
-/// Returns true if a handler that a fault should have killed responded anyway, because it made no call, or only one, or
-/// moved nothing.
+/// Returns true if a handler that a fault should have crashed responded anyway, because the handler made no call, made
+/// only one, or moved nothing.
 fn survives(report: &BatchReport<'_>, world: &World) -> bool {
     let death = world.at_hand().death;
     let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;

@@ -17,8 +17,8 @@ pub trait Watcher {
     /// Called from time to time as the virtual clock moves on.
     fn clock(&mut self, _at: Duration) {}
 
-    /// Called when an invocation of the target ends. `attempt` is 0 for an event's first invocation; `error` is `None`
-    /// if it succeeded.
+    /// Called when an invocation of the target ends. `attempt` is 0 for an event's first invocation. `error` is `None`
+    /// if the invocation succeeded.
     fn invoked(&mut self, _at: Duration, _event: EventNumber, _attempt: u64, _error: Option<TargetError>) {}
 
     /// Called when the handler has decided on a message of an event, and acted.
@@ -53,14 +53,14 @@ impl<A: Watcher, B: Watcher> Watcher for (A, B) {
     }
 }
 
-/// Records each invocation and each decision of a run as a line of text, in the order in which they happened.
+/// Records each invocation and each decision of a run as a line, in the order in which they happened.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     text: String,
 }
 
 impl Trace {
-    /// The text recorded so far.
+    /// The lines recorded so far.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -104,7 +104,7 @@ pub(crate) fn elapsed(time: Duration) -> String {
 
 const SHOWN_LINES: usize = 40;
 
-/// A broken invariant, with what led to it. The run stopped when the invariant broke.
+/// A broken invariant, with the events that led to it. The run stopped when the invariant broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The broken invariant.
@@ -117,7 +117,7 @@ pub struct Violation {
     pub event: Option<EventNumber>,
     /// Describes what was wrong.
     pub detail: String,
-    /// Everything that happened to the event, a line each; empty if no event is named.
+    /// Everything that happened to the event, one line each; empty if no single event broke the invariant.
     pub history: String,
     /// The last lines of the run's trace.
     pub trace: String,

@@ -33,7 +33,7 @@ use crate::watch::Watcher;
 use batch::{AtHand, Batch, Death, Environments, Polled};
 use operated::Operated;
 
-/// Something planned to happen. If the state that it refers to has changed by then, it has no effect.
+/// Something planned to happen. It has no effect if the state that it refers to has changed by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
     Arrival,
@@ -45,7 +45,7 @@ pub(crate) enum Happening {
     BatchEnds(usize),
     /// The timeout ends a handler that has not responded.
     HandlerTimesOut(usize),
-    /// A fault: if this is still the latest receipt of its message, SQS delivers the message again.
+    /// A fault: SQS delivers a message again, if this is still the message's latest receipt.
     AppearsEarly(ReceiptHandle),
     /// A fault: the retention of a message ends. The index is into the world's list of early expiries.
     ExpiresEarly(usize),
@@ -84,7 +84,7 @@ pub(crate) struct World {
     early_expiries: Vec<(usize, Id, Carried)>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// Random source of the ids of moved copies. It is separate, so that moves change no other message's id.
+    /// Random source of the ids of moved copies. The source is separate, so that moves change no other message's id.
     copy_ids: Xoshiro256PlusPlus,
 }
 
@@ -227,8 +227,8 @@ impl World {
         invocation
     }
 
-    /// Draws what decides how an invocation ends. The draws depend only on the seed, the event and the attempt, so that
-    /// runs of different policies draw the same.
+    /// Draws the inputs that decide how an invocation ends. The draws depend only on the seed, the event and the
+    /// attempt, so that they are the same under every policy.
     fn fate(&self, Attempt { event, number, .. }: Attempt) -> Fate {
         let Scenario { seed, failure_rate, poison, .. } = self.scenario;
         let draw = |purpose: &[u8], number: u64| {
@@ -254,8 +254,7 @@ impl World {
         watcher.invoked(self.now.since(START), attempt.event, attempt.number, error);
     }
 
-    /// Sends the record of a failed attempt to the retry queue. The record may contain a wait that the target
-    /// requested.
+    /// Sends the record of a failed attempt to the retry queue. The record may contain a wait requested by the target.
     fn send(&mut self, attempt: Attempt, mut body: String, error: TargetError) {
         let mut asked = error.retry_after;
         let flaw = self.strike_record(attempt.event, &mut body, &mut asked);
@@ -320,7 +319,7 @@ impl World {
         }
     }
 
-    /// Hands a batch to the handler, which makes its calls at the end of its run time.
+    /// Hands a batch to the handler. The handler makes its calls at the end of its run time.
     fn hand_over(&mut self, mut batch: Batch) {
         batch.clock = self.handlers_clock(&batch);
         batch.death = self.draw_death(batch.messages.len() as u64);

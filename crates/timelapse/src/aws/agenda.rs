@@ -1,18 +1,18 @@
-//! The agenda, which alone decides the order of everything in a simulation.
+//! The agenda. It alone decides the order of everything in a simulation.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use comeback_engine::Timestamp;
 
-/// Beginning of every run: 2026-01-01T00:00:00Z. It is fixed, so that a run does not depend on the day.
+/// Beginning of every run: 2026-01-01T00:00:00Z. The beginning is fixed, so that a run does not depend on the day.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
 /// A moment, a sequence number and a happening. The earliest entry is the greatest.
 type Scheduled<H> = Reverse<(Timestamp, u64, H)>;
 
-/// Future happenings, ordered by time and, within one moment, by when they were planned. Nothing else orders a run, so
-/// the same seed gives the same run.
+/// Future happenings, ordered by time. Happenings of one moment are in the order in which they were planned. Nothing
+/// else orders a run, so the same seed gives the same run.
 ///
 /// Only the current second is sorted. With a million events, one heap would outgrow the processor's caches.
 #[derive(Debug)]

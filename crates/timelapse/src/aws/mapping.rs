@@ -1,12 +1,12 @@
-//! The event source mapping: its pollers, its batches, and how it reads the handler's response.
+//! The event source mapping: its pollers, its batches, and its reading of the handler's response.
 
 use std::time::Duration;
 
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-/// Number of pollers of a quiet queue. Here a maximum concurrency is set; without one, Lambda would reduce the pollers
-/// to two. Source: "Configuring scaling behavior for SQS event source mappings", AWS Lambda Developer Guide.
+/// Number of pollers of a quiet queue. Here, a maximum concurrency is set; otherwise Lambda would reduce the pollers to
+/// two. Source: "Configuring scaling behavior for SQS event source mappings", AWS Lambda Developer Guide.
 const QUIET_POLLERS: usize = 5;
 /// Length of a long poll, SQS's maximum. We assume that the mapping uses it: 5 pollers then make 15 empty polls a
 /// minute, 648,000 in 30 days, which matches the bills of idle queues.
@@ -15,9 +15,9 @@ pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 /// The event source mapping. Its user defines the content of a batch (`B`).
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
-    /// For each invocation of the handler: its batch, until the handler takes it, and its poller.
+    /// For each invocation of the handler: its batch (until the handler takes the batch) and its poller.
     under_way: Slab<(Option<B>, Option<usize>)>,
-    /// Records of earlier batches, kept to reuse their text buffers.
+    /// Records of earlier batches, kept so that their buffers can be reused.
     pub(crate) spare: Vec<Vec<Record>>,
     /// When each poller of a quiet queue began its poll; `None` while the handler works on the poller's batch.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
@@ -38,10 +38,10 @@ impl<B> Mapping<B> {
         self.under_way.len()
     }
 
-    /// Starts an invocation of the handler. Returns the batch's key, and the number of empty polls that its poller made
-    /// before this batch.
+    /// Starts an invocation of the handler. Returns the batch's key, and the number of empty polls that the batch's
+    /// poller made before it.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (usize, u64) {
-        // The poller that has been looking longest; under load, one that Lambda added.
+        // The poller that has been looking longest; under load, a poller that Lambda added.
         let longest = (0..QUIET_POLLERS)
             .filter(|&poller| self.looking_since[poller].is_some())
             .min_by_key(|&poller| self.looking_since[poller]);
@@ -51,7 +51,7 @@ impl<B> Mapping<B> {
         (key, empty)
     }
 
-    /// Takes the content of a batch, which is possible only once. The batch's poller stays busy.
+    /// Takes the content of a batch. This is possible only once. The batch's poller stays busy.
     pub(crate) fn take(&mut self, key: usize) -> B {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }

@@ -10,8 +10,8 @@ use slab::Slab;
 use super::agenda::Agenda;
 use super::target::Id;
 
-/// Limit of messages in flight in a standard queue: received, and neither deleted nor visible again. AWS says
-/// "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
+/// Limit of messages in flight in a standard queue: messages that were received, and are neither deleted nor visible
+/// again. AWS says "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 /// The longest delay of a message. Source: SQS quotas, "Message delay".
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
@@ -21,9 +21,9 @@ const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Settings of a queue. The defaults are those of `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
-    /// Time that a receive hides a message; 1,230 s, so that 1,000 receives take longer than the retention.
+    /// A receive hides a message for this long; 1,230 s, so that 1,000 receives take longer than the retention.
     pub(crate) visibility_timeout: Duration,
-    /// Time that SQS stores a message after it was sent; 14 days, the maximum.
+    /// SQS stores a message for this long after it was sent; 14 days, the maximum.
     pub(crate) retention: Duration,
     /// `maxReceiveCount`: after this many receives, SQS moves a message to the dead-letter queue. 1,000 is the maximum.
     pub(crate) max_receive_count: u32,
@@ -58,16 +58,16 @@ pub(crate) struct Sent<T> {
     pub(crate) delay: Duration,
     /// Message attributes. Boxed because hardly any message has them, and there may be millions of messages.
     pub(crate) attributes: Option<Box<Attributes>>,
-    /// Data of the sender, which comes back with the message and never leaves the simulation.
+    /// Data of the sender. It comes back with the message, and never leaves the simulation.
     pub(crate) carried: T,
 }
 
 /// Message attributes that are stored with a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// The message attribute `Comeback`, a String; `None` if the message has none.
+    /// The message attribute `Comeback`, a String; `None` if the message has no such attribute.
     pub comeback: Option<Box<str>>,
-    /// The system attribute `AWSTraceHeader`; `None` if the message has none.
+    /// The system attribute `AWSTraceHeader`; `None` if the message has no such attribute.
     pub trace_header: Option<Box<str>>,
 }
 
@@ -77,7 +77,8 @@ pub struct Attributes {
 pub(crate) struct ReceiptHandle {
     /// Slot of the message in the queue. Once the message is gone, another may take the slot.
     pub(crate) slot: usize,
-    /// Number of the handle. It is unique in the queue and rising, so that a handle never matches another message.
+    /// Number of the handle. Numbers are unique in the queue and rising, so that a handle never matches another
+    /// message.
     number: u64,
 }
 
@@ -94,7 +95,7 @@ impl fmt::Display for ReceiptHandle {
     }
 }
 
-/// A message as a receiver gets it.
+/// A received message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) receipt: ReceiptHandle,
@@ -112,10 +113,10 @@ pub struct Depth {
     pub delayed: usize,
 }
 
-/// A timer that the queue sets. It has no effect if the message has changed state since.
+/// A timer that the queue sets. It has no effect if the message has changed state since then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
-    /// Ends a message's delay or visibility timeout. If the message was received again since, does nothing.
+    /// Ends a message's delay or visibility timeout. If the message has been received again since then, does nothing.
     Appears(ReceiptHandle),
     Retention(usize),
 }
@@ -151,8 +152,8 @@ pub(crate) struct QueuedMessage<T> {
 pub(crate) struct SqsQueue<T> {
     settings: QueueSettings,
     messages: Slab<QueuedMessage<T>>,
-    /// Receipts of visible messages, in the order in which they became visible. If its message is gone, a receipt is
-    /// skipped.
+    /// Receipts of visible messages, in the order in which the messages became visible. A receipt whose message is gone
+    /// is skipped.
     visible: VecDeque<ReceiptHandle>,
     in_flight: usize,
     delayed: usize,
@@ -320,7 +321,7 @@ impl<T> SqsQueue<T> {
     }
 
     /// `DeleteMessage`. Returns the body of the deleted message. With a stale handle, SQS reports success but deletes
-    /// nothing; the result is then `None`.
+    /// nothing, and the result is `None`.
     pub(crate) fn delete(&mut self, receipt: ReceiptHandle) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot);
@@ -328,8 +329,8 @@ impl<T> SqsQueue<T> {
         Some(message.body)
     }
 
-    /// Handles a timer that has run out. If the message has changed since, or its slot has a newer message, nothing
-    /// happens.
+    /// Handles a timer that has run out. If the message has changed since the timer was set, or its slot has a newer
+    /// message, nothing happens.
     pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
         match timer {
             QueueTimer::Appears(receipt) => {
@@ -372,7 +373,8 @@ impl<T> SqsQueue<T> {
         })
     }
 
-    /// Returns the message received with this handle, even if it was received again since; `None` if it is gone.
+    /// Returns the message received with this handle, even if the message has been received again since; `None` if the
+    /// message is gone.
     fn received_with(&mut self, receipt: ReceiptHandle) -> Option<&mut QueuedMessage<T>> {
         let is_its = |message: &&mut QueuedMessage<T>| {
             (message.sent_as + 1..=message.number).contains(&receipt.number)
@@ -380,8 +382,8 @@ impl<T> SqsQueue<T> {
         self.messages.get_mut(receipt.slot).filter(is_its)
     }
 
-    /// Returns the data of a message in flight, and the moment at which the message becomes visible. The handle may be
-    /// from an earlier receive. `None` if the message is not in flight.
+    /// Returns the data of a message in flight, and the moment at which the message becomes visible; `None` if the
+    /// message is not in flight. The handle may be from an earlier receive.
     pub(crate) fn hidden(&mut self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
         T: Copy,
@@ -414,9 +416,9 @@ impl<T> SqsQueue<T> {
     }
 }
 
-/// Injected faults, which a standard queue may show at any time, because it guarantees only at-least-once delivery.
+/// Injected faults. A standard queue may show them at any time, because it guarantees only at-least-once delivery.
 impl<T> SqsQueue<T> {
-    /// Makes a hidden message visible and returns it, if this is still its latest receipt; otherwise `None`.
+    /// Makes a hidden message visible and returns it, if `receipt` is still its latest receipt; otherwise `None`.
     pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<Received> {
         let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
         message.state = State::Visible;

@@ -1,5 +1,5 @@
 //! Asynchronous invocations of the target functions, and Lambda's records of their failures. A target is down for a
-//! while. After that, an invocation may fail by chance.
+//! while. After the outage, an invocation may fail by chance.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -41,10 +41,10 @@ struct Invocation<T> {
 /// Ways in which invocations of the target fail, and their run times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ways {
-    /// If set, a function that is down alternates between down and up, for this long each.
+    /// If set, a function that is down alternates between down and up, each for this long.
     pub(crate) flapping: Option<Duration>,
-    /// Time after which the timeout ends an invocation of a function that is down; `None` if such an invocation fails
-    /// at once.
+    /// Time after which Lambda's timeout ends an invocation of a function that is down; `None` if such an invocation
+    /// fails at once.
     pub(crate) hang: Option<Duration>,
     /// Share of the invocations after the outage that fail by chance.
     pub(crate) failure_rate: f64,
@@ -67,16 +67,17 @@ pub(crate) struct Fate {
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
-    /// Mean number of invocations that the function handles in a minute; it fails the others. `None` if there is no
-    /// limit.
+    /// Mean number of invocations that the function handles in a minute; `None` if there is no limit. Further
+    /// invocations fail.
     capacity: Option<f64>,
-    /// The last minute in which the function was invoked while it was up, and its number of invocations in that minute.
+    /// The last minute in which the function was invoked while it was up, and the number of its invocations in that
+    /// minute.
     taken: (u64, u32),
     records: FailureRecords,
 }
 
-/// All target functions, and their invocations. Each invocation carries its caller's data (`T`), which Lambda never
-/// reads.
+/// All target functions, and their invocations. Each invocation carries its caller's data (`T`). Lambda never reads
+/// that data.
 #[derive(Debug)]
 pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
@@ -85,7 +86,7 @@ pub(crate) struct Target<T> {
     /// When the outages began.
     start: Timestamp,
     ids: Xoshiro256PlusPlus,
-    /// Text buffers of earlier records, for reuse.
+    /// Buffers of earlier records, for reuse.
     spare: Vec<String>,
 }
 
@@ -159,7 +160,7 @@ impl<T> Target<T> {
         (carried, failure)
     }
 
-    /// Copies the text of a record. Reuses the buffer of an earlier record if one is free.
+    /// Copies a record. Reuses the buffer of an earlier record if one is free.
     pub(crate) fn copy(&mut self, record: &str) -> String {
         let mut copy = self.spare.pop().unwrap_or_default();
         record.clone_into(&mut copy);
@@ -179,7 +180,7 @@ impl Function {
             self.taken = (minute, 0);
         }
         self.taken.1 += 1;
-        // Rounded to whole invocations at each minute, so that they add up to the capacity over many minutes.
+        // Rounded to whole invocations at each minute, so that the invocations of many minutes add up to the capacity.
         let until = |minutes: u64, capacity: f64| (minutes as f64 * capacity).floor();
         self.capacity.is_none_or(|it| f64::from(self.taken.1) <= until(minute + 1, it) - until(minute, it))
     }
@@ -192,8 +193,8 @@ pub struct TargetError {
     pub error_type: &'static str,
     /// `errorMessage` in the invocation record.
     pub error_message: &'static str,
-    /// The wait that the target requests with `RetryAfter`, in whole seconds; the record has it before the message.
-    /// `None` if the target requests no wait.
+    /// The wait that the target requests with `RetryAfter`, in whole seconds; `None` if the target requests no wait. In
+    /// the record, the wait is written before the message.
     pub retry_after: Option<Duration>,
 }
 
@@ -205,14 +206,14 @@ pub(crate) struct FailedInvocation<'p> {
     pub(crate) error: TargetError,
 }
 
-/// Writes invocation records of failures. Caches the text of the current minute, because formatting a date is slow.
-/// Source: "Retaining records of asynchronous invocations", AWS Lambda Developer Guide, which gives the members and
-/// their order.
+/// Writes invocation records of failures. Caches the formatted minute, because formatting a date is slow. Source:
+/// "Retaining records of asynchronous invocations", AWS Lambda Developer Guide, which gives the members and their
+/// order.
 #[derive(Debug)]
 pub(crate) struct FailureRecords {
     function_arn: String,
     minute: Option<u64>,
-    /// Text of the current minute, such as `2026-09-14T15:46:`.
+    /// The current minute, such as `2026-09-14T15:46:`.
     minute_text: String,
 }
 
@@ -221,8 +222,8 @@ impl FailureRecords {
         Self { function_arn: function_arn.into(), minute: None, minute_text: String::new() }
     }
 
-    /// Writes the record of an invocation that failed now into the buffer of `text`. It contains `payload` byte for
-    /// byte.
+    /// Writes the record of an invocation that failed now into the buffer of `text`. The record contains `payload` byte
+    /// for byte.
     pub(crate) fn write(&mut self, now: Timestamp, failed: FailedInvocation<'_>, mut text: String) -> String {
         let FailedInvocation { request_id, payload, error } = failed;
         text.clear();

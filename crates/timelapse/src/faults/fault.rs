@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Effect of a fault on the number of messages in flight, which the handler limits (its room for hidden messages).
+/// Effect of a fault on the number of messages in flight. The handler limits this number by its room for hidden
+/// messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Room {
-    /// The fault neither keeps messages in flight without the handler's knowledge, nor prevents moves, nor distorts the
+    /// The fault does not keep messages in flight without the handler's knowledge, prevent moves, or distort the
     /// handler's counts or clock.
     Kept,
     Exceeded,
@@ -32,8 +33,8 @@ macro_rules! faults {
                 self.row().0
             }
 
-            /// Returns the fault's name, its rate throughout a run with chaos (0 if it does not strike that way), and
-            /// its effect on the messages in flight.
+            /// Returns the fault's name, its rate throughout a run with chaos (0 if it strikes only in a window or not
+            /// at all), and its effect on the messages in flight.
             pub(crate) const fn row(self) -> (&'static str, f64, Room) {
                 match self {
                     $(Self::$fault => ($name, $rate, Room::$room),)*
@@ -47,7 +48,7 @@ macro_rules! faults {
 // for most events to be delivered. Deliveries repeat a refused call up to three times, so refusals have high rates, and
 // so do faults of rare calls: counts, dead-letters, reads of pauses.
 faults! {
-    /// Per message received: SQS delivers it again while it is hidden, in the same batch or within the hour.
+    /// Per message received: SQS delivers the hidden message again, in the same batch or within the hour.
     DuplicateDelivery = "duplicate_delivery", 0.01, Exceeded;
     /// Per message received: the handler gets an old receipt handle, which deletes nothing, so the message comes back
     /// when its visibility timeout ends.
@@ -56,17 +57,17 @@ faults! {
     ReceiveCountHigh = "receive_count_high", 0.01, Kept;
     /// Per message received: `ApproximateReceiveCount` is one too low.
     ReceiveCountLow = "receive_count_low", 0.01, Kept;
-    /// Per `ChangeMessageVisibilityBatch` call: SQS refuses it entirely.
+    /// Per `ChangeMessageVisibilityBatch` call: SQS refuses the whole call.
     VisibilityRefused = "visibility_refused", 0.15, Full;
-    /// Per `ChangeMessageVisibilityBatch` call: SQS executes it, but the answer is lost.
+    /// Per `ChangeMessageVisibilityBatch` call: SQS executes the call, but the answer is lost.
     VisibilityLost = "visibility_lost", 0.05, Full;
     /// Per `ChangeMessageVisibilityBatch` call: SQS refuses about half of the entries.
     VisibilityHalfRefused = "visibility_half_refused", 0.15, Full;
-    /// Per `Invoke` call: Lambda throttles it.
+    /// Per `Invoke` call: Lambda throttles the call.
     InvokeThrottled = "invoke_throttled", 0.01, Kept;
-    /// Per `Invoke` call: it never reaches Lambda, and no answer comes.
+    /// Per `Invoke` call: the call never reaches Lambda, and no answer comes.
     InvokeTimedOut = "invoke_timed_out", 0.005, Kept;
-    /// Per `Invoke` call: Lambda accepts it, but the answer is lost.
+    /// Per `Invoke` call: Lambda accepts the call, but the answer is lost.
     InvokeAnswerLost = "invoke_answer_lost", 0.005, Kept;
     /// Per batch: the handler crashes before its first call.
     HandlerDiedBefore = "handler_died_before", 0.005, Full;
@@ -76,13 +77,13 @@ faults! {
     HandlerDiedAfter = "handler_died_after", 0.005, Full;
     /// Per batch: the handler is slow, makes some calls, and is stopped by its timeout.
     HandlerTimedOut = "handler_timed_out", 0.005, Full;
-    /// Per `SendMessageBatch` call to the dead-letter queue: SQS refuses it entirely.
+    /// Per `SendMessageBatch` call to the dead-letter queue: SQS refuses the whole call.
     DeadLetterRefused = "dead_letter_refused", 0.3, Kept;
-    /// Per `SendMessageBatch` call to the dead-letter queue: SQS executes it, but the answer is lost.
+    /// Per `SendMessageBatch` call to the dead-letter queue: SQS executes the call, but the answer is lost.
     DeadLetterLost = "dead_letter_lost", 0.3, Kept;
     /// Per batch: Lambda throttles the poller. The messages were received, but the handler never sees them.
     PollerThrottled = "poller_throttled", 0.01, Exceeded;
-    /// Per batch: the handler's clock is up to 5 s ahead of SQS's or behind it.
+    /// Per batch: the handler's clock is up to 5 s ahead of SQS's clock or behind it.
     ClockSkew = "clock_skew", 0.2, Exceeded;
     /// Per batch: the handler fails before its first call. With a rate of 1 within a window, this is an outage.
     HandlerOutage = "handler_outage", 0.0, Full;
@@ -92,16 +93,17 @@ faults! {
     IncompleteMessage = "incomplete_message", 0.005, Exceeded;
     /// Per invocation record: a member is missing, required or not.
     IncompleteRecord = "incomplete_record", 0.01, Kept;
-    /// Per invocation record that is otherwise intact: its error is a `RetryAfter` with a message nobody would write.
+    /// Per invocation record that is otherwise intact: its error is a `RetryAfter` with a message that nobody would
+    /// write.
     HostileMessage = "hostile_message", 0.005, Exceeded;
-    /// Per invocation record: it names a function that is not in `TARGET_FUNCTIONS`. The policy must not allow this
-    /// function.
+    /// Per invocation record: the record names a function that is not in `TARGET_FUNCTIONS`. The policy must not allow
+    /// this function.
     UnlistedFunction = "unlisted_function", 0.005, Kept;
-    /// Per `SendMessageBatch` call to the retry queue, which moves messages: SQS refuses it permanently.
+    /// Per `SendMessageBatch` call to the retry queue (a move of messages): SQS refuses the call permanently.
     MoveRefused = "move_refused", 0.02, Exceeded;
-    /// Per `SendMessageBatch` call to the retry queue: SQS throttles it.
+    /// Per `SendMessageBatch` call to the retry queue: SQS throttles the call.
     MoveThrottled = "move_throttled", 0.1, Exceeded;
-    /// Per `SendMessageBatch` call to the retry queue: SQS executes it, but the answer is lost.
+    /// Per `SendMessageBatch` call to the retry queue: SQS executes the call, but the answer is lost.
     MoveLost = "move_lost", 0.03, Exceeded;
     /// Per batch: the handler crashes once it has moved messages. Strikes only batches with moves.
     HandlerDiedAfterMove = "handler_died_after_move", 0.01, Full;
@@ -111,11 +113,11 @@ faults! {
     CountFailed = "count_failed", 0.2, Kept;
     /// Per count of the messages in flight: the count is ten minutes old, instead of a minute at most.
     CountStale = "count_stale", 0.2, Full;
-    /// Per message moved, if its record has the time it was written: the copy's message attribute is cut off, so that
-    /// the copy counts as a new message.
+    /// Per message moved, if its record says when the record was written: the copy's message attribute is cut off, so
+    /// that the copy counts as a new message.
     AttributeGarbled = "attribute_garbled", 0.005, Kept;
-    /// Per message moved, if its record has the time it was written: the copy loses its message attribute, so that it
-    /// counts as a new message.
+    /// Per message moved, if its record says when the record was written: the copy loses its message attribute, so that
+    /// the copy counts as a new message.
     AttributeStripped = "attribute_stripped", 0.005, Kept;
     /// Per read of the pauses: access is denied.
     PausesDenied = "pauses_denied", 0.05, Kept;
@@ -123,7 +125,7 @@ faults! {
     PausesThrottled = "pauses_throttled", 0.05, Kept;
     /// Per read of the pauses: the answer comes too late.
     PausesLate = "pauses_late", 0.05, Kept;
-    /// Per read of the pauses that finds any: the text is unreadable.
+    /// Per read of the pauses that finds any: the parameter's value is unreadable.
     PausesGarbled = "pauses_garbled", 0.05, Kept;
     /// Per read of the pauses: the answer is ten minutes old.
     PausesStale = "pauses_stale", 0.05, Kept;

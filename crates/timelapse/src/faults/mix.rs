@@ -14,7 +14,8 @@ use super::fault::Fault;
 /// Rate of a fault, and the time during which it strikes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strikes {
-    /// Share of the messages, calls or batches that the [`Fault`] strikes; 0 to 1. Each variant of `Fault` says which.
+    /// Share of the messages, calls or batches that the [`Fault`] strikes; 0 to 1. Each variant of `Fault` says whether
+    /// it strikes messages, calls or batches.
     pub rate: f64,
     /// Time during which the fault strikes, counted from the run's start.
     pub window: Range<Duration>,
@@ -42,8 +43,8 @@ impl Strikes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults(BTreeMap<Fault, Strikes>);
 
-/// For each kind of the handler's calls, and for the end of its batches: the faults that [`Faults::storm`] can choose
-/// from.
+/// For each kind of call that the handler makes, and for the end of a batch: the faults that [`Faults::storm`] can
+/// choose from.
 const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
     &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],
@@ -68,7 +69,7 @@ impl Faults {
         let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.row().1))).collect());
         for (fault, longest) in [(Fault::HandlerOutage, duration / 12), (Fault::InFlightLimit, duration / 24)]
         {
-            // A separate generator, so that the fault's dice roll the same with and without a window.
+            // A separate generator, so that a window does not change the rolls of the fault's dice.
             let mut rng = generator(seed, fault.name(), "window");
             let length = longest.mul_f64(rng.random_range(0.5..1.0));
             let start = duration.mul_f64(rng.random_range(0.0..0.125));
@@ -78,9 +79,9 @@ impl Faults {
         faults
     }
 
-    /// Returns blackouts: one for each kind of the handler's calls, and one for the ends of its batches. During a
-    /// blackout, which lasts 1 to 60 minutes, every such call or end fails. The seed chooses the kind of failure, and
-    /// the moment in the first eighth of the run at which the blackout begins.
+    /// Returns blackouts: one for each kind of call that the handler makes, and one for the ends of its batches. A
+    /// blackout lasts 1 to 60 minutes, and in that time every such call or end fails. The seed chooses the kind of
+    /// failure, and the moment at which the blackout begins, in the first eighth of the run.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {

@@ -9,7 +9,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 /// function.
 pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
-/// The reason why an invocation record that a fault has changed cannot be retried.
+/// The reason why an event cannot be retried after a fault has changed its invocation record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// A required member of the record is missing.
@@ -22,8 +22,8 @@ const FUNCTION_ARN: &str = r#""functionArn":""#;
 /// Beginning of the last member of an invocation record.
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
-/// Members of an invocation record that can be removed: the text that starts each, the text that follows it, and true
-/// if the event cannot be retried without it.
+/// Members of an invocation record that can be removed: for each, the start of the member, the start of what follows
+/// it, and true if the event cannot be retried without the member.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),

@@ -28,11 +28,11 @@ pub const HANDLER_MEMORY_GB: f64 = 0.25;
 /// Memory of the example target in `template.yaml`, in GB. Other targets may differ.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
-/// Number of batches to price; enough that no part of a cent is lost.
+/// Number of batches to price, high enough that no part of a cent is lost.
 const BATCHES: u64 = 100_000;
 
 texts! {
-    /// An API call that Comeback causes and AWS bills. An event's first invocation of the target is not one of them.
+    /// An API call that Comeback causes and AWS bills. An event's first invocation of the target is not such a call.
     pub enum ApiCall;
     /// Name of the call as `service:Operation`. The two kinds of `Invoke` add the function.
     pub fn name;
@@ -95,7 +95,7 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// Serializes as an object from a call's name to its count. If the run had no reads of the pauses, omits them.
+/// Serializes as an object from a call's name to its count. Omits the reads of the pauses if the run had none.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -192,13 +192,13 @@ mod tests {
         assert!((requests(ApiCall::InvokeTarget, 1_000_000) - 0.20).abs() < 1e-12);
         let gb_seconds = gb_seconds(1_000_000, Duration::from_millis(100), HANDLER_MEMORY_GB);
         assert!((compute(gb_seconds) - 0.333_335).abs() < 1e-9);
-        // Two decisions a retry, a tenth of two batches, and the retry's own invocation.
+        // For each retry: two decisions, a tenth of two batches, and the retry's own invocation.
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
     }
 
-    /// A million moves take 100,000 batches, a tenth of what a million batches cost: 1.6 USD for four SQS requests
-    /// each, 0.2 USD for an invocation each, 0.333,335 USD for 0.1 s of 0.25 GB each, and 0.351 USD for 702 bytes of
-    /// log each.
+    /// A million moves take 100,000 batches, so they cost a tenth of a million batches. A million batches cost 1.6 USD
+    /// for four SQS requests each, 0.2 USD for an invocation each, 0.333,335 USD for 0.1 s of 0.25 GB each, and 0.351
+    /// USD for 702 bytes of log each.
     #[test]
     fn a_million_moves_cost_a_quarter_of_a_dollar() {
         assert!((usd_a_move() * 1e6 - 0.248_433_5).abs() < 1e-9, "{}", usd_a_move());

@@ -36,12 +36,12 @@ pub struct Candidate {
     pub peak_retries_per_second: f64,
     /// `peak_retries_per_second` as a multiple of the usual rate of events. This load comes on top of the usual rate.
     pub peak_load: f64,
-    /// Maximum number of events that wait at once.
+    /// Maximum number of events waiting at once.
     pub waiting: f64,
     /// List price of the retries and moves of a million events that reach the target in the outage, in US dollars, with
     /// full batches.
     pub usd_per_million_events: f64,
-    /// Number of concurrent batches in the busiest minute. `MAXIMUM_CONCURRENCY` must be at least this.
+    /// Number of concurrent batches in the busiest minute. `MAXIMUM_CONCURRENCY` must be at least this number.
     pub maximum_concurrency: u64,
     /// Rehearsed events that were dead-lettered although they could have succeeded, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
@@ -143,8 +143,8 @@ impl Never {
     }
 }
 
-/// Computes the moves of the outage's events for which there is no room to hide their messages. Each event takes one
-/// move for each 900 s of delay. Returns the total number of moves, and the moves a second in the busiest minute.
+/// Computes the moves of the outage's events beyond the room for hidden messages. Each event takes one move for each
+/// 900 s of delay. Returns the total number of moves, and the moves a second in the busiest minute.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
     let (sum, most) = delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));
@@ -161,8 +161,8 @@ mod tests {
     use crate::plan::REHEARSED;
     use crate::scenario::Scenario;
 
-    /// The tolerance is for what only the simulation counts: polls that find nothing, and batches that are not quite
-    /// full.
+    /// The tolerance allows for what only the simulation counts: polls that find nothing, and batches that are not
+    /// quite full.
     #[test]
     fn price_of_a_retry_matches_a_run_with_full_batches() {
         let settings = Settings {
@@ -172,7 +172,7 @@ mod tests {
             hide_up_to: HideUpTo::Always,
             ..Settings::default()
         };
-        // The wait for a poller is long enough to fill each batch.
+        // Messages wait for a poller long enough to fill each batch.
         let scenario = Scenario {
             events: 2_000,
             arrival_spread: Duration::from_secs(60),

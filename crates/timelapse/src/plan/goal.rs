@@ -11,7 +11,8 @@ use crate::scenario::{Scenario, ScenarioError};
 /// Range of the times in a goal: from a second, SQS's unit of time, to SQS's longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Number of events rehearsed under each policy. They stand for all events, which affect each other only in the queue.
+/// Number of events rehearsed under each policy. They stand for all events, because events affect each other only in
+/// the queue.
 pub const REHEARSED: usize = 1_000;
 
 /// The outage to recover from, and the time allowed for the recovery.
@@ -34,7 +35,7 @@ pub struct Goal {
     pub capacity: Option<f64>,
 }
 
-/// The goal used as the example in the documentation of `comeback plan`.
+/// The goal of the example in the documentation of `comeback plan`.
 impl Default for Goal {
     fn default() -> Self {
         Self {
@@ -72,7 +73,7 @@ impl Goal {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
     }
 
-    /// Shortest time in which the target's capacity allows 99 % of the events to recover; zero if its capacity is
+    /// Shortest time in which the target's capacity allows 99 % of the events to recover; zero if the capacity is
     /// unlimited.
     pub fn least_recovery(&self) -> Duration {
         let per_second = self.capacity.map(|times| times * self.events_per_second);
@@ -108,9 +109,9 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
     serializer.serialize_f64(duration.as_secs_f64())
 }
 
-/// Compared values of `BASE_BACKOFF`, in seconds. A longer one would delay events that fail outside an outage.
+/// Compared values of `BASE_BACKOFF`, in seconds. A longer base would delay events that fail outside an outage.
 const BASES: [u64; 3] = [1, 10, 60];
-/// Compared values of `MAX_BACKOFF`, in seconds. The last is the longest possible.
+/// Compared values of `MAX_BACKOFF`, in seconds. The last value is the longest possible.
 const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
 /// Compared jitters. `none` is omitted: it makes retries come together, which a plan cannot show, because its events

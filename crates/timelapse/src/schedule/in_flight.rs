@@ -1,4 +1,4 @@
-//! The number of waiting events and of moves when events fail at a steady rate.
+//! The numbers of waiting events and of moves when events fail at a steady rate.
 
 use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::aws::queue::LONGEST_DELAY;
 use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
-/// Number of events that wait (arrival rate × mean wait) when events keep failing at a steady rate, and the places in
+/// Number of waiting events (arrival rate × mean wait) when events keep failing at a steady rate, and the places in
 /// which they wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
@@ -18,8 +18,8 @@ pub struct InFlight {
     pub mean_wait_seconds: f64,
     /// Number of waiting events, once as many events are dead-lettered as arrive.
     pub waiting: f64,
-    /// Number of messages that would be hidden, and therefore in flight, in a queue without a limit. It is at most
-    /// about `HIDE_UP_TO`.
+    /// Number of messages that would be hidden, and therefore in flight, in a queue without a limit: at most about
+    /// `HIDE_UP_TO`.
     pub in_flight: f64,
     /// Maximum number of hidden messages between two counts of the queue: twice `HIDE_UP_TO`, plus a batch for each
     /// poller.
@@ -33,7 +33,7 @@ pub struct InFlight {
     /// Moves of the events whose messages are not hidden.
     pub moves: Moves,
     /// Number of concurrent batches, if each is full and takes as long as in the default [`Scenario`]; at least 2.
-    /// `MAXIMUM_CONCURRENCY` must be at least this. Lambda allows up to 1,000.
+    /// `MAXIMUM_CONCURRENCY` must be at least this number. Lambda allows up to 1,000.
     pub pollers: u64,
 }
 
@@ -83,8 +83,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the `t`, in seconds, at which the mean of min(`t`, wait) reaches this value; `None` if it never reaches
-    /// the value. The mean is linear between two waits.
+    /// Returns the `t`, in seconds, at which the mean of min(`t`, wait) reaches this value; `None` if the mean never
+    /// reaches it. The mean is linear between two waits.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {
@@ -106,7 +106,7 @@ impl Schedule {
 /// hides the long waits first, so hiding saves hardly more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moves {
-    /// Number of events that wait as delayed messages. It is also the number of event-hours of delay in an hour.
+    /// Number of events that wait as delayed messages. This is also the number of event-hours of delay in an hour.
     pub delayed: f64,
     /// Maximum number of moves a second.
     pub per_second: f64,

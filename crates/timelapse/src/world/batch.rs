@@ -30,9 +30,9 @@ pub(crate) struct Batch {
     pub(crate) started: Timestamp,
     /// Time on the handler's clock when it started on the batch.
     pub(crate) clock: Timestamp,
-    /// The Lambda event without faults: all of its messages are complete.
+    /// The Lambda event before faults: all of its messages are complete.
     pub(crate) event: BatchEvent,
-    /// If a fault has removed fields from messages, the Lambda event as the handler gets it; otherwise `None`.
+    /// The Lambda event that the handler gets, if a fault has removed fields from messages; otherwise `None`.
     pub(crate) struck: Option<BatchEvent>,
     /// Further data of each message, in the order of the event.
     pub(crate) messages: Vec<Polled>,
@@ -61,7 +61,7 @@ impl Batch {
         self.event.records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
     }
 
-    /// Restores moved messages to their original form, as a handler that knows about moves does.
+    /// Applies the stored attributes to moved messages, as the handler does.
     pub(super) fn restore(&mut self) {
         for (record, attributes) in self.event.records.iter_mut().zip(&self.attributes) {
             let Some(attributes) = attributes else { continue };
@@ -90,7 +90,7 @@ pub(crate) struct AtHand {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// The planned crash, whose `calls` are the calls left until the crash; `None` if none is planned.
+    /// The planned crash; `None` if none is planned. Its `calls` is the number of calls left until the crash.
     pub(crate) death: Option<Death>,
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct SimulatedEnvironment {
 pub(crate) struct Environments {
     /// Idle environments, the most recently used last.
     idle: Vec<SimulatedEnvironment>,
-    /// Templates for new environments, one for each set of policies. With each is the moment from which Lambda uses the
+    /// Templates for new environments, one for each set of policies, with the moment from which Lambda uses the
     /// template. The latest comes last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,

@@ -1,5 +1,5 @@
-//! The handler's calls. Each is counted, passed to the oracle and exposed to faults. If a fault loses a call's answer,
-//! the call is still performed.
+//! The handler's calls. Each call is counted, passed to the oracle and exposed to faults. If a fault loses a call's
+//! answer, the call is still performed.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
 
-/// If more time than this passed between the writing and the sending of a record, the handler takes the record for a
-/// redriven one.
+/// Longest time between the writing and the sending of a record: if more time has passed, the handler takes the record
+/// for a redriven record.
 const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Age of a stale answer to a read of the pauses.
 const STALE: Duration = Duration::from_secs(600);
@@ -233,7 +233,8 @@ impl World {
 
     /// Applies faults to the message attribute of a moved copy. Returns true if one strikes.
     fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
-        // Without these members, a copy that lost its attribute would count as another failure, with another key.
+        // Without these members, a copy that lost its attribute would count as a different failure, with a different
+        // key.
         if ![r#""timestamp":"#, r#""requestId":"#].iter().all(|member| copy.record.body.contains(member)) {
             return false;
         }

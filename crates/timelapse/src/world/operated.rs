@@ -14,14 +14,14 @@ use crate::operators::OperatedDeployment;
 /// The pauses parameter, and the handler's log for operators.
 #[derive(Debug, Default)]
 pub(super) struct Operated {
-    /// Texts of the parameter, each with the moment of its writing, the latest last.
+    /// Values of the parameter, each with the moment when it was written, the latest last.
     texts: Vec<(Timestamp, String)>,
     /// Log lines that operators have not taken yet, the oldest first; `None` while nobody reads the log.
     lines: Option<Vec<(Timestamp, String)>>,
 }
 
 impl Operated {
-    /// Returns the text of the parameter at `moment`; `None` before the first text is written.
+    /// Returns the value of the parameter at `moment`; `None` before the first value is written.
     pub(super) fn text(&self, moment: Timestamp) -> Option<String> {
         let written = self.texts.iter().rev().find(|(at, _)| *at <= moment);
         written.map(|(_, text)| text.clone())

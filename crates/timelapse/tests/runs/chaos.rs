@@ -1,4 +1,4 @@
-//! Simulated runs with every kind of fault, in which every invariant must hold.
+//! Simulated runs with every kind of fault. Every invariant must hold.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts the deliveries of one kind, and how many of them failed in every allowed call.
+/// Counts the deliveries of one kind, and those that failed in every allowed call.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -145,7 +145,7 @@ fn endless_multiplication_ends_the_run() {
     for (events, fault, rate, settings, copies) in [
         (1, Fault::DeleteLost, 0.5, long_waits(), "event 0 more than 10000 copies"),
         (300, Fault::DeleteLost, 0.5, long_waits(), "all events more than 15000 copies"),
-        // Few copies at once, because ten pollers keep up with them.
+        // There are few copies at once, because ten pollers keep up with them.
         (1, Fault::DuplicateDelivery, 1.0, often, "event 0 more than 100000 copies"),
     ] {
         let faults = Faults::default().with(fault, Strikes::always(rate));
@@ -176,7 +176,8 @@ fn two_copies_of_an_event_are_told_apart() {
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Factor by which a fault, from the start of an outage of three hours, multiplies the number of retries of ten events.
+/// Factor by which a fault multiplies the number of retries of ten events. The fault begins with an outage of three
+/// hours.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);
@@ -188,7 +189,7 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// Whatever is lost, a call is repeated an hour later at the earliest, so a longer fault does not multiply an event
+/// Whatever is lost, a call is repeated an hour later at the earliest. So a longer fault does not multiply an event
 /// further.
 #[test]
 fn lost_answers_and_deaths_multiply_events_little() {

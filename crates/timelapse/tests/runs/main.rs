@@ -1,4 +1,4 @@
-//! Tests of whole simulated runs: the invariants hold in all, and some have known results.
+//! Tests of whole simulated runs: the invariants hold in all runs, and some runs have known results.
 
 mod chaos;
 mod figures;
@@ -53,7 +53,7 @@ fn dead_lettered(summary: &Summary) -> usize {
     summary.dead_lettered.values().sum()
 }
 
-/// Makes a small scenario with a bit of everything.
+/// Makes a small scenario with a little of everything.
 fn busy() -> Scenario {
     Scenario {
         events: 40,
@@ -131,8 +131,8 @@ fn every_limit_gives_its_reason() {
     assert_eq!(only(Settings { max_age: 600, ..long_waits() }), ["max_age"]);
     let globs = vec!["*Down".into()];
     assert_eq!(only(Settings { non_retryable_errors: globs, ..long_waits() }), ["non_retryable_error"]);
-    // Sizes below and above the limit: the invocation record of a larger payload's failed retry would not fit in a
-    // message.
+    // Sizes below and above the limit. With a larger payload, the invocation record of a failed retry would not fit in
+    // a message.
     for payload_size in [981_000, 983_000, 1_046_528] {
         let large = Scenario { payload_size, events: 2, ..Scenario::default() };
         let reasons = summary(&large, long_waits()).dead_lettered.into_keys().collect::<Vec<_>>();
@@ -151,7 +151,7 @@ fn target_is_left_alone_until_its_requested_time() {
     let off = summary(&asking, Settings { directives: false, ..long_waits() });
     assert_eq!((off.retries, drawn.delivered), (drawn.retries, 200), "as if it had said nothing");
     let (asked, drawn) = (asked.recovery_delay_ms.unwrap(), drawn.recovery_delay_ms.unwrap());
-    // The last events fail an hour after the start, and come back three hours and at most 18 minutes later.
+    // The last events fail an hour after the start, and come back three hours later, plus at most 18 minutes.
     assert!(asked.max < 78 * 60_000 && asked.max < drawn.max, "{asked:?} {drawn:?}");
 }
 
@@ -162,8 +162,8 @@ fn retries_without_jitter_follow_the_formula() {
     // 1 + 2 + … + 8192 s is the first sum over 3 h (2¹⁴ - 1 s), so the 14th retry is the last.
     assert_eq!((summary.delivered, summary.retries), (1, 14));
     let overhead = summary.recovery_delay_ms.unwrap().max - (16_383 - 10_800) * 1_000;
-    // Each of the 15 runs takes 200 ms and each of the 28 batches 20 ms + 100 ms. A re-invocation comes at the end of
-    // its batch, and a deferral's timeout starts at the end of its own.
+    // Each of the 15 runs takes 200 ms and each of the 28 batches 20 ms + 100 ms. A batch's re-invocation comes at its
+    // end, and the timeout of a deferral starts at the end of the batch too.
     assert_eq!(overhead, 15 * 200 + 28 * 120);
 }
 

@@ -24,7 +24,7 @@ fn paused(length: Duration, spread: Duration) -> Scenario {
     }
 }
 
-/// Records each event's first re-invocation after a pause, and the number of invocations during the pause.
+/// Records the first re-invocation of each event after a pause, and the number of invocations during the pause.
 struct ComesBack {
     from: Duration,
     until: Duration,
@@ -49,8 +49,8 @@ impl Watcher for ComesBack {
     }
 }
 
-/// Makes 200 pauses of the target that have ended, begun this long apart; the parameter has room for 30. A pause of
-/// every function must still be recorded and obeyed at once, and so must seven retry requests.
+/// Makes a run with 200 ended pauses of the target, which began this long apart; the parameter has room for 30. An
+/// operator must still be able to pause every function at once, and to make seven retry requests.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {
@@ -82,8 +82,8 @@ fn forgotten_pause_counts_toward_an_events_age() {
     assert_eq!((summary.delivered, summary.dead_lettered.values().sum::<usize>()), (0, 100));
 }
 
-/// A pause of three hours takes effect within the interval of the reads. After the pause, every event comes back within
-/// the spread or at the end of its last hold. No minute has many more events than its share.
+/// A pause of three hours takes effect within the interval between two reads. After the pause, every event comes back
+/// within the spread or at the end of its last hold. No minute has many more events than its share.
 #[test]
 fn held_events_come_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {
@@ -151,7 +151,7 @@ fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     );
 }
 
-/// If paused time counted, most events would be too old when the pause ends. Some holds end even later.
+/// If paused time counted, most events would be too old at the end of the pause. Some holds end even later.
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {

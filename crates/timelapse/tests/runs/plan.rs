@@ -11,7 +11,7 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// A goal with a short outage and few retries. It leaves only the longest cap in the grid.
+/// A goal with a short outage and few retries. Its grid has only the longest cap.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),

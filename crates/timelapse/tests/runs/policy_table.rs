@@ -22,7 +22,7 @@ pub(crate) const POLICIES: [(&str, [u64; 3]); 3] = [
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
 
-/// An outage with at least one event a minute. With fewer, the figures of the busiest minute would be chance.
+/// An outage with at least one event a minute. With fewer events, the figures of the busiest minute would be chance.
 #[derive(Clone, Copy)]
 pub(crate) struct Outage {
     pub(crate) name: &'static str,
@@ -51,7 +51,7 @@ pub(crate) fn settings([base_backoff, max_backoff, max_retries]: [u64; 3], max_a
 }
 
 impl Outage {
-    /// `MAX_AGE` long enough to deliver each event after the longest outage, in seconds.
+    /// `MAX_AGE` in seconds: long enough to deliver each event after the longest outage.
     pub(crate) const MAX_AGE: u64 = 2 * DAY;
     pub(crate) const COLUMNS: &str =
         "| outage | policy | p50, min | p99, min | retries an event | busiest minute | pollers | USD |";

@@ -1,4 +1,4 @@
-//! Simulated runs that reach limits of SQS and of the event source mapping, also with too slow a handler.
+//! Simulated runs that reach limits of SQS and of the event source mapping. In some, the handler is too slow.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn sqs_moves_no_message_before_its_retention_ends() {
     assert_eq!(summary.dead_lettered, [("expired", 3)].into());
 }
 
-/// Once SQS refuses a call permanently, repeating it would be pointless.
+/// Once SQS has refused a call permanently, repeating it would be pointless.
 #[test]
 fn a_refusal_of_the_queue_is_final() {
     let faults = Faults::default().with(Fault::StaleReceiptHandle, Strikes::always(1.0));

@@ -94,8 +94,8 @@ fn request_reaches_messages_hidden_before_it_was_read() {
     assert_eq!(seen.early, 1_000, "the last came at {:?}", seen.first.values().max());
 }
 
-/// Events that wait for half a day are held until SQS's last day, while refusals bring them back after 1,230 s. They
-/// must never reach SQS's 1,000 receives.
+/// Events that wait for half a day are held until SQS's last day, while refusals bring their messages back after 1,230
+/// s. No message may reach SQS's 1,000 receives.
 #[test]
 fn no_message_reaches_a_thousand_receives() {
     [0.0, 0.5, 1.0].into_par_iter().for_each(|rate| {
@@ -150,7 +150,7 @@ fn a_cancel_of_another_error_or_withdrawn_cancels_nothing() {
     assert_eq!(cancelled(None, true), 0);
 }
 
-/// After its withdrawal, a request reaches only the events of handlers that have not yet read the withdrawal.
+/// A withdrawn request reaches only the events of handlers that have not yet read the withdrawal.
 #[test]
 fn a_withdrawn_request_brings_nothing_back() {
     let early = |script: Script| {
@@ -176,7 +176,7 @@ fn garbled_requests_and_requests_in_a_pause_lose_nothing() {
     assert!(early(paused) < 1_000);
 }
 
-/// Operators who first read the log after four hours, and once more after six.
+/// Operators who read the log after four hours, and once more after six.
 struct LateReader {
     run: Rc<dyn OperatedDeployment>,
     read: Arc<Mutex<Vec<usize>>>,

@@ -140,7 +140,7 @@ proptest! {
             prop_assert_eq!(retry.retry, i as u64 + 1);
             check(retry, &settings);
         }
-        // Ever fewer events are left, and each has waited once more.
+        // Fewer and fewer events are left, and each has waited once more.
         for pair in schedule.retries.windows(2) {
             prop_assert!(pair[1].events <= pair[0].events);
             if pair[1].events == pair[0].events {

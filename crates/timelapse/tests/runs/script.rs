@@ -1,4 +1,4 @@
-//! Scripts of the pauses parameter: its contents in the course of a run.
+//! Scripts of the pauses parameter: its values in the course of a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 
 type Edit = Arc<dyn Fn(&Pauses, &Policies) -> Pauses + Send + Sync>;
 
-/// Edits of the parameter, each at its time from the run's start. Times are whole seconds.
+/// Edits of the parameter, each with its time. Times are whole seconds, counted from the run's start.
 #[derive(Clone, Default)]
 pub(super) struct Script {
     edits: Vec<(Duration, Edit)>,

@@ -33,7 +33,7 @@ fn limit_is_reached_after_some_are_dead_lettered() {
         |rate, limit| schedule(&[100, 300], HideUpTo::Always).in_flight(rate, limit).full_after_seconds;
     assert_eq!(full_after(10.0, 1_000), Some(100.0), "none has been dead-lettered yet");
     assert_eq!(full_after(10.0, 500), Some(50.0));
-    // After 100 s half of the events have been dead-lettered: 10 a second are added, then 5.
+    // After 100 s, half of the events have been dead-lettered: at first 10 events a second are added, from then on 5.
     assert_eq!(full_after(10.0, 1_500), Some(200.0));
     assert_eq!(full_after(10.0, 2_000), Some(300.0), "the limit is reached exactly");
     assert_eq!(full_after(10.0, 2_001), None);
@@ -61,7 +61,7 @@ fn queue_limit_below_hide_up_to_is_reached() {
 
 #[test]
 fn hidden_messages_save_moves_and_their_price() {
-    // 4 moves a second if none is hidden, and 3 with 900 hidden: 10,800 an hour.
+    // 4 moves a second if no message is hidden, and 3 a second with 900 hidden: 10,800 an hour.
     let moves = Moves::of(4.0, 2_700.0, 900.0);
     assert_eq!((moves.delayed, moves.per_second), (1_800.0, 3.0));
     assert!((moves.usd_per_hour - 10_800.0 * 0.248_433_5e-6).abs() < 1e-9, "{moves:?}");
