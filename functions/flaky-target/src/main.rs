@@ -1,8 +1,8 @@
-//! The example target: a function for Comeback to retry. Its events choose how it fails.
+//! The example target: a function for Comeback to retry. Each event chooses how the function fails.
 //!
 //! `{"fail_times": 3}` fails the first three invocations, and `{"fail": true}` every invocation. With either,
 //! `"error_type": "…", "error_message": "…"` choose the error. Any other event succeeds. While the variable `FAIL_WITH`
-//! names an error, every event fails with it, as after a broken deployment. The error may control its retry:
+//! names an error, every event fails with that error, as after a broken deployment. The error may control its retry:
 //! `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
 //!
 //! A real target needs only one line of this: [`comeback_envelope::open`].
@@ -32,8 +32,8 @@ fn handle(invocation: &LambdaEvent<Box<RawValue>>) -> Result<(), Failure> {
     outcome
 }
 
-/// The error that Lambda writes to the invocation record: its type, which `NON_RETRYABLE_ERRORS` is compared with, and
-/// its message.
+/// The error that Lambda writes to the invocation record: its type and its message. `NON_RETRYABLE_ERRORS` is compared
+/// with the type.
 fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }
 }
@@ -64,7 +64,7 @@ fn broken(fail_with: Option<String>) -> Result<(), Failure> {
 }
 
 impl Wish {
-    /// Reads from its payload whether and how an event asks to fail. A payload that is not an object asks for nothing.
+    /// Reads from an event's payload whether and how to fail. A payload that is not an object asks for nothing.
     fn read(payload: &RawValue) -> Result<Self, Failure> {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());
@@ -75,8 +75,8 @@ impl Wish {
         })
     }
 
-    /// Fails if the event asks for it. `attempt` is 0 on the first invocation, so it equals the number of earlier
-    /// failures.
+    /// Fails if the event asks for a failure. `attempt` is 0 on the first invocation, so it equals the number of
+    /// earlier failures.
     fn grant(self, attempt: u64) -> Result<(), Failure> {
         if !self.fail && attempt >= self.fail_times {
             return Ok(());

@@ -55,8 +55,8 @@ impl Aws {
     }
 
     fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
-        // Each call is retried in one layer only: deliveries retry calls to SQS, and the queue retries an unanswered
-        // `Invoke`, which may have succeeded. The SDK's own retries are off.
+        // Each call is retried in one layer only: deliveries retry calls to SQS, and the queue retries an `Invoke`. An
+        // unanswered `Invoke` may have succeeded. The SDK's own retries are off.
         let once = RetryConfig::disabled;
         let within = |timeout| TimeoutConfig::builder().operation_timeout(timeout);
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
@@ -80,8 +80,8 @@ impl Aws {
     }
 
     /// The `Account` for one batch from this retry queue. At `invokes_end`, the handler stops waiting for `Invoke`
-    /// calls. A batch first hides messages, before its `Invoke` calls. In the second half of the time until
-    /// `invokes_end`, this hiding starts no more calls to SQS.
+    /// calls. A batch hides messages before its `Invoke` calls. In the second half of the time until `invokes_end`,
+    /// that first hiding starts no more calls to SQS.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -92,25 +92,27 @@ impl Aws {
         let left = invokes_end.saturating_duration_since(Instant::now());
         AwsAccount {
             aws: self,
-            // If no `Invoke` can follow the first hiding, its time is not limited.
+            // If no `Invoke` can follow the first hiding, the time for the hiding is not limited.
             first_hiding_ends: Cell::new(Some(invokes_end - left / 2).filter(|_| !left.is_zero())),
             invokes_end,
             retry_queue_url: retry_queue_url.into(),
             dead_letter_queue_url: dead_letter_queue_url.into(),
             hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
-            // A copy whose answer was lost may have been sent; sending it again would add another copy.
+            // If the answer about a copy is lost, the copy may have been sent, and sending it again would add another
+            // copy.
             retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(Retries::none()),
             dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
         }
     }
 }
 
-/// AWS as one batch uses it: the queue that the batch came from, the target functions and the dead-letter queue.
+/// The parts of AWS that one batch uses: the queue that the batch came from, the target functions and the dead-letter
+/// queue.
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// When the first hiding must have started its last call; `None` once it has begun, or if there is no time left for
-    /// an `Invoke`.
+    /// The latest time at which the first hiding may start a call; `None` once that hiding has begun, or if no time is
+    /// left for an `Invoke`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,

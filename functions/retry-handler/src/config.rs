@@ -15,7 +15,7 @@ pub(crate) struct Config {
     /// Name of the SSM parameter that holds the pauses. If `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// Settings for the AWS SDK, which most programs let the SDK read itself.
+    /// Settings for the AWS SDK. In most programs, the SDK itself reads them.
     pub(crate) aws: SdkSettings,
 }
 
@@ -29,7 +29,7 @@ impl Config {
     ///
     /// Fails with a message that lists every invalid variable, one per line.
     pub(crate) fn from_env() -> Result<Self, String> {
-        // A value that is not Unicode is refused like any other unreadable text.
+        // A value that is not Unicode is refused like any other unreadable value.
         let lookup = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         let config = Self::read(lookup).map_err(|refused| refused.join("\n"))?;
         config.warn();
@@ -46,7 +46,7 @@ impl Config {
         }
     }
 
-    /// Reads all variables. Fails with a sentence for each variable that is refused.
+    /// Reads all variables. Fails with a sentence about each refused variable.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
         let mut queue = |name: &str| {
@@ -159,7 +159,7 @@ mod tests {
 
     const REQUIRED: [(&str, &str); 2] = [("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)];
 
-    /// Reads the configuration from the required variables and these.
+    /// Reads the configuration from the required variables and the given ones.
     fn with(variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
         read(&[&REQUIRED[..], variables].concat())
     }

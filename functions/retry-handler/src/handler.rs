@@ -19,7 +19,7 @@ use crate::log;
 /// A function's deadline that is at least this far in the past or the future is implausible.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// The running Lambda function, with the data that it keeps between batches.
+/// The running Lambda function, with the data kept between batches.
 #[derive(Debug)]
 pub(crate) struct Handler {
     config: Config,
@@ -97,7 +97,7 @@ impl Handler {
     }
 
     /// The URL of the queue that the batch came from. The messages contain the queue's ARN, and the configuration may
-    /// contain its URL. Fails if the queue is unknown or cannot be the retry queue.
+    /// contain the queue's URL. Fails if the queue is unknown or cannot be the retry queue.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(Queue::of);

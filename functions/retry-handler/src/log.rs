@@ -1,4 +1,4 @@
-//! The handler's log: JSON lines on standard output, which contain nothing from a payload.
+//! The handler's log: JSON lines on standard output. They contain nothing from a payload.
 
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
@@ -20,8 +20,8 @@ pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
 
-/// The text to log for a panic. Panics of Comeback's own begin with `BUG: ` and are logged in full. The text of any
-/// other panic is omitted, because it may quote the event.
+/// The message to log for a panic. Panics of Comeback's own begin with `BUG: ` and are logged in full. The message of
+/// any other panic is omitted, because it may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
@@ -43,8 +43,8 @@ where
         .finish()
 }
 
-/// Logs a line for each message that cannot be read completely. Call it before the batch is handled, so that the lines
-/// are not lost if the function times out.
+/// Logs a line for each message that cannot be read completely. Must be called before the batch is handled, so that the
+/// lines are not lost if the function times out.
 pub(crate) fn unreadable(batch: &BatchEvent) {
     if let Err(problem) = batch.check_ids() {
         tracing::error!("{problem}");
@@ -58,8 +58,8 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Logs a line for each handled message, and the problems of the batch. All messages that were only moved again share
-/// one line.
+/// Logs a line for each handled message, and a line for each problem of the batch. All messages that were only moved
+/// again share one line.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);
@@ -100,7 +100,7 @@ fn messages<'l>(lines: impl Iterator<Item = LogLine<'l>>) {
     self::lines(&lines.collect::<Vec<_>>());
 }
 
-/// Writes lines that already are JSON.
+/// Writes lines that are already JSON.
 pub(crate) fn lines(lines: &[String]) {
     let mut out = out();
     for line in lines {
@@ -169,7 +169,7 @@ fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     );
 }
 
-/// Logs one line about the moves of a batch. Logs nothing if there were none.
+/// Logs one line about the moves of a batch, or nothing if there were none.
 fn moves(Moves { made, failed, problem }: &Moves) {
     if *made > 0 || problem.is_some() {
         event!(
@@ -233,7 +233,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Runs the work. Returns its result, and everything that this thread logged during it.
+    /// Runs the work. Returns the result of the work, and everything that this thread has logged during the work.
     pub(crate) async fn logged_in<O>(work: impl Future<Output = O>) -> (O, String) {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -241,7 +241,7 @@ pub(crate) mod tests {
         (work.await, lines.text())
     }
 
-    /// Runs the work and returns everything that this thread logged.
+    /// Runs the work and returns everything that this thread has logged.
     pub(crate) fn logged(work: impl FnOnce()) -> String {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -283,7 +283,7 @@ pub(crate) mod tests {
         What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None }
     }
 
-    /// The outcome of a message that was moved once more.
+    /// The outcome of a message that was moved again.
     fn moved(what: What) -> Outcome<'static> {
         let mut outcome = outcome(what, Location::Moved);
         let mut copy = outcome.record.clone();
@@ -332,7 +332,7 @@ pub(crate) mod tests {
             lines(vec![moves_on(), moves_on()], made.clone(), None),
             [json!({"level": "INFO", "action": "move", "moved": 2, "hidden_instead": 0})]
         );
-        // Its first line is what an operator searches for.
+        // An operator searches for the line about the first move.
         let first = &lines(vec![outcome(waiting(700), Location::Moved)], made.clone(), None)[0];
         assert_eq!((&first["action"], &first["key"]), (&json!("defer"), &json!("r-0")));
         let failure = CallFailure { cause: "throttled".into(), remedy: None };

@@ -1,21 +1,22 @@
-//! Metrics in CloudWatch's embedded metric format, in which CloudWatch extracts metrics from lines of the log.
+//! Metrics in CloudWatch's embedded metric format: CloudWatch extracts metrics from lines of the log.
 
 use std::collections::BTreeMap;
 
 use comeback_engine::{BatchReport, Location, Outcome, Policy, RETENTION, Timestamp, What};
 use serde_json::{Value, json};
 
-/// Maximum number of values that one metric may have in a line; CloudWatch ignores a line with more. Source:
+/// Maximum number of values that one metric may have in a line. CloudWatch ignores a line with more values. Source:
 /// "Specification: Embedded metric format", Amazon CloudWatch User Guide.
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
 
-/// The configuration of the handler's metrics. There is none if `METRICS` is `off`.
+/// The configuration of the handler's metrics. The handler has none if `METRICS` is `off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Metrics {
-    /// Name of the handler's function. It is a dimension of each metric.
+    /// Name of the handler's function, a dimension of each metric.
     pub(crate) handler: String,
-    /// True to report metrics for each target, and dead-letters by reason, in addition to those for the whole handler.
+    /// True to report metrics for each target, and dead-letters by reason, in addition to the metrics for the whole
+    /// handler.
     pub(crate) by_target: bool,
 }
 
@@ -47,8 +48,8 @@ struct Counted {
 }
 
 impl Group {
-    /// The group that an outcome is counted in. The group's target is the entry of `TARGET_FUNCTIONS`, never text from
-    /// the message: metrics cost money, so the content of the queue must not create new ones.
+    /// The group that an outcome is counted in. The group's target is the entry of `TARGET_FUNCTIONS`, never a string
+    /// from the message: metrics cost money, so the content of the queue must not create new metrics.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
@@ -83,7 +84,7 @@ impl Counted {
             }
         }
         if let Some(event) = &outcome.event {
-            // A payload may claim any time, but SQS keeps messages no longer than this.
+            // A payload may claim any time, but SQS keeps no message for longer than its retention.
             let oldest = now.before(RETENTION);
             self.measure("EventAge", event.first_failure.max(oldest), now);
         }
@@ -170,7 +171,7 @@ mod tests {
         Timestamp::from_secs(NOW.as_secs() - seconds)
     }
 
-    /// The outcome of a message that is received again and whose event first failed an hour ago.
+    /// The outcome of a message on a later receive. Its event first failed an hour ago.
     fn of(function_arn: &str, what: What, location: Location) -> Outcome<'static> {
         let (record, event) = failed_at(function_arn, ago(3_600));
         Outcome { record, event: Some(event), policy: None, what, location }

@@ -1,4 +1,4 @@
-//! Decides what a failed call to AWS means for its message, and what an operator can do about it.
+//! Decides what a failed call to AWS means for its message, and what an operator can do about the failure.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -117,7 +117,7 @@ impl Remedies {
 }
 
 /// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS then refuses the entry, with a code that
-/// does not mention sizes, or the whole call, which by then contains only this message.
+/// does not mention sizes, or refuses the whole call. By then, the call contains only this message.
 fn is_over_queues_limit(error: &ServiceError) -> bool {
     let code = error.code.as_str();
     code.ends_with("BatchRequestTooLong")
@@ -226,7 +226,7 @@ fn has_no_credentials(error: &SdkError<InvokeError>) -> bool {
     chain(error).any(|error| error.is::<CredentialsError>())
 }
 
-/// An error, then its cause, then the cause of that cause, and so on.
+/// An error, its cause, the cause of that cause, and so on.
 pub(super) fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| (*error).source())
 }

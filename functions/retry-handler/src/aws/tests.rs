@@ -106,7 +106,7 @@ fn record(request: &http::Request<SdkBody>, status: u16) {
         "body": base64::encode(request.body().bytes().unwrap_or_default()),
         "status": status,
     });
-    // In a single write, because tests run in parallel.
+    // Written at once, because tests run in parallel.
     (&*FILE).write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
@@ -194,7 +194,7 @@ async fn other_errors_are_retriable_and_called_once() {
 #[tokio::test(start_paused = true)]
 async fn final_and_unanswered_errors() {
     use InvokeFailure::{NotFound, Refused, TooLarge, Unanswered};
-    // Only the message about a missing function is logged, because in the others Lambda quotes the payload.
+    // Only the message about a missing function is logged, because Lambda quotes the payload in the other messages.
     for (status, error, failure, cause) in [
         (
             404,
@@ -386,7 +386,7 @@ async fn batch_call_gives_up_at_the_ladders_top() {
     assert_eq!(started.elapsed(), 2 * SqsBatchCalls::LONGEST_TOTAL_WAIT);
 }
 
-/// The hiding before the invocations leaves time for them, even if SQS does not answer, or delays calls with
+/// The hiding before the invocations leaves time for the invocations, even if SQS does not answer, or delays calls with
 /// `Retry-After`.
 #[tokio::test(start_paused = true)]
 async fn first_hiding_leaves_half_of_the_time() {

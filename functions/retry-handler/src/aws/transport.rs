@@ -1,6 +1,6 @@
 //! The HTTP client that the handler's SDK clients share: its connections, timeouts and trusted certificate authorities.
-//! It uses HTTP/1.1, which every service accepts. The SDK's own client adds HTTP/2, and takes trusted certificates only
-//! as text, which it parses one by one at startup.
+//! The client uses HTTP/1.1, which every service accepts. The SDK's own client adds HTTP/2, and takes trusted
+//! certificates only as PEM, which it parses one by one at startup.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -35,12 +35,12 @@ use webpki_roots::TLS_SERVER_ROOTS;
 
 use super::failure::chain;
 
-/// An idle connection is reused only for this long. Later, the other end may have closed it while Lambda had frozen the
-/// process. An `Invoke` sent on a closed connection would count as unanswered.
+/// An idle connection is reused only for this long. After that, the other end may have closed the connection while
+/// Lambda had frozen the process. An `Invoke` sent on a closed connection would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of a response's body. No response from AWS to the handler has more than 100 KiB. A larger one comes
-/// from something between the handler and the service, and would exhaust the handler's memory.
+/// Maximum size of a response's body. No response from AWS to the handler has more than 100 KiB. A larger response
+/// comes from something between the handler and the service, and would exhaust the handler's memory.
 pub(super) const LARGEST_ANSWER: usize = 1_048_576;
 
 pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
@@ -49,11 +49,11 @@ pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
         .pool_idle_timeout(IDLE_TIMEOUT)
         .build(Connect::trusting(trusted));
     let connector = SharedHttpConnector::new(Connections(connections));
-    // All SDK clients share one HTTP client. The SDK would create one for each timeout and each SDK client.
+    // All SDK clients share one HTTP client. The SDK would create an HTTP client for each timeout and each SDK client.
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// An HTTP client for the SDK, which reuses idle connections.
+/// An HTTP client for the SDK. It reuses idle connections.
 #[derive(Debug)]
 struct Connections(Client<Connect, SdkBody>);
 
@@ -116,7 +116,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 #[derive(Clone, Debug)]
 struct Connect(HttpsConnector<HttpConnector>);
 
-/// Error for a connection that was not made within [`CONNECT_TIMEOUT`].
+/// Error for a connection that took longer than [`CONNECT_TIMEOUT`].
 #[derive(Debug, thiserror::Error)]
 #[error("no connection within {CONNECT_TIMEOUT:?}")]
 struct TookTooLong;
@@ -158,7 +158,7 @@ pub(crate) struct TrustedFile {
     pub(crate) path: PathBuf,
 }
 
-/// The certificate authorities to trust: those in the files. If there are no files, Mozilla's, which are built in.
+/// The certificate authorities to trust: those in the files or, without files, Mozilla's, which are built in.
 ///
 /// # Errors
 ///

@@ -10,7 +10,7 @@ use crate::log::tests::logged_in;
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_815);
 
-/// A handler that hides every message that waits, and does not count the messages in flight.
+/// A handler that hides every waiting message, and does not count the messages in flight.
 fn handler(retry_queue_url: Option<&str>) -> (Handler, Requests) {
     hiding_up_to("always", retry_queue_url)
 }
@@ -93,7 +93,7 @@ async fn batch_from_a_wrong_queue_is_kept() {
     }
 }
 
-/// The batch has one message that can only be dead-lettered, and ten that are due. The invokes of these are never
+/// The batch has one message that can only be dead-lettered, and ten that are due. The invokes of the ten are never
 /// answered.
 #[tokio::test(start_paused = true)]
 async fn unanswered_invokes_block_nothing_else() {
@@ -153,7 +153,7 @@ async fn without_time_left_everything_is_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
-/// The deadline is the one that `cargo lambda watch` sends, ten minutes after the epoch.
+/// The deadline is ten minutes after the epoch, as `cargo lambda watch` sends it.
 #[tokio::test]
 async fn implausible_deadline_counts_as_usual_time() {
     let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();
@@ -185,7 +185,7 @@ async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> R
     Ok(serde_json::to_value(response).unwrap())
 }
 
-/// A message sent at the present, received for the first time. `Handler::handle` uses the real clock.
+/// A message sent now and received for the first time. `Handler::handle` uses the real clock.
 fn message_sent_now(id: &str) -> Value {
     let mut message = message(id, "retries");
     for attribute in ["SentTimestamp", "ApproximateFirstReceiveTimestamp"] {
@@ -342,8 +342,8 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Everything that the handler logged and wrote into dead-letters about a message with this body. It handles the
-/// message twice: once it moves messages that wait, and once it hides them and counts the messages in flight.
+/// Everything that the handler logs and writes into dead-letters about a message with this body. The handler handles
+/// the message twice: once it moves waiting messages, and once it hides them and counts the messages in flight.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await

@@ -1,5 +1,5 @@
-//! Tests of the handler's own HTTP client: failing connections, errors reported as by the SDK's own client, TLS, and
-//! the credentials that sign requests.
+//! Tests of the handler's own HTTP client: failing connections, errors reported as the SDK's own client reports them,
+//! TLS, and the credentials that sign requests.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ const FAILED: &str =
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
 /// SDK clients of a local server. On each connection, the server sends these responses, one for each request. At the
-/// next request, it closes the connection.
+/// next request, the server closes the connection.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -62,8 +62,8 @@ async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
     account(aws).invoke(&MESSAGE, FUNCTION, "7".into()).await
 }
 
-/// A server that accepts no connections and whose backlog is full. Connecting to it takes forever, as in a network that
-/// drops packets. The backlog stays full until the second return value is dropped.
+/// A server that accepts no connections and has a full backlog, so a connection attempt never ends, as in a network
+/// that drops packets. The backlog stays full until the second return value is dropped.
 fn taking_no_connections() -> (SocketAddr, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -84,8 +84,8 @@ async fn without_credentials_nothing_is_sent() {
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
-/// The second `Invoke` uses a new connection. The first connection has been idle for long, so an `Invoke` on it would
-/// go unanswered.
+/// The second `Invoke` uses a new connection. On the first connection, which has been idle for long, an `Invoke` would
+/// not be answered.
 #[tokio::test]
 async fn long_idle_connection_is_not_reused() {
     let aws = serving(&[&[ACCEPTED], &[ACCEPTED]]).await;
@@ -125,7 +125,7 @@ fn calling(endpoint: &str, http_client: SharedHttpClient) -> Aws {
     Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
 }
 
-/// The result of an `Invoke` at this endpoint, as text.
+/// The result of an `Invoke` at this endpoint, as a string.
 async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     let aws = calling(endpoint, http_client);
     let failed = aws.lambda.invoke().function_name(FUNCTION).send().await.unwrap_err();
@@ -234,7 +234,8 @@ async fn slow_connection_is_reported_like_the_sdk() {
     assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// Starts a TLS server that accepts every `Invoke`. Returns its URL and its certificate, which no authority has signed.
+/// Starts a TLS server that accepts every `Invoke`. Returns the server's URL and its certificate. No authority has
+/// signed the certificate.
 async fn serving_tls() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -367,7 +368,8 @@ async fn service_may_have_its_own_endpoint() {
 
 const KEYS: &str = r#"{"AccessKeyId":"ID","SecretAccessKey":"secret","Token":"session","Expiration":"2099-01-01T00:00:00Z"}"#;
 
-/// Starts a server that provides credentials and accepts every `Invoke`. Returns its URL and the requests it received.
+/// Starts a server that provides credentials and accepts every `Invoke`. Returns the server's URL and the requests that
+/// it has received.
 async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -391,7 +393,7 @@ async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     (url, requests)
 }
 
-/// Credentials are fetched as with SnapStart. The SDK reads the variables itself, so each case runs in its own process.
+/// Credentials are fetched as with SnapStart. The SDK itself reads the variables, so each case runs in its own process.
 #[tokio::test]
 async fn container_credentials_use_its_token() {
     let folder = tempfile::tempdir().unwrap();
