@@ -1,7 +1,7 @@
 'use strict';
 // Backoff, jitter and dead-letters for individual messages of a Lambda function that reads an SQS queue. Needs only
-// Node.js 20, and the AWS SDK of Lambda's runtime once a message fails. It is CommonJS, which ECMAScript modules can load
-// too.
+// Node.js 20, and the AWS SDK of Lambda's runtime once a message fails. The file is CommonJS, which ECMAScript modules
+// can load too.
 
 // Seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
 const LONGEST_BACKOFF = 43_170;
@@ -153,8 +153,8 @@ class Policy {
   }
 
   /**
-   * The time when a message that fails now returns, and the rule that set that time. If the message would be too old by
-   * then, `due` is undefined.
+   * The time at which a message that fails now returns, and the rule that set that time. If the message would be too
+   * old by then, `due` is undefined.
    */
   due(message, asked, now, fifo) {
     const dueBy = asked === undefined ? 'policy' : 'retry_after';
@@ -173,7 +173,7 @@ class Policy {
 /** A record and its outcome. */
 class Message {
   settled = false; // succeeded, or accepted by the dead-letter queue
-  due; // the time when the message returns; 0: at once, undefined: after the queue's visibility timeout
+  due; // the time at which the message returns; 0: at once, undefined: after the queue's visibility timeout
   told = false; // the message was hidden or deleted before the batch ended, so SQS already knows
 
   constructor(record, fifo, now) {
@@ -248,9 +248,9 @@ class Batch {
   }
 
   /**
-   * Hides or deletes the messages whose outcome is known, when only the reserve is left, so that a timeout costs only
-   * the records that are still running. The function answers only after those have ended: otherwise, they would run
-   * on in the next invocation.
+   * Hides or deletes the messages whose outcome is known when only the reserve is left, so that a timeout costs only
+   * the records that are still running. The function answers only after those records have ended: otherwise, they would
+   * run on in the next invocation.
    */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
@@ -292,7 +292,7 @@ class Batch {
   /** Runs a record. Returns true if the record is done. */
   async settles(message) {
     try {
-      // A copy: functions often parse the body in place, but a dead-letter needs its text.
+      // A copy: functions often parse the body in place, but a dead-letter needs the body as received.
       const result = await this.handler({ ...redriven(message.record) }, this.context);
       if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid it when the consumer was made
       if ((Array.isArray(result) ? result : [result]).some(isUnrun)) throw new TypeError(UNRUN);
@@ -559,7 +559,7 @@ function size(body, attributes) {
 
 // Errors
 
-/** The type, request and texts of an error. Anything can be thrown, and reading it can throw again. */
+/** The type, request id, message and stack of an error. Anything can be thrown, and reading it can throw again. */
 function described(thrown) {
   try {
     const isError = typeof thrown === 'object' && thrown !== null;
@@ -576,7 +576,10 @@ function described(thrown) {
   }
 }
 
-/** The stack traces of an error and of its causes. Each has its share of the line, so that a long one hides no cause. */
+/**
+ * The stack traces of an error and of its causes. Each trace has its share of the line, so that a long trace hides no
+ * cause.
+ */
 function stackOf(thrown) {
   const chain = [];
   const add = (error, title) => {
@@ -628,7 +631,9 @@ function withoutGenerics(name) {
   return name;
 }
 
-/** Seconds to wait, by the grammar of docs/envelope.md, or the problem with the text. `now` is in epoch milliseconds. */
+/**
+ * Seconds to wait, by the grammar of docs/envelope.md, or the problem with the string. `now` is in epoch milliseconds.
+ */
 function requestedWait(message, now) {
   const text = message.split(';', 1)[0].replace(/^[ \t\n\r\f]+|[ \t\n\r\f]+$/g, '');
   if (text.length > WAIT_CHARACTERS) return NOT_A_WAIT;
@@ -660,7 +665,10 @@ function isoDuration(text) {
   return ignored ?? { wait: parts.reduce((total, { wait }) => total + wait, 0) };
 }
 
-/** The sum of numbers with units, each at most once and from the longest. Only the last may have a fraction. */
+/**
+ * The sum of numbers with units. Each unit occurs at most once, the longest first. Only the last number may have a
+ * fraction.
+ */
 function sum(text, units) {
   let [total, rest, left] = [0, text, Object.keys(units)];
   for (;;) {
@@ -715,7 +723,7 @@ function optionSeconds(value) {
 
 /**
  * The time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Anything else stays as it is; the
- * reader ignores it and names it in the log. Constructing an error must not fail.
+ * reader ignores such a value and names it in the log. Constructing an error must not fail.
  */
 function moment(when) {
   // Not `instanceof`: a date may come from another context, as in Jest.

@@ -14,7 +14,7 @@ export interface FunctionContext {
   invokedFunctionArn: string;
 }
 
-/** Every duration is a number of seconds, or text such as `'15m'` or `'14d'`. */
+/** Every duration is a number of seconds, or a string such as `'15m'` or `'14d'`. */
 export interface ConsumerOptions {
   /**
    * The ceiling of the first backoff; 1 s to `maxBackoff`. It doubles with each receive.
@@ -47,7 +47,7 @@ export interface ConsumerOptions {
    */
   deadLetterQueueUrl?: string;
   /**
-   * The number of records that run at once. Those of a FIFO group always run one after another.
+   * The number of records that run at once. The records of a FIFO group always run one after another.
    * @default 1
    */
   concurrency?: number;
@@ -75,7 +75,7 @@ export function consumer<
 /** Throw this error to set when the message is retried, instead of the ordinary backoff. */
 export class RetryAfter extends Error {
   /**
-   * @param when seconds to wait, counted from the failure, a date, or the text of a `Retry-After` header
+   * @param when seconds to wait, counted from the failure; a date; or the value of a `Retry-After` header
    * @param text an explanation for people
    */
   constructor(when: number | string | Date, text?: string);

@@ -55,7 +55,7 @@ function opened() {
 
 /**
  * The time as the retry handler reads it: whole seconds, or RFC 3339. Anything else stays as it is: the handler ignores
- * it and logs that. Constructing an error must not fail.
+ * such a value, and logs that. Constructing an error must not fail.
  */
 function moment(when) {
   // Not `instanceof`: a date may come from another context, as in Jest.

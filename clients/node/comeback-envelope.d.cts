@@ -12,8 +12,8 @@ export interface Opened<Payload = unknown> {
  *
  * @param event the event that the handler received
  * @param requestId `context.awsRequestId`
- * @throws Error if the envelope is malformed. Let it fail the invocation: the retry handler then dead-letters the event
- * as `malformed_envelope`.
+ * @throws Error if the envelope is malformed. Let this error fail the invocation: the retry handler then dead-letters
+ * the event as `malformed_envelope`.
  */
 export function openEvent<Payload = unknown>(event: unknown, requestId: string): Opened<Payload>;
 
@@ -28,7 +28,7 @@ export function opened(): {
  */
 export class RetryAfter extends Error {
   /**
-   * @param when seconds to wait, counted from the failure; a date; or a text such as an HTTP `Retry-After` header
+   * @param when seconds to wait, counted from the failure; a date; or a string such as an HTTP `Retry-After` header
    * @param text an explanation for people
    */
   constructor(when: number | bigint | Date | string, text?: string);

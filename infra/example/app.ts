@@ -1,5 +1,5 @@
 /**
- * Two functions and the construct they share: a Rust function that opens its envelope, and a Python function that
+ * Two functions and the construct that they share: a Rust function that opens its envelope, and a Python function that
  * sees a retry as an event with one more key.
  *
  * The functions are built for arm64, or with `-c architecture=x86_64` for that architecture.
@@ -15,7 +15,7 @@ import { AsyncRetries, EnvelopeStyle, Jitter } from '../src';
 
 const CHECKOUT = path.join(__dirname, '..', '..');
 
-/** Fails as its event asks: `{"fail_times": 3}` fails the first three invocations. */
+/** Fails if its event asks for that: `{"fail_times": 3}` fails the first three invocations. */
 const ORDERS = `
 def handler(event, context):
     attempt = event.get("_retry_metadata", {"attempt": 0})["attempt"]

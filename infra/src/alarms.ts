@@ -36,7 +36,7 @@ export function alarms(watched: Watched, logged: LogMetrics): Record<string, Ala
 
 /** Counts of lines in the handler's log. */
 export interface LogMetrics {
-  /** Its ERROR lines. Most are problems that do not go away without an operator. */
+  /** The log's ERROR lines. Most are about problems that do not go away without an operator. */
   readonly needsAnOperator: cloudwatch.IMetric;
   /** Dead-lettered records without their event's payload. */
   readonly lostPayload: cloudwatch.IMetric;
@@ -67,9 +67,12 @@ function counted(
   return filter.metric({ statistic: 'Sum', period: Duration.minutes(5) });
 }
 
-/** The alarm on failures of `fn` that Lambda could not send to the retry queue in the stack `of`, and has dropped. */
+/**
+ * The alarm on failures of `fn` that Lambda has dropped, because it could not send them to the retry queue in the stack
+ * `of`.
+ */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): AlarmProps {
-  // In the same stack, use the name with which the stack is deployed.
+  // In the same stack, the name with which the stack is deployed.
   const name = Stack.of(fn) === of ? Aws.STACK_NAME : of.stackName;
   return {
     metric: fn.metric('DestinationDeliveryFailures', { statistic: 'Sum', period: Duration.minutes(5) }),

@@ -26,7 +26,7 @@ import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, well
  */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
-/** SQS bills a KMS call for each caller and period. It notices a disabled key within this time. */
+/** SQS bills a KMS call for each caller and period. Within a period, SQS notices a disabled key. */
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /**
@@ -98,8 +98,8 @@ export class AsyncRetries extends Construct {
    * Retries the failed asynchronous invocations of a function, or of one of its versions or aliases.
    *
    * Lets the retry handler invoke the function and the function's role send to the retry queue, and allows the loop in
-   * Lambda's recursive loop detection. Once all that is deployed, the function's failures go to the retry queue. If callers
-   * invoke an alias or a version, attach that alias or version.
+   * Lambda's recursive loop detection. Once all of this is deployed, the function's failures go to the retry queue. If
+   * callers invoke an alias or a version, attach that alias or version.
    *
    * A function in another stack needs a `functionName`, or a pattern in `targetFunctions` that allows it. For an imported
    * function, a warning lists the steps left to its owner.
@@ -134,11 +134,11 @@ export class AsyncRetries extends Construct {
   }
 
   /**
-   * Creates alarms on both queues and the retry handler, and one for each attached function, whether attached before or
-   * after. Also saves queries for the handler's log, and creates a dashboard if requested. The repository's page
+   * Creates alarms on both queues and the retry handler, and one for each attached function, even if it is attached
+   * later. Also saves queries for the handler's log, and creates a dashboard if requested. The repository's page
    * `docs/alarms.md` explains each alarm and the cost of all this.
    *
-   * @throws if it was already called, or the topic is a FIFO topic
+   * @throws if `monitor` was already called, or the topic is a FIFO topic
    */
   monitor(options: MonitorOptions = {}): void {
     const refusals: string[] = [];

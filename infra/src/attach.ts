@@ -30,7 +30,7 @@ export interface AttachOptions {
    * The retry policy of this function, version or alias only. The policy of a version or alias takes precedence over
    * its function's.
    *
-   * @default - that of the AsyncRetries
+   * @default - the policy of the AsyncRetries
    */
   readonly policy?: FunctionPolicy;
 }

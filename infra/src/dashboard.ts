@@ -122,7 +122,7 @@ function duration({ handler }: Watched): cloudwatch.IWidget {
   });
 }
 
-/** The region's functions with the most of a metric. CloudWatch cannot search by failure destination. */
+/** The functions in the region with the highest values of a metric. CloudWatch cannot search by failure destination. */
 function ofFunctions(metric: 'Errors' | 'Throttles'): cloudwatch.IWidget {
   const all = `SEARCH('{AWS/Lambda,FunctionName} MetricName="${metric}"', 'Sum', ${String(PERIOD.toSeconds())})`;
   return new cloudwatch.GraphWidget({

@@ -35,7 +35,7 @@ export function environmentProblems(stack: Stack, variables: Record<string, stri
   ];
 }
 
-/** A text for messages on the room that is left in the environment. */
+/** The room left in the environment, in words for messages. */
 export function environmentLeft(stack: Stack, variables: Record<string, string>): string {
   const { bytes } = shortest(stack, variables);
   const left = String(Math.max(0, LIMIT - bytes));
@@ -91,6 +91,6 @@ function shortestName(stack: Stack, logicalId: string): string {
   if (!(resource instanceof lambda.CfnFunction)) {
     return '';
   }
-  // Without the last character, because CloudFormation's random part has 12 or 13.
+  // Without the last character, because CloudFormation's random part has 12 or 13 characters.
   return givenName(resource) ?? generatedName(stack.stackName, logicalId).slice(0, -1);
 }

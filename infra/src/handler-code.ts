@@ -27,7 +27,7 @@ export interface HandlerFunctionOptions extends lambda.FunctionOptions {
 /**
  * The function that runs the retry handler.
  *
- * @param bootstrap a folder or zip file with the retry handler's `bootstrap`; by default the one in this package
+ * @param bootstrap a folder or zip file with the retry handler's `bootstrap`; by default, this package's own
  * @throws if `bootstrap`, or by default this package, has no such file for the architecture
  */
 export function handlerFunction(

@@ -29,8 +29,8 @@ export interface PolicyProps extends FunctionPolicy {
 /** Limits on the messages that wait hidden. */
 export interface WaitingProps {
   /**
-   * The number of messages that may be hidden at once; 0 to 55,000. Beyond it, the handler sends messages again with a
-   * delay.
+   * The number of messages that may be hidden at once; 0 to 55,000. Beyond that number, the handler sends messages
+   * again with a delay.
    *
    * A hidden message costs nothing, but SQS allows only about 120,000 of them. With 0, every message is sent again.
    *
@@ -48,8 +48,8 @@ export interface WaitingProps {
   /**
    * The maximum concurrent invocations of the retry handler; 2 to 1,000.
    *
-   * It limits the pollers, which share the room for hidden messages. Reserved concurrency would throttle the pollers,
-   * which raises receive counts.
+   * This limits the pollers, which share the room for hidden messages. Reserved concurrency would throttle the pollers,
+   * which would raise receive counts.
    *
    * @default 10
    */
@@ -235,7 +235,7 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): 
   }
 }
 
-/** The number of seconds as text. A token stays a token. */
+/** The number of seconds as a string. A token stays a token. */
 function seconds(property: Property, duration: Duration, refusals: string[]): string {
   if (duration.isUnresolved()) {
     return Tokenization.stringifyNumber(duration.toSeconds());

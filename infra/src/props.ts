@@ -25,7 +25,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
    * A folder or zip file with the retry handler's `bootstrap`, built for `architecture`.
    *
-   * @default - the one in this package
+   * @default - the retry handler in this package
    */
   readonly bootstrap?: string;
 
@@ -94,7 +94,7 @@ export const LONGEST_RETENTION = Duration.days(14);
 /** SQS's retention, in seconds, for a queue that does not set one. */
 const DEFAULT_RETENTION = 345_600;
 
-/** A key in another account would work only if its policy named every role. */
+/** A key in another account would work only if the key's policy named every role. */
 const KEY_ELSEWHERE =
   ', because a role that may not use the key cannot send to the queue, and Lambda then silently drops the failed event';
 

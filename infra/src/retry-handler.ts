@@ -80,7 +80,7 @@ export class RetryHandler extends Construct {
       recursiveLoop: lambda.RecursiveLoop.ALLOW,
       environment,
     });
-    // Shown by `comeback status`.
+    // `comeback status` shows this variable.
     Tags.of(this.function).add('comeback:version', VERSION);
     new lambda.EventSourceMapping(this, 'Mapping', {
       target: this.function,
@@ -173,7 +173,7 @@ export function allowKey(
 }
 
 /**
- * The role as a grantee whose statements hold only for requests through SQS. (A grant takes no conditions.) KMS uses
+ * The role as a grantee whose statements apply only to requests through SQS. (A grant takes no conditions.) KMS uses
  * this suffix in all partitions.
  */
 function throughSqs(role: iam.IRole): iam.IGrantable {

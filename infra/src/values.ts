@@ -2,13 +2,13 @@ import { inspect } from 'node:util';
 import { Token, Tokenization } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 
-/** The text that stands in messages for a value known only at deployment. */
+/** The placeholder in messages for a value known only at deployment. */
 const UNKNOWN = '…';
 
 /** Longer than any ARN of a function. */
 const LONGEST_SHOWN = 256;
 
-/** A value in the form in which messages show it. */
+/** A value as messages show it. */
 export function shown(value: unknown): string {
   if (Construct.isConstruct(value)) {
     return value.node.path;
@@ -22,7 +22,7 @@ export function shown(value: unknown): string {
   return Token.isUnresolved(value) ? UNKNOWN : inspect(value, { depth: -1 });
 }
 
-/** A text in the form in which messages show it, without quotes. */
+/** A string as messages show it, without quotes. */
 export function literal(text: string): string {
   return replaceTokens(text, UNKNOWN);
 }
@@ -35,7 +35,7 @@ export function replaceTokens(text: string, by: string): string {
   return String(mapped.join({ join: (left: string, right: string) => left + right }));
 }
 
-/** The problem with a text of the handler's environment. Tokens count as empty. */
+/** The problem with a string in the handler's environment. Tokens count as empty. */
 export function textProblem(text: string, longest: number): string | undefined {
   const known = replaceTokens(text, '');
   if (/\p{Cc}/u.test(known)) {
@@ -50,7 +50,7 @@ export function textProblem(text: string, longest: number): string | undefined {
     : undefined;
 }
 
-/** A whole number as text. A token stays a token; a refused value becomes empty. */
+/** A whole number as a string. A token stays a token; a refused value becomes empty. */
 export function wholeNumber(
   label: string,
   value: number,

@@ -85,7 +85,7 @@ interface Widget {
   readonly properties: Record<string, unknown>;
 }
 
-/** The widgets of the stack's dashboard as CloudWatch receives them, with text in place of each reference. */
+/** The widgets of the stack's dashboard as CloudWatch receives them, with a string in place of each reference. */
 function widgets(stack: Stack): Widget[] {
   const [dashboard] = resources(stack, 'AWS::CloudWatch::Dashboard');
   const body = dashboard?.Properties.DashboardBody as { 'Fn::Join': [string, unknown[]] };

@@ -123,7 +123,7 @@ function counterparts(stack: Stack): Map<string, string> {
   return new Map(named.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-/** Each difference, replaced by its explanation if it has one. */
+/** The differences. A difference that has an explanation is replaced by it. */
 function found(sam: Record<string, unknown>, construct: Record<string, unknown>): string[] {
   const all = [...differences(sam, construct)].map(([where, [left, right]]) => {
     const sides = `template.yaml has ${JSON.stringify(left)}, the construct ${JSON.stringify(right)}`;

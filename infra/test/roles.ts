@@ -10,7 +10,7 @@ import { newFunction, newRetries, newStack } from './support';
 const { SCRATCH: scratch = '' } = process.env;
 const [key, targetFunctions] = JSON.parse(String(process.argv[2])) as [string, string[]];
 
-/** So that no parameter reads the version of an account's bootstrap stack. */
+/** Keeps the template free of the parameter that reads the version of an account's bootstrap stack. */
 function withoutBootstrap(): DefaultStackSynthesizer {
   return new DefaultStackSynthesizer({ generateBootstrapVersionRule: false });
 }

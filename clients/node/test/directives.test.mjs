@@ -1,4 +1,4 @@
-// The two errors write text that the retry handler reads, and never fail while they are made.
+// The two errors write strings that the retry handler reads, and never fail while they are made.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ test('RetryAfter writes whole seconds or a moment', () => {
 });
 
 test('a number is written as it is read', () => {
-  // The packages for other languages write the same text.
+  // The packages for other languages write the same string.
   const cases = new URL('../../../tests/golden/directives/written.json', import.meta.url);
   for (const { seconds, message } of JSON.parse(readFileSync(cases, 'utf8'))) {
     assert.equal(new RetryAfter(seconds).message, message);

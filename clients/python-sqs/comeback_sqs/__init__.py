@@ -78,7 +78,7 @@ _DATES = (
 
 
 class _Unreadable(Exception):
-    """The reason why a text is not a wait."""
+    """The reason why a string is not a wait."""
 
 
 _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
@@ -92,8 +92,8 @@ _RANDOM = random.SystemRandom()
 class RetryAfter(Exception):
     """Raise this exception to set when the message is retried, instead of the ordinary backoff.
 
-    `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (one without a time zone is local
-    time), or the text of a `Retry-After` header. `text` is an explanation for people.
+    `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (local time if it has no time
+    zone), or the value of a `Retry-After` header. `text` is an explanation for people.
     """
 
     def __init__(self, when: object, text: str | None = None) -> None:
@@ -122,7 +122,7 @@ def consumer(
 
     If the function raises, only that record is retried: it is hidden for a jittered backoff of at most
     min(`max_backoff`, `base_backoff` · 2^(receives − 1)), and reported in `batchItemFailures`, which the mapping needs
-    (`ReportBatchItemFailures`). Durations are seconds, or text such as `"15m"`.
+    (`ReportBatchItemFailures`). Durations are seconds, or strings such as `"15m"`.
 
     - `base_backoff`: 1 s to `max_backoff`.
     - `max_backoff`: up to 43,170 s. The default is an hour, or a minute for FIFO queues.
@@ -131,7 +131,7 @@ def consumer(
     - `max_receives`: the receive on which a message that fails is dead-lettered. By default, only the age matters.
     - `dead_letter_queue_url`: the queue for dead-letters. Without it, messages are hidden for `max_backoff` instead, until
       the queue's redrive policy or retention ends them.
-    - `concurrency`: the number of records that run at once, in threads; those of a FIFO group always run one after another.
+    - `concurrency`: the number of records that run at once, in threads; records of a FIFO group run one after another.
 
     Raises `ValueError` with every problem of the options.
     """
@@ -225,8 +225,8 @@ class _Policy(NamedTuple):
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
 
     def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
-        """The time at which a message that fails now returns, and the rule that set it. The time is None if the message
-        would then be too old."""
+        """The time at which a message that fails now returns, and the rule that set that time. The time is None if the
+        message would be too old by then."""
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:
@@ -265,7 +265,7 @@ class _Message:
         self.group: str | None = attributes.get("MessageGroupId") if fifo else None
         # Succeeded, or accepted by the dead-letter queue.
         self.settled = False
-        # The time when the message returns; 0: at once, None: after the queue's visibility timeout.
+        # The time at which the message returns; 0: at once, None: after the queue's visibility timeout.
         self.due: float | None = None
         # The message was hidden or deleted before the batch ended, so SQS already knows.
         self.told = False
@@ -327,9 +327,9 @@ class _Batch:
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
 
     def settle_early(self, messages: list[_Message]) -> None:
-        """Hides or deletes the messages whose outcome is known, when only the reserve is left, so that a timeout costs
-        only the records that are still running. The function answers only after those have ended: otherwise, they would
-        run on in the next invocation."""
+        """Hides or deletes the messages whose outcome is known when only the reserve is left, so that a timeout costs
+        only the records that are still running. The function answers only after those records have ended: otherwise,
+        they would run on in the next invocation."""
         if self.ended.wait(self.until_reserve):
             return
         with self.settling:
@@ -371,7 +371,7 @@ class _Batch:
     def settles(self, message: _Message) -> bool:
         """Runs a record. Returns true if the record is done."""
         try:
-            # A copy: functions often parse the body in place, but a dead-letter needs its text.
+            # A copy: functions often parse the body in place, but a dead-letter needs the body as received.
             result = self.handler({**_redriven(message.record)}, self.context)
             _check_result(result)
             message.settled = True
@@ -690,7 +690,7 @@ def _bare_number(text: str, now: float) -> float:
 
 
 def _sum(text: str, units: dict[str, float]) -> float:
-    """The sum of numbers with units, each at most once and from the longest. Only the last may have a fraction."""
+    """The sum of numbers with units, each unit at most once, the longest first. Only the last may have a fraction."""
     total, left = 0.0, list(units)
     while True:
         found = re.match(rf"({_DECIMAL})[ \t]*([A-Za-z]*)[ \t]*", text)
@@ -752,7 +752,7 @@ def _text(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> str | None:
-    """The stack traces of an error and of its causes. Causes come first: a long text is cut in the middle."""
+    """The stack traces of an error and of its causes. Causes come first, because a long trace is cut in the middle."""
     import traceback  # only failures need it
 
     try:
@@ -785,20 +785,20 @@ def _moment(when: object) -> str:
             return _seconds(math.ceil(when.total_seconds()))
         if not isinstance(when, (str, bytes, bool)):
             number = math.ceil(when)  # type: ignore[call-overload]
-            # From 10⁹ on, it is read as an epoch time.
+            # From 10⁹ on, a number is read as an epoch time.
             return _seconds(number) if number < 10**9 else str(number)
     except Exception:
-        pass  # Not a number, or a date beyond the year 9999.
+        pass  # Not a number, or a date after the year 9999.
     return _words(when)
 
 
 def _seconds(seconds: int) -> str:
-    """The seconds as text. Over 14 days, they get a unit, because a bare number is not read as so long a wait."""
+    """The seconds as a string. Over 14 days, they get a unit, because a bare number is not read as so long a wait."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
 def _words(thing: object) -> str:
-    """The text of a value. Constructing an error must not fail."""
+    """A value as a string. Constructing an error must not fail."""
     try:
         return thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
     except Exception:
@@ -873,7 +873,7 @@ def _problem(error: Exception, action: str, resource: str) -> tuple[str, str | N
     try:
         code = str(error.response["Error"]["Code"])  # type: ignore[attr-defined]
     except Exception:
-        pass  # A connection error, or another one without a code.
+        pass  # A connection error, or another error without a code.
     # An encrypted queue passes on KMS's errors.
     needed = "kms:GenerateDataKey and kms:Decrypt" if code[:3].upper() == "KMS" else action
     remedy = f"allow {needed} in the function's role" if "AccessDenied" in code else None

@@ -21,7 +21,7 @@ class Refused(Exception):
 
 
 class Sqs:
-    """Records the calls, and refuses the ones it is configured to."""
+    """Records the calls, and refuses those that a case says it refuses."""
 
     def __init__(self, refuses: list[str]) -> None:
         self.refuses = refuses

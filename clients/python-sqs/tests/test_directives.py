@@ -64,7 +64,7 @@ def test_retry_after_writes_dates() -> None:
 
 
 def test_both_packages_have_the_same_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each package is one file, so that it can be copied. The errors of both must write the same text."""
+    """Each package is one file, so that it can be copied. The errors of both packages must write the same strings."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "python"))
     envelope = importlib.import_module("comeback_envelope")
 

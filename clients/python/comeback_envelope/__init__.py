@@ -36,9 +36,9 @@ class Opened(TypedDict):
 class RetryAfter(Exception):
     """Raise this exception to set when the event is retried, instead of the ordinary backoff.
 
-    `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (one without a time zone is local
-    time), or a text such as an HTTP `Retry-After` header. `text` is an explanation for people. The handler recognises the
-    name of the class, so a subclass must keep it.
+    `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (local time if it has no time
+    zone), or a string such as an HTTP `Retry-After` header. `text` is an explanation for people. The handler recognises
+    the error by the name of the class, so a subclass must keep that name.
 
     The constructor never raises: the handler ignores a value that is not a wait, logs that, and retries with the ordinary
     backoff.
@@ -62,8 +62,8 @@ class NonRetryable(Exception):
 def open_event(event: Any, request_id: str) -> Event:
     """Opens the event that a handler received. Returns the payload, the attempt number and the idempotency key.
 
-    `request_id` is `context.aws_request_id`. Raises `ValueError` for a malformed envelope. Let it fail the invocation:
-    the retry handler then dead-letters the event as `malformed_envelope`.
+    `request_id` is `context.aws_request_id`. Raises `ValueError` for a malformed envelope. Let this error fail the
+    invocation: the retry handler then dead-letters the event as `malformed_envelope`.
     """
     if not isinstance(event, dict) or "_retry_metadata" not in event:
         return Event(event, 0, request_id)  # the first invocation
@@ -109,20 +109,20 @@ def _moment(when: object) -> str:
             return _seconds(math.ceil(when.total_seconds()))
         if not isinstance(when, (str, bytes, bool)):
             number = math.ceil(when)  # type: ignore[call-overload]
-            # From 10⁹ on, the handler reads it as an epoch time.
+            # From 10⁹ on, the handler reads a number as an epoch time.
             return _seconds(number) if number < 10**9 else str(number)
     except Exception:
-        pass  # Not a number, or a date beyond the year 9999.
+        pass  # Not a number, or a date after the year 9999.
     return _words(when)
 
 
 def _seconds(seconds: int) -> str:
-    """The seconds as text. Over 14 days, they get a unit: the handler does not read a bare number as so long a wait."""
+    """The seconds as a string. Over 14 days, they get a unit: the handler reads no bare number as so long a wait."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
 def _words(thing: object) -> str:
-    """The text without lone surrogates. Lambda's runtime crashes on text it cannot print, which loses the directive."""
+    """The text without lone surrogates. Lambda's runtime crashes on text it cannot print, and loses the directive."""
     try:
         text = thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""The two errors write text that the retry handler reads, and never fail while they are made."""
+"""The two errors write strings that the retry handler reads, and never fail while they are made."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_time_without_a_zone_is_local() -> None:
 
 
 def test_a_number_is_written_as_it_is_read() -> None:
-    """The packages for other languages write the same text."""
+    """The packages for other languages write the same string."""
     cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "written.json"
     for case in json.loads(cases.read_text(encoding="utf-8")):
         assert str(RetryAfter(case["seconds"])) == str(RetryAfter(timedelta(seconds=case["seconds"]))) == case["message"]
@@ -96,7 +96,7 @@ def test_unprintable_explanation_does_not_fail() -> None:
 
 
 def test_unprintable_message_does_not_end_the_runtime() -> None:
-    """Lambda's runtime prints the message. If it cannot, the process ends, and its record does not name the error."""
+    """Lambda's runtime prints the message. If it cannot, the process ends, and the record does not name the error."""
     for error in (NonRetryable("held by \ud83d"), NonRetryable(ValueError("held by \ud83d"))):
         assert str(error) == "held by \ufffd"
     assert str(RetryAfter(900, "\udc00, \ud83d\ude00 and \ud83d")) == "900; \ufffd, \U0001f600 and \ufffd"

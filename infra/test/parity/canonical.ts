@@ -6,9 +6,9 @@ export interface Template {
 }
 
 /**
- * The resources of a template in a canonical form, so that equal templates compare equal: parameters have their values,
- * conditions are resolved, intrinsics that build text are text, scalars are text (as in CloudFormation), a role's
- * policies are one set of statements, statements are keyed by what they allow, and a dashboard is its widgets.
+ * The resources of a template in a canonical form, so that equal templates compare equal. Parameters have their values,
+ * and conditions are resolved. Intrinsics that build strings are strings, and so are scalars (as in CloudFormation). A
+ * role's policies are one set of statements, keyed by what they allow. A dashboard is its widgets.
  *
  * @param names the name of each resource by its logical id
  * @param parameters the values of parameters; the others have their defaults
