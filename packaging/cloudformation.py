@@ -1,6 +1,6 @@
 """Prints `comeback.cfn.json`: `template.yaml` without a transform, for CloudFormation without the SAM CLI.
 
-As a program it needs the SAM CLI's Python, and the release's version as its argument.
+Run as a program, it needs the SAM CLI's Python, and the release's version as its argument.
 """
 
 import json

@@ -41,7 +41,7 @@ def archive(dist: Path, arch: str) -> Path:
 
 
 def stamped(script: str, digests: dict[str, str]) -> str:
-    """Returns the script for this release only: it holds the digests of its archives."""
+    """Returns the install script for this release only: the script holds the digests of the release's archives."""
     # The names that `uname -s` and `uname -m` print.
     platforms = [
         f'    "Linux {build.MACHINES[arch]}") name={name(arch)} sha256={sha256} ;;' for arch, sha256 in digests.items()

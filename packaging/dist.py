@@ -4,8 +4,8 @@
 |---|---|
 | `build.py` | the programs |
 | `archive.py` | zips and tarballs, reproducibly |
-| `template.py` | the templates of a release for SAM |
-| `cloudformation.py`, `expand.py` | its template for CloudFormation alone; they run in the SAM CLI's Python |
+| `template.py` | the release's templates for SAM |
+| `cloudformation.py`, `expand.py` | the release's template for CloudFormation alone; these files run in the SAM CLI's Python |
 | `command.py` | the `comeback` command's tarballs and `install.sh` |
 | `bill.py`, `licences.py` | SBOMs and third-party licences |
 | `packages.py` | the packages for npm and Python |

@@ -1,6 +1,6 @@
 """Expands a SAM template to plain CloudFormation, by the SAM CLI's own rules. Needs the SAM CLI's Python.
 
-As a program, prints a template as CloudFormation sees it after `sam package`.
+Run as a program, it prints a template as CloudFormation sees it after `sam package`.
 """
 
 import json

@@ -40,7 +40,7 @@ main() {
     found=$(sha256sum <"$folder/archive" | cut -d ' ' -f 1)
     [ "$found" = "$sha256" ] || fail "$url is not the archive of this release: its SHA-256 is $found, not $sha256"
     tar -xzf "$folder/archive" -C "$folder" || fail "cannot unpack $url"
-    # Under another name first: a running program cannot be overwritten, and a broken one must not replace a working
+    # Under another name first: a running program cannot be overwritten, and a broken program must not replace a working
     # one. Not in the temporary folder: some machines do not allow running programs there.
     new=$prefix/bin/comeback.new
     mkdir -p "$prefix/bin" && cp "$folder/$name/bin/comeback" "$new" || fail "cannot write to $prefix"

@@ -1,4 +1,4 @@
-"""The licences of everything linked into the programs of a release, in one file, with texts and notices unchanged."""
+"""The licences of everything linked into a release's programs, in one file, with unchanged texts and notices."""
 
 import json
 import re
@@ -22,10 +22,10 @@ def licences(packages: list[str], archs: list[str]) -> str:
     """Fails if a licence is not among those that deny.toml allows."""
     config = TARGET / "about.toml"
     config.write_text(policy())
-    # Crates by licence text.
+    # The crates of each licence text.
     users: dict[str, set[str]] = {of_musl(): {"musl"}}
     for package in packages:
-        # Offline, it reads only the crates themselves.
+        # Offline, the tool reads only the crates themselves.
         options = ["--format", "json", "--frozen", "--fail", "--config", str(config)]
         targets = [target(arch) for target in (gnu, musl) for arch in archs]
         chosen = [argument for target in targets for argument in ("--target", target)]
@@ -50,7 +50,7 @@ def policy() -> str:
 
 
 def texts(licences: list[dict]) -> list[tuple[str, str]]:
-    """Yields each third-party crate with each of its texts."""
+    """Yields each third-party crate, once with each of its licence texts."""
     found = []
     for licence in licences:
         for crate in (use["crate"] for use in licence["used_by"]):

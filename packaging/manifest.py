@@ -1,4 +1,4 @@
-"""Lists the files in `dist/`: SHA256SUMS for `sha256sum --check`, and manifest.json, which also has their sizes."""
+"""Lists the files in `dist/`: in SHA256SUMS for `sha256sum --check`, and in manifest.json, which has their sizes too."""
 
 import hashlib
 import json

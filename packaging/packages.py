@@ -1,6 +1,6 @@
 """Builds the npm packages and the Python wheels, and puts them into a folder that holds the retry handler's zip files.
 
-What each package needs is copied first, so that nothing is left in the sources.
+The sources of each package are copied first, so that the build leaves nothing in them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def compiled(handlers: list[Path], licences: Path, package: Path) -> Path:
     (package / "handler").mkdir()
     for zip_file in handlers:
         shutil.copy(zip_file, package / "handler")
-    # With the oldest supported aws-cdk-lib, not the tests' version.
+    # Built with the oldest supported aws-cdk-lib, not with the version of the tests.
     run([JSII / "jsii", "--silence-warnings", "metadata/missing-dev-dependency"], package)
     return package
 

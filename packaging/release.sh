@@ -4,7 +4,7 @@ set -euo pipefail
 export ARCHS=${ARCHS:-arm64 x86_64}
 with=tests/tools/with.sh
 
-# Checks for `tomllib` before any build: the scripts need it, and Python has it from 3.11 on.
+# Checks for `tomllib` before any build: the scripts need this module, which Python has from 3.11 on.
 tomllib() {
     local python
     for python in python3 .tools/packaging/bin/python; do

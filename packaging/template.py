@@ -23,7 +23,7 @@ Next, [attach your functions]({REPOSITORY}/blob/main/docs/attach.md). The
 
 
 def name(arch: str) -> str:
-    """Returns the file name of an architecture's template. The cheaper architecture has the plain name."""
+    """Returns the file name of an architecture's template. The template for the cheaper architecture has the plain name."""
     return "comeback.yaml" if arch == "arm64" else f"comeback-{arch}.yaml"
 
 

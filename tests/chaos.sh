@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make chaos`: simulates every fault with SEEDS seeds under each policy. Some policies hide every message, some none,
-# and some a few. Two reach SQS's longest waits, and the last its oldest messages too.
+# `make chaos`: simulates every fault with SEEDS seeds under each policy. Some policies hide every message, some hide
+# none, and some hide a few. Two policies reach SQS's longest waits, and the last also reaches SQS's oldest messages.
 set -euo pipefail
 seeds=${SEEDS:-2000}
 policies=(

@@ -5,8 +5,8 @@ set -euo pipefail
 folder=$(mktemp -d -t comeback-again-XXXXXX)
 trap 'rm -rf "$folder"' EXIT
 
-# All files that git tracks or would add, with the modes that they have on a machine where each user has
-# their own group.
+# All files that git tracks or would add, with the modes that they have on a machine where each user has a group of
+# their own.
 git ls-files -z --cached --others --exclude-standard |
     tar --create --ignore-failed-read --null --verbatim-files-from --files-from - --mode=ug=rwX,o=rX |
     tar --extract --same-permissions --directory "$folder"

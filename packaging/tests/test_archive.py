@@ -13,7 +13,7 @@ from archive import write_tar, write_zip
 
 
 def content(folder: Path, time: int, mode: int) -> Path:
-    """Makes a folder with a program of this mode and a page, both of this age."""
+    """Makes a folder with a page and a program with this mode, both with this time."""
     named = folder / "comeback-1.2.3"
     (named / "bin").mkdir(parents=True)
     for place, text, wanted in [("bin/comeback", "program", mode), ("page", "page", 0o600)]:

@@ -1,4 +1,4 @@
-"""The checks of programs are able to fail: this machine's Python is dynamically linked."""
+"""The checks of programs can fail: they refuse this machine's Python, which is dynamically linked."""
 
 import platform
 import sys

@@ -82,7 +82,7 @@ class Release(unittest.TestCase):
             self.assertEqual(documents, {"LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENCES.txt"})
 
     def test_sboms_name_every_licensed_crate(self):
-        """They list more: optional crates that cargo resolves but does not build."""
+        """SBOMs list further crates: optional crates that cargo resolves but does not build."""
         listed = set()
         for program, arch in product(PACKAGES, self.archs):
             sbom = json.loads((DIST / f"{program}-{arch}.cdx.json").read_text())

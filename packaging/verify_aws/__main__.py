@@ -1,9 +1,9 @@
-"""Checks on a real AWS account the facts that no emulator shows. `make verify-aws` runs it; docs/verify-aws.md explains it.
+"""Checks on a real AWS account the facts that no emulator shows. `make verify-aws` runs this; docs/verify-aws.md explains it.
 
 | file | holds |
 |---|---|
 | `account.py` | the account that the credentials name, and its services |
-| `run.py` | one run: its name, its waits, and how to stop it |
+| `run.py` | one run: its name, its waits, and its stop |
 | `make.py` | queues, functions and the role, each named after the run |
 | `release.py`, `samconfig.toml` | the stack of the release |
 | `clean.py` | removes everything with the run's name |
@@ -87,7 +87,7 @@ def confirm(run, yes):
 
 
 def verified(run, asked):
-    """Runs all checks at once, because they mostly wait. Nothing creates resources after it returns."""
+    """Runs all checks at once, because they mostly wait. After this returns, nothing creates resources."""
     run.release = release.deploy(run, asked.template, asked.parameters)
     print("asking", flush=True)
     with ThreadPoolExecutor(len(checks.ALL)) as pool:

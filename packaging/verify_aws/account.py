@@ -35,7 +35,7 @@ class Account:
 
 
 def is_emulator(endpoint, number):
-    """Returns true for an emulator. AWS's endpoints have too many names to list, but none is on this machine."""
+    """Returns true for an emulator. AWS's endpoints have too many names to list, but no AWS endpoint is on this machine."""
     return number == "000000000000" or is_this_machine(urlsplit(endpoint).hostname)
 
 

@@ -1,11 +1,11 @@
-"""Removes everything with the run's name. It can be repeated, and does not need to know what was created."""
+"""Removes everything with the run's name. Can be repeated, and does not need to know what was created."""
 
 import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 # A list may still name things shortly after they were deleted (SQS: for a minute), and may not yet name new ones. The
-# stack goes first and takes longer than that: by then the lists name everything that the run created.
+# stack is deleted first, which takes longer than that: by then, the lists name everything that the run created.
 ROUNDS = 20
 BETWEEN = 5
 

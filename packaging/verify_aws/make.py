@@ -1,4 +1,4 @@
-"""Queues, functions and the role, each named after the run: `clean.py` finds them by that name."""
+"""Queues, functions and the role. Each is named after the run, and `clean.py` finds them by that name."""
 
 import io
 import json
@@ -28,7 +28,7 @@ def arn_of(run, queue_url):
 
 
 def role(run):
-    """Returns the ARN of the role that all functions share, with every permission that any of them needs."""
+    """Returns the ARN of the role that all functions share. The role has every permission that any function needs."""
     with run.making:
         run.go_on()
         if run.role is None:

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RELEASED = ROOT / "dist" / "comeback.yaml"
 CONFIG = Path(__file__).resolve().parent / "samconfig.toml"
 BUILT = ROOT / ".aws-sam" / "build" / "template.yaml"
-# Twenty retries, a second apart: more rounds than those after which Lambda stops a loop.
+# Twenty retries, a second apart: more rounds than Lambda allows before it stops a loop.
 RETRIES = 20
 
 
@@ -66,7 +66,7 @@ def called(run, *command):
 
 
 def printed_by(run, process):
-    """Returns its whole output. Processes that it started may print after it has ended."""
+    """Returns the command's whole output. Processes that it started may print after it has ended."""
     while True:
         try:
             return process.communicate(timeout=1)[0]

@@ -1,4 +1,4 @@
-"""One run: its name, its waits, and how to stop it."""
+"""One run: its name, its waits, and its stop."""
 
 import signal
 import threading
@@ -29,21 +29,21 @@ class Run:
         self.role = None  # the functions' role, created with the first
 
     def stop_at_signals(self):
-        """Makes signals set a flag that stops the run: no exception interrupts creating or removing things."""
+        """Makes signals set a flag that stops the run, so that no exception interrupts creating or removing things."""
         for number in SIGNALS:
             # An ignored signal stays ignored: that is how `nohup` works.
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, lambda *_: self.end())
 
     def end(self):
-        """Stops everything that creates things. The rest, waiting and removing, ignores signals."""
+        """Stops everything that creates things. Everything else (waiting and removing) ignores signals."""
         # First, because a signal inside `set` would wait forever for the lock that `set` holds.
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         self.stop.set()
 
     def go_on(self):
-        """Raises once the run is stopped. Called before anything is created, so that nothing is left over."""
+        """Raises once the run has been stopped. Called before anything is created, so that nothing is left over."""
         if self.stop.is_set():
             raise Stopped
 

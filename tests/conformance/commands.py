@@ -15,7 +15,7 @@ EVERYTHING = "ui"
 # This call needs no permission.
 FREE = {"sts:GetCallerIdentity"}
 
-# Permissions whose calls the tests need not make, or that belong to no call. Each with its condition.
+# Permissions whose calls the tests need not make, and permissions that belong to no call, each with its condition.
 CONDITIONS = {
     "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
     "cloudformation:DescribeStackEvents": "if the update of the stack failed",

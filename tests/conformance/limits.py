@@ -29,7 +29,7 @@ LIMITS: list[Limit] = []
 
 
 def limit(*operations: str, source: str):
-    """A limit of these operations: a generator of its violations."""
+    """A limit of these operations, as a generator of its violations."""
 
     def register(problems):
         LIMITS.append(Limit(operations, source, problems))

@@ -122,7 +122,7 @@ def of_rest(service: ServiceModel, line: dict, body: bytes) -> tuple[OperationMo
 
 
 def routed(service: ServiceModel, method: str, path: str) -> tuple[OperationModel, dict]:
-    """The operation with a matching URI, and its labels. If two match, the one with more literal text."""
+    """The operation with a matching URI, and its labels. If two match, the one with the longer literal part."""
     found = []
     for operation in map(service.operation_model, service.operation_names):
         uri = operation.http["requestUri"].split("?")[0].rstrip("/")
@@ -153,7 +153,7 @@ def of_query(service: ServiceModel, body: str) -> tuple[OperationModel, dict]:
 
 
 def typed(shape: Shape, value):
-    """Converts a value that was sent as text, or as a tree of texts."""
+    """Converts a value that was sent as a string, or as a tree of strings."""
     match shape.type_name:
         case "structure":
             names = {member.serialization.get("name", name): name for name, member in shape.members.items()}

@@ -2,7 +2,7 @@
 
     role.py '[[TEMPLATE, {NAME: VALUE}], ...]'
 
-For each template and its parameters: the policies of its role, its environment, and its log group.
+For each template and its parameters: the policies of the handler's role, its environment, and its log group.
 """
 
 import json
@@ -58,7 +58,7 @@ def handler_of(path: str, given: dict) -> dict:
 
 
 def made_of(id: str, kind: str) -> dict:
-    """A resource in the form in which the engine stores it."""
+    """A resource as MiniStack's CloudFormation stores it."""
     region, account, name = engine.get_region(), engine.get_account_id(), f"comeback-{id}-ABCDEFGHIJKL"
     physical = f"https://sqs.{region}.amazonaws.com/{account}/{name}" if kind == "AWS::SQS::Queue" else name
     arn = ARNS.get(kind, "").format(place=f"{region}:{account}", name=name)

@@ -1,6 +1,6 @@
-"""The permissions of the handler's role, in the template and in the construct: each call that it makes, and nothing else.
+"""The permissions of the handler's role, in the template and in the construct: each call that the handler makes, and no other.
 
-moto's evaluator of IAM policies decides. MiniStack's own decided on each call during the tests.
+moto's evaluator of IAM policies decides here. During the tests, MiniStack's own evaluator decided on each call.
 """
 
 import json
@@ -25,7 +25,7 @@ VIA_S3 = {"kms:ViaService": "s3.us-east-1.amazonaws.com"}
 # Almost as many as the handler's environment variables have room for.
 TARGETS = [FUNCTION + name for name in ("orders", "billing:live", "export-*", *(f"f-{number}" for number in range(45)))]
 
-# `infra/test/roles.ts` makes the construct's.
+# `infra/test/roles.ts` writes the construct's templates.
 SETS = {
     "as it ships": {},
     "with a key and many functions": {"KmsKeyArn": KEY, "TargetFunctions": ",".join(TARGETS)},

@@ -1,4 +1,4 @@
-"""The checks find each planted violation, and none without it."""
+"""The checks find each planted violation, and find nothing where none is planted."""
 
 import base64
 import copy

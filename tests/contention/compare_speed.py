@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares the speed of `comeback contention` with that of the Python program beside it.
 
-Both run the same cells, in turns, as whole processes. The best time of each counts, so that
-other work on the machine does not. By default it runs a part of the published grid, 20
-runs a point; `--whole-grid` takes all of it, 100 runs a point, which is over a minute of Python.
-Also checks that `--reference` prints what the Python program prints. Python 3, standard library only.
+Both programs run the same cells, in turns, as whole processes. The best time of each program
+counts, so that other work on the machine does not. The default is a part of the published grid
+with 20 runs a point; `--whole-grid` is the whole grid with 100 runs a point, which takes Python
+over a minute. Also checks that `--reference` prints what the Python program prints. Python 3, standard library only.
 """
 
 import argparse

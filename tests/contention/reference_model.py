@@ -36,7 +36,7 @@ class Backoff:
         self.last = BASE_MS
 
     def wait(self):
-        """The wait after another refused write; the first doubles the base."""
+        """The wait after another refused write. The first refusal doubles the base."""
         self.refusals += 1
         if self.strategy == "none":
             return 0

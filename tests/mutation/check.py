@@ -21,7 +21,7 @@ SCRATCH = ROOT / "target" / "mutation"
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".tools", "target", "node_modules", "cdk.out", ".aws-sam", "out", "corpus", "artifacts"
 )
-# The cheapest first: a bug reaches the next suite only if this one misses it.
+# The cheapest first: a bug reaches the next suite only if the suites before it miss the bug.
 SUITES = {
     "engine": ["engine"],
     "moves": ["runs", "moves::"],
@@ -89,11 +89,11 @@ def apply(tree, patch, *options):
 
 def failed_tests(tree, suite):
     """Returns the names of the suite's tests that fail."""
-    # As the Makefile builds all tests, and into the same folder, which has the dependencies already.
+    # Built as the Makefile builds all tests, and in the same folder, which already has the dependencies.
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = {**os.environ, "CARGO_TARGET_DIR": target, "CARGO_TERM_COLOR": "never"}
-    # Dependencies have none anyway. With another setting, cargo never takes the build of a bug for the checkout's own.
+    # Dependencies have no such information anyway. With another setting, cargo never takes a bug's build for the checkout's own.
     environment["CARGO_PROFILE_DEV_DEBUG"] = "none"
     run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=900)
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))

@@ -1,5 +1,5 @@
 """The time that a consumer adds to a cold start in Python and Node.js, and of its first failure. Prints medians of RUNS fresh
-processes each, in milliseconds of processor time, which other work on the machine hardly affects. It runs in the environment
+processes each, in milliseconds of processor time, which other work on the machine hardly affects. Run it in the environment
 of the clients' tests, which has boto3:
 
     .tools/clients/bin/python tests/scale/consumer_start.py

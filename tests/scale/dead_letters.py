@@ -1,12 +1,12 @@
 """Measures listing and redriving 100,000 dead-letters, for docs/operate.md. On Linux.
 
-The command talks to MiniStack (tests/scale/indexed_queues.py). One dead-letter in ten is redriven first, while the others are
-hidden, then all others. The rates include the server, which is Python on this machine. The memory is the command's alone.
+The command talks to MiniStack (tests/scale/indexed_queues.py). First, one dead-letter in ten is redriven while the others are
+hidden, and then all others. The rates include the server, which is Python on this machine. The memory is the command's alone.
 
 The console scans the same dead-letters, and shows a page of them and the next.
 
-It fails if a command needs more than 64 MB or the console more than 128, if a scan takes a quarter longer than the list, if
-a page of it takes more than a tenth of a second, or if a dead-letter is left or lost.
+The script fails if a command needs more than 64 MB or the console more than 128, if the console's scan takes a quarter
+longer than the list, if a page of it takes more than a tenth of a second, or if a dead-letter is left or lost.
 """
 
 import json
@@ -53,7 +53,7 @@ def wait_until_healthy(port):
 
 
 def deploy(variables, folder):
-    """Makes the two queues, and a function with the handler's environment, which is never invoked."""
+    """Makes the two queues, and a function with the handler's environment. The function is never invoked."""
     def aws(*arguments):
         command = [".tools/aws/bin/aws", *arguments, "--output", "text"]
         return subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()

@@ -1,7 +1,7 @@
 """Runs MiniStack 1.5.33 with a retry queue of 100,000 messages, received by a handler and hidden for an hour.
 
-The log is that of tests/scale/paged_log.py, the queues are those of tests/scale/indexed_queues.py. A message's receipt handle
-follows from its number, so that the writer of the log knows it.
+The log comes from tests/scale/paged_log.py, the queues from tests/scale/indexed_queues.py. A message's receipt handle
+follows from the message's number, so that the writer of the log knows the handle.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Runs MiniStack 1.5.33 with indexed queues, for 100,000 dead-letters.
 
 MiniStack scans every message of a queue for each receive and for each entry of a deletion, so the work on a queue
-grows with the square of its length. Here messages have an index instead; the rest is MiniStack's. A queue named
+grows with the square of the queue's length. Here, messages have an index instead; the rest is MiniStack's. A queue named
 `dead-letters` is filled with dead-letters when it is made.
 """
 

@@ -4,7 +4,7 @@ Each run has one core. Its processor time counts, which other work on the machin
 clock. In the first rows every message is hidden, however many are in flight: an ideal that no SQS queue offers. In the
 last row the messages that HIDE_UP_TO leaves no room for are moved.
 
-With all four sizes, it fails if a retry or move costs 1.5 times as much in any row as in the first, if a run needs more than
+With all four sizes, the script fails if a retry or move costs 1.5 times as much in any row as in the first, if a run needs more than
 4 GB, or if the last row has 120,000 messages in flight or delivers more than 1 % later than the ideal.
 """
 

@@ -1,6 +1,6 @@
 """Runs MiniStack 1.5.33 with a FilterLogEvents that returns more than its first page. All lines match.
 
-MiniStack returns up to 10,000 lines, and no token for the others.
+MiniStack itself returns up to 10,000 lines, and no token for further lines.
 """
 
 import runpy

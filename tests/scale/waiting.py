@@ -1,10 +1,10 @@
 """Measures reading 100,000 lines of the handler's log, for docs/operate.md. On Linux.
 
-The command talks to MiniStack (tests/scale/paged_log.py). In one log, each event was retried at once and only a few still wait; in another, all wait.
-The rates include the server, which is Python on this machine. The memory is the command's alone. The console reads the
-same logs, and shows the overview, a page of events and the next.
+The command talks to MiniStack (tests/scale/paged_log.py). In one log, each event was retried at once and only a few are
+still waiting; in another log, all are waiting. The rates include the server, which is Python on this machine. The memory
+is the command's alone. The console reads the same logs, and shows the overview, a page of events and the next.
 
-It fails if a command needs more than 64 MB, or finds another number of events; or if the console takes a quarter longer for
+The script fails if a command needs more than 64 MB, or finds another number of events; or if the console takes a quarter longer for
 its first page than the command, more than a tenth of a second for others, or more than twice the command's memory.
 """
 

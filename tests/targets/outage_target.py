@@ -1,6 +1,6 @@
-"""A target that fails while a file exists. It notes each invocation and its time in another file. Its event names both.
+"""A target that fails while a file exists. It notes each invocation and its time in another file. The event names both files.
 
-It does not use its log: on a faster clock, MiniStack waits for that a few milliseconds only.
+The target does not use its log: on a faster clock, MiniStack waits for a log only a few milliseconds.
 """
 
 import json

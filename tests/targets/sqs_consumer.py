@@ -1,4 +1,4 @@
-"""A consumer of docs/consumer.md. Each message says how many times it fails, and how. Each run is noted in a file."""
+"""A consumer of docs/consumer.md. Each message says how often it fails, and how. Each run is noted in a file."""
 
 import json
 import os

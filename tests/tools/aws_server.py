@@ -1,9 +1,9 @@
-"""Runs commands of the AWS CLI for `tests/tools/bin/aws`. Importing it and reading a service's models takes half a second of
-processor time; here, only once.
+"""Runs commands of the AWS CLI for `tests/tools/bin/aws`. Importing the CLI and reading a service's models takes half a second
+of processor time. Here, this happens only once.
 
     aws_server.py NAME
 
-It prints a line once it listens on the abstract socket NAME.
+The server prints a line once it listens on the abstract socket NAME.
 """
 
 import contextlib

@@ -5,13 +5,13 @@ import json
 import re
 
 # The handler's SDK names its environment, and `tests/tools/named_command.sh` names the command. Requests from the
-# tests' own clients have neither.
+# tests' own clients name neither.
 SENDER = re.compile(r"\b(?:exec-env/AWS_Lambda|app/)")
 
 
 def recording(app, path):
     """Wraps an ASGI application. Each request becomes one JSON line in the file, with the status of its answer."""
-    # Line by line, because the server is killed in the end.
+    # Written line by line, because the server is killed in the end.
     file = open(path, "w", buffering=1, encoding="utf-8")
 
     async def record(scope, receive, send):

@@ -19,8 +19,8 @@ yaml.SafeLoader = yaml.CSafeLoader
 
 # Under faketime, Python's own sleep starts on the faster clock and waits on the real one, so it never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
-# The server of each environment checks every tenth of a second if it should stop. On the faster clock, that is 600
-# times a second.
+# The server of each environment checks every tenth of a second whether it should stop: on the faster clock, 600 times a
+# second.
 if "FAKETIME" in os.environ:
     serve = socketserver.BaseServer.serve_forever
     socketserver.BaseServer.serve_forever = lambda server, poll_interval=0.5: serve(server, 60 * poll_interval)
@@ -31,8 +31,8 @@ from ministack.services import cloudwatch, iam, lambda_svc, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
 # The event source mappings' threads receive and delete under a lock and replace the list of messages. Other code does
-# not take that lock, so a message appended to the old list meanwhile is lost. Here, everything that changes a queue
-# takes it.
+# not take that lock, so a message appended to the old list in the meantime is lost. Here, everything that changes a
+# queue takes the lock.
 sqs._queues_lock = threading.RLock()
 
 
@@ -105,8 +105,8 @@ for action, function in sqs._HANDLERS.items():
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
-# On AWS, a function's log has everything it wrote before it answered. MiniStack waits for that only some milliseconds,
-# and shows what it missed with the environment's next invocation, which may never come.
+# On AWS, a function's log has everything that the function wrote before it answered. MiniStack waits for the log only
+# some milliseconds, and shows the rest with the environment's next invocation, which may never come.
 class Output:
     def __init__(self, stream, lines):
         self.descriptor, self.lines, self.rest, self.lock = stream.fileno(), lines, b"", threading.Lock()
@@ -148,8 +148,8 @@ lambda_runtime.ProvidedWorker._pump_output = read_on
 lambda_runtime.Worker._read_stderr = lambda worker: read_on(worker, worker._proc.stderr, worker._stderr_queue)
 lambda_runtime.Worker._drain_stderr_bounded = whole_log
 
-# On AWS, an invocation ends in the environment in which it began, even if the function is updated meanwhile. MiniStack
-# kills it.
+# On AWS, an invocation ends in the environment in which it began, even if the function is updated in the meantime.
+# MiniStack kills the environment.
 def when_it_answered(kill):
     def kill_one(worker):
         with worker._lock:
@@ -167,7 +167,7 @@ def when_it_answered(kill):
 
 lambda_runtime.kill_workers = when_it_answered(lambda_runtime.kill_workers)
 
-# A template's parameter arrives as text, which stops the mapping's poller and which no SDK reads.
+# A template's parameter arrives as a string, which stops the mapping's poller and which no SDK can read.
 def whole_number(limit):
     @functools.wraps(limit)
     def with_whole_number(mapping, *arguments):

@@ -1,11 +1,11 @@
 """`make test`: builds everything, then runs every test, and prints the time of each stage.
 
-    build with clippy, and install tools              alone: all else needs them
+    build with clippy, and install tools              alone: everything else needs them
     build the functions                               before the servers, whose clocks do not wait for a compiler
     lint templates, test construct and clients        before the servers: the construct's tests have time limits
-    test the stack | test with other servers          together: they mostly wait
+    test the stack | test with other servers          together: both mostly wait
     test without servers, and the documentation       beside the four above, in the time that they leave
-    check the recorded requests                       those that the servers got
+    check the recorded requests                       the requests that the servers got
 
 A stage that runs beside others prints its output when it ends.
 """
@@ -35,7 +35,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
 
 
 class Stage:
-    """Commands, run one after the other until one fails, with their time and the failed tests."""
+    """Commands that run one after the other until one fails, with their time and the failed tests."""
 
     def __init__(self, name, *commands):
         self.name, self.commands = name, commands

@@ -55,7 +55,7 @@ python_packages() {
     echo "installing $(tr '\n' ' ' <"$root/tests/tools/$1.in")into .tools/$1"
     uv
     "$tools/uv/bin/uv" venv --quiet --clear "$tools/$1"
-    # Several MiniStacks start at once, and each would compile it.
+    # Several MiniStacks start at once, and each would compile the code again.
     [ "$1" != ministack ] || export UV_COMPILE_BYTECODE=1
     "$tools/uv/bin/uv" pip install --quiet --require-hashes --no-build --python "$tools/$1/bin/python" --requirement "$locked"
     unset UV_COMPILE_BYTECODE
@@ -66,7 +66,7 @@ install() {
     case $1 in
     chromium) command -v chromium >/dev/null || debian chromium fonts-dejavu-core ;;
     faketime) command -v faketime >/dev/null || debian faketime ;;
-    # Optimized, because it compares each licence with all known ones.
+    # Optimized, because it compares each licence with all known licences.
     about) CARGO_PROFILE_RELEASE_LTO=off cargo_program about cargo-about@0.9.3 --features cli ;;
     # Optimizing would take longer than it saves.
     cyclonedx) CARGO_PROFILE_DEV_DEBUG=false cargo_program cyclonedx cargo-cyclonedx@0.5.9 --debug ;;
@@ -90,7 +90,7 @@ while [ "$1" != -- ]; do
 done
 shift
 if [ ${#names[@]} != 0 ]; then
-    # One at a time, because two stages may need the same tool. Stages that need none go on at once.
+    # One at a time, because two stages may need the same tool. Stages that need no tool go on at once.
     mkdir -p "$tools"
     exec {lock}>"$tools/.lock"
     flock "$lock"

@@ -40,7 +40,7 @@ def check(run):
 
 
 def seen_of_others(run):
-    """Lets a function keep a message, and ends the message's hiding with this run's credentials, not the function's."""
+    """Has a function hide a message, and ends that hiding with this run's credentials, not the function's."""
     queue = make.queue(run, "kept")
     function = make.function(run, "keeper", code="keeper", Environment={"Variables": {"QUEUE": queue}})
     entries = [{"Id": body, "MessageBody": body} for body in ("keep", "delete")]
@@ -66,7 +66,7 @@ def receives_after(run, function, before):
 
 
 def received_twice(run, queue):
-    """Receives a message twice, hiding it for long the second time. Returns both receipt handles."""
+    """Receives a message twice, and hides it for a long time the second time. Returns both receipt handles."""
     run.account.sqs.send_message(QueueUrl=queue, MessageBody="received twice")
     old = run.until("message", 60, lambda: make.receive(run, queue, hide_for=1))
     new = run.until("second receive", 60, lambda: make.receive(run, queue, hide_for=600))

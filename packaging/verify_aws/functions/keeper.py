@@ -1,4 +1,4 @@
-"""Hides each message whose body is `keep` and reports it as failed, like Comeback's deferrals. Prints its receipt handle."""
+"""Hides each message whose body is `keep` and reports it as failed, like Comeback's deferrals. Prints the message's receipt handle."""
 
 import json
 import os

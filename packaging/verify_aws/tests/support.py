@@ -14,7 +14,7 @@ from run import Run  # noqa: E402
 
 
 def run_of(account=None) -> Run:
-    """A run in an AWS account, whose answers are empty unless an account is given."""
+    """A run in an AWS account. Unless an account is given, all its answers are empty."""
     account = account or MagicMock()
     account.is_emulator, account.number, account.region, account.partition = False, "123456789012", "eu-west-1", "aws"
     return Run(account, "0123abcd")

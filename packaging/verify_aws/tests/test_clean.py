@@ -1,4 +1,4 @@
-"""Nothing is left, even if the lists still name deleted things, or name other things."""
+"""Nothing is left, even if the lists still name deleted things, or name the things of others."""
 
 import unittest
 from unittest.mock import MagicMock, patch
@@ -11,7 +11,7 @@ GONE = "AWS.SimpleQueueService.NonExistentQueue"
 
 
 class Things:
-    """An account's resources of one kind. `ghosts` are gone but still listed, as often as the number says."""
+    """An account's resources of one kind. Each of the `ghosts` is gone, but is still listed this number of times."""
 
     def __init__(self, *there: str, ghosts: dict[str, int] | None = None, code: str = "ResourceNotFoundException"):
         self.there, self.ghosts, self.code = set(there), dict(ghosts or {}), code

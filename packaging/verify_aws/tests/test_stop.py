@@ -1,4 +1,4 @@
-"""Nothing is created once the run was stopped, by any signal, any number of times."""
+"""Nothing is created once the run has been stopped, by any signal, any number of times."""
 
 import importlib.util
 import os
@@ -21,7 +21,7 @@ PROGRAM = importlib.util.spec_from_file_location("verify_aws", FOLDER / "__main_
 class Stop(unittest.TestCase):
     def setUp(self) -> None:
         for number in SIGNALS:
-            # They are ignored in a script's background job.
+            # These signals are ignored in a script's background job.
             self.addCleanup(signal.signal, number, signal.signal(number, signal.SIG_DFL))
         self.run_ = run_of()
 
@@ -109,7 +109,7 @@ class Stop(unittest.TestCase):
             self.send(signal.SIGINT)
             self.run_.stop.wait()
             self.send(signal.SIGINT)
-            # Only once the main thread had the second signal, or could have had it.
+            # Only once the main thread has had the second signal, or could have had it.
             threading.Timer(0.2, finish.set).start()
 
         def clean(_):
