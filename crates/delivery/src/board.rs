@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::lanes::{Lane, Lanes};
 use crate::limits::Limits;
 use crate::operation::{Answer, Operation, ServiceError};
-use crate::outcome::{EntryError, Left, Progress, Sent};
+use crate::outcome::{EntryError, Left, Sent};
 
 use answers::Refusals;
 
@@ -29,7 +29,18 @@ pub(crate) struct Board<E, R> {
     failed_whole: u64,
     /// Outcomes that have not been returned to the caller yet.
     settled: Vec<Settled<E, R>>,
-    pub(crate) progress: Progress,
+    pub(crate) counts: Counts,
+}
+
+/// Counts of a delivery so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Number of entries taken from the input.
+    pub(crate) entries: usize,
+    /// Number of API calls made.
+    pub(crate) calls: u64,
+    /// Number of calls that carried at least one entry again.
+    pub(crate) retries: u64,
 }
 
 /// Outcome of one entry: sent, or left with an error.
@@ -92,14 +103,14 @@ impl<E, R: Clone> Board<E, R> {
             refusals: Refusals::default(),
             failed_whole: 0,
             settled: Vec::new(),
-            progress: Progress::default(),
+            counts: Counts::default(),
         }
     }
 
     /// Adds the next entry of the input to the board.
     pub(crate) fn push<O: Operation<Entry = E, Receipt = R>>(&mut self, operation: &O, entry: E) {
-        let index = self.progress.entries;
-        self.progress.entries += 1;
+        let index = self.counts.entries;
+        self.counts.entries += 1;
         let (lane, size) = (operation.lane(&entry), operation.size_in_call(&entry));
         let over = [(operation.size(&entry), self.limits.entry_bytes), (size, self.limits.bytes)]
             .into_iter()
@@ -114,7 +125,6 @@ impl<E, R: Clone> Board<E, R> {
         };
         if let Some(cause) = left {
             lane.iter().for_each(|lane| self.lanes.close(lane));
-            self.progress.left += 1;
             self.settled.push(Err(Left { index, entry, cause, calls: 0 }));
             return;
         }
@@ -159,8 +169,8 @@ impl<E, R: Clone> Board<E, R> {
         let half = if halves_first { self.halves.pop_front() } else { None };
         let is_half = half.is_some();
         let indexes = half.unwrap_or_else(|| self.pack(most));
-        self.progress.calls += 1;
-        self.progress.retries += u64::from(indexes.iter().any(|index| self.tracks[index].calls > 0));
+        self.counts.calls += 1;
+        self.counts.retries += u64::from(indexes.iter().any(|index| self.tracks[index].calls > 0));
         indexes.iter().for_each(|&index| self.replace_earlier(index));
         let entries = indexes.iter().map(|&index| {
             let track = self.track(index);
@@ -347,7 +357,6 @@ impl<E, R: Clone> Board<E, R> {
         let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
         self.ready.remove(&index);
         let entry = Arc::into_inner(track.entry).expect("BUG: the call that carried it is over");
-        self.progress.left += 1;
         self.settled.push(Err(Left { index, entry, cause, calls: track.calls }));
         track.lane
     }

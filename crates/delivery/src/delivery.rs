@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures_util::stream;
 use tracing::Instrument;
 
-use crate::board::{Board, Settled};
+use crate::board::{Board, Counts, Settled};
 use crate::lanes::Lanes;
 use crate::operation::Operation;
-use crate::outcome::{Delivered, Outcome, Progress, Undelivered};
+use crate::outcome::{Delivered, Outcome, Undelivered};
 use crate::run::{Intake, run};
 use crate::sender::Sender;
 
@@ -133,7 +133,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
 
     async fn run_to(&mut self, may_start: impl Fn() -> bool, deadline: impl Future<Output = ()>) {
         let Self { sender, board, settled } = self;
-        let span = tracing::debug_span!("deliver", entries = board.progress.entries);
+        let span = tracing::debug_span!("deliver", entries = board.counts.entries);
         let (source, window) = (stream::empty(), usize::MAX);
         let intake = Intake { source, window, is_wanted: || true, may_start, deadline };
         run(sender, board, intake, |outcome| settled.push(outcome)).instrument(span).await;
@@ -156,7 +156,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
                 Err(left) => entries.push(left),
             }
         }
-        let Progress { calls, retries, .. } = self.board.progress;
+        let Counts { calls, retries, .. } = self.board.counts;
         if entries.is_empty() {
             let receipts = delivered.into_iter().map(|sent| sent.receipt).collect();
             return Ok(Delivered { receipts, calls, retries });
@@ -165,9 +165,9 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
     }
 }
 
-/// Shows only the delivery's progress, never an entry.
+/// Shows only the delivery's counts, never an entry.
 impl<O: Operation, S> fmt::Debug for Delivery<'_, O, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Delivery").field("progress", &self.board.progress).finish_non_exhaustive()
+        f.debug_struct("Delivery").field("counts", &self.board.counts).finish_non_exhaustive()
     }
 }

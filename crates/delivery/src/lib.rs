@@ -93,7 +93,7 @@ pub use delivery::Delivery;
 pub use futures_util;
 pub use lanes::Lane;
 pub use operation::{Answer, ErrorKind, Operation, ServiceError};
-pub use outcome::{Delivered, EntryError, Left, Outcome, Progress, Sent, Undelivered, by_entry};
+pub use outcome::{Delivered, EntryError, Left, Outcome, Sent, Undelivered, by_entry};
 pub use retries::Retries;
 pub use sender::{CONCURRENCY, Sender};
 pub use stream::Batcher;

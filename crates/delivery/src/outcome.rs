@@ -193,18 +193,3 @@ impl<E> fmt::Display for Left<E> {
 }
 
 impl<E> std::error::Error for Left<E> {}
-
-/// Progress of a delivery, reported after each call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Total number of entries; for a stream, the number of entries taken from the stream so far.
-    pub entries: usize,
-    /// Number of entries delivered so far.
-    pub delivered: usize,
-    /// Number of entries given up so far. Entries that are neither delivered nor given up are still under way.
-    pub left: usize,
-    /// Number of API calls made so far.
-    pub calls: u64,
-    /// Number of calls so far that carried at least one entry again.
-    pub retries: u64,
-}

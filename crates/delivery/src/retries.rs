@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use comeback_backoff::{Backoff, BackoffError, Jitter};
+use comeback_backoff::Backoff;
 
 /// Waits before an entry's retries. The nth wait comes before the nth retry; after the last one, there are no more
 /// retries. An entry uses up no retry if it is sent again in half of a call that was refused as a whole, or if the
@@ -22,13 +22,13 @@ const RETRIES: u64 = 5;
 const STEP: Duration = Duration::from_millis(100);
 
 impl Retries {
-    /// The default: 5 retries. Each wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full jitter](Jitter::Full)),
+    /// The default: 5 retries. Each wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full jitter](comeback_backoff::Jitter::Full)),
     /// on average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws its own waits.
     ///
     /// The operating system seeds the draws, so that senders that fail together do not retry together. To have the same
     /// draws in every run, use [`seeded`](Self::seeded).
     pub fn exponential() -> Self {
-        let backoff = valid(Backoff::exponential(STEP, STEP * 16));
+        let backoff = doubling();
         // The one place that asks for entropy: senders must not retry in step by default.
         #[allow(clippy::disallowed_methods)]
         Self::each(move || backoff.delays())
@@ -36,20 +36,10 @@ impl Retries {
 
     /// Like [`exponential`](Self::exponential), with draws from this seed, the same in every run.
     pub fn seeded(seed: u64) -> Self {
-        let backoff = valid(Backoff::exponential(STEP, STEP * 16));
+        let backoff = doubling();
         // The seed goes into the upper half, so that senders with neighbouring seeds share no draws.
         let next = AtomicU64::new(seed.rotate_left(32));
         Self::each(move || backoff.seeded(next.fetch_add(1, Ordering::Relaxed)))
-    }
-
-    /// 5 retries, after waits of 100 ms · n (0.1, 0.2, 0.3, 0.4 and 0.5 s), without jitter.
-    pub fn linear() -> Self {
-        Self::exact(Backoff::linear(STEP, STEP * 5))
-    }
-
-    /// 5 retries, after waits of 100 ms · n² (0.1, 0.4, 0.9, 1.6 and 2.5 s), without jitter.
-    pub fn squared() -> Self {
-        Self::exact(Backoff::squared(STEP, STEP * 25))
     }
 
     /// No retries: every entry is sent once, even if it is throttled. Only calls that are refused as a whole are sent
@@ -88,14 +78,10 @@ impl Retries {
     pub(crate) fn wait_or_last(&self, n: u64) -> Option<Duration> {
         (self.wait)(usize::try_from(n).ok()?, true)
     }
-
-    fn exact(backoff: Result<Backoff, BackoffError>) -> Self {
-        Self::of(valid(backoff.and_then(|backoff| backoff.with_jitter(Jitter::None))).seeded(0))
-    }
 }
 
-fn valid(backoff: Result<Backoff, BackoffError>) -> Backoff {
-    backoff.expect("BUG: constants in order").with_retries(RETRIES)
+fn doubling() -> Backoff {
+    Backoff::exponential(STEP, STEP * 16).expect("BUG: constants in order").with_retries(RETRIES)
 }
 
 impl Default for Retries {

@@ -238,7 +238,6 @@ fn take_in<O: Operation, S>(
         let pause = sender.gate.pace().pause(asked, own);
         sender.tell_pause(pause, &error);
     }
-    sender.tell(board.progress);
     again.into_iter()
 }
 

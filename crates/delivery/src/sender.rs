@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::gate::Gate;
 use crate::limits::Limits;
 use crate::operation::{Operation, ServiceError};
-use crate::outcome::Progress;
 use crate::retries::Retries;
 
 /// Delivers entries through a batch API. Build one per queue, table, stream or bus, and use it for any number of
@@ -22,7 +21,6 @@ pub struct Sender<O, S> {
     pub(crate) concurrency: usize,
     pub(crate) limits: Limits,
     pub(crate) linger: Duration,
-    on_progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     on_pause: Option<Arc<OnPause>>,
 }
 
@@ -43,7 +41,6 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
             retries: Retries::default(),
             concurrency: CONCURRENCY,
             linger: Duration::ZERO,
-            on_progress: None,
             on_pause: None,
         }
     }
@@ -98,13 +95,6 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { linger, ..self }
     }
 
-    /// Calls `tell` after each API call, with the progress of the delivery. A panic in `tell` is caught and changes
-    /// nothing.
-    #[must_use]
-    pub fn on_progress(self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        Self { on_progress: Some(Arc::new(tell)), ..self }
-    }
-
     /// Calls `tell` when the service asks for a pause (`Retry-After`). `tell` gets the length of the sender's pause and
     /// the service's error. The pause is as long as the service asked, but at most 5 s longer than the sender would
     /// have waited anyway. A panic in `tell` is caught.
@@ -115,15 +105,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 }
 
 impl<O, S> Sender<O, S> {
-    pub(crate) fn tell(&self, progress: Progress) {
-        if let Some(tell) = &self.on_progress {
-            // A panic must not lose an entry. The panic hook has already reported it.
-            let _: Result<(), _> = catch_unwind(AssertUnwindSafe(|| tell(progress)));
-        }
-    }
-
     pub(crate) fn tell_pause(&self, pause: Duration, error: &ServiceError) {
         if let Some(tell) = &self.on_pause {
+            // A panic must not lose an entry. The panic hook has already reported it.
             let _: Result<(), _> = catch_unwind(AssertUnwindSafe(|| tell(pause, error)));
         }
     }
@@ -140,7 +124,6 @@ impl<O, S> Clone for Sender<O, S> {
             concurrency: self.concurrency,
             limits: self.limits,
             linger: self.linger,
-            on_progress: self.on_progress.clone(),
             on_pause: self.on_pause.clone(),
         }
     }

@@ -191,7 +191,6 @@ impl<E, R: Clone> Board<E, R> {
         };
         for index in delivered {
             self.tracks.remove(&index).expect("BUG: an entry that is delivered is open");
-            self.progress.delivered += 1;
             self.settled.push(Ok(Sent { index, receipt: receipt.clone() }));
         }
         lane.iter().for_each(|lane| self.release(lane));

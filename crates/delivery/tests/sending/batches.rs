@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{EntryError, ErrorKind, Lane, Left, Progress, Retries};
+use comeback_delivery::{EntryError, ErrorKind, Lane, Left, Retries};
 use proptest::prelude::*;
 
 use crate::service::{Entry, Fate, ROOMY, Service, complete, entries, error};
@@ -64,20 +64,6 @@ fn size_in_a_call_may_differ() {
         causes,
         [EntryError::TooLarge { size: 11, limit: 10 }, EntryError::TooLarge { size: 9, limit: 8 }]
     );
-}
-
-#[test]
-fn progress_is_reported_after_each_call() {
-    let service = Service {
-        limits: Limits { entries: 2, bytes: 9, entry_bytes: 5 },
-        ..Service::new([Fate::Ok, Fate::Error(comeback_delivery::ErrorKind::Refused)])
-    };
-    let reported = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let seen = reported.clone();
-    let sender = service.sender().on_progress(move |progress| seen.lock().unwrap().push(progress));
-    complete(sender.send(sized(&[1, 1, 6, 1]))).unwrap_err();
-    let progress = |delivered, left, calls| Progress { entries: 4, delivered, left, calls, retries: 0 };
-    assert_eq!(*reported.lock().unwrap(), [progress(1, 2, 1), progress(1, 3, 2)]);
 }
 
 #[test]

@@ -53,13 +53,6 @@ fn later_success_keeps_it_going() {
 }
 
 #[test]
-fn a_panic_in_on_progress_loses_nothing() {
-    let service = Service { limits: ONE, ..Service::new([Fate::Ok]) };
-    let sender = service.sender().on_progress(|_| panic!("planned"));
-    assert_eq!(complete(sender.send(entries([None; 4]))).unwrap().count(), 4);
-}
-
-#[test]
 fn limits_can_be_lowered() {
     let service = Service::new([Fate::Ok]);
     let lower = Limits { entries: 2, entry_bytes: 5, ..ROOMY };

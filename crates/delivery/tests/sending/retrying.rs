@@ -19,8 +19,6 @@ fn waits(retries: Retries, script: &[Fate]) -> (Vec<u128>, usize) {
 
 #[test]
 fn waits_are_as_documented() {
-    assert_eq!(waits(Retries::linear(), &[PASSING]), (vec![100, 200, 300, 400, 500], 6));
-    assert_eq!(waits(Retries::squared(), &[PASSING]), (vec![100, 400, 900, 1_600, 2_500], 6));
     assert_eq!(waits(Retries::none(), &[PASSING]), (vec![], 1));
     let listed = Retries::of([7, 7].map(Duration::from_millis));
     assert_eq!(waits(listed, &[PASSING]), (vec![7, 7], 3));
