@@ -22,8 +22,9 @@ const RETRIES: u64 = 5;
 const STEP: Duration = Duration::from_millis(100);
 
 impl Retries {
-    /// The default: 5 retries. Each wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full jitter](comeback_backoff::Jitter::Full)),
-    /// on average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws its own waits.
+    /// The default: 5 retries. Each wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full
+    /// jitter](comeback_backoff::Jitter::Full)), on average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch
+    /// draws its own waits.
     ///
     /// The operating system seeds the draws, so that senders that fail together do not retry together. To have the same
     /// draws in every run, use [`seeded`](Self::seeded).

@@ -89,8 +89,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
                 Ok(LossyText(without_surrogates(bytes).into_owned().into()))
             }
         }
-        // As bytes, serde_json passes on a lone surrogate, encoded like any other character. An array is refused: the visitor
-        // has no `visit_seq`.
+        // As bytes, serde_json passes on a lone surrogate, encoded like any other character. An array is refused: the
+        // visitor has no `visit_seq`.
         deserializer.deserialize_bytes(Text)
     }
 }

@@ -182,9 +182,9 @@ pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, ret
     until.saturating_add(spread.mul_f64(share))
 }
 
-// The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}. Times
-// are in seconds since the epoch. An unknown `v` is refused. Other members are left to later versions: the commands write
-// them back as they were.
+// The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}.
+// Times are in seconds since the epoch. An unknown `v` is refused. Other members are left to later versions: the
+// commands write them back as they were.
 
 const VERSION: u64 = 1;
 

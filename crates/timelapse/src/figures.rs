@@ -109,7 +109,8 @@ pub struct Summary {
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event arrived.
+    /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event
+    /// arrived.
     pub attempts: Option<Percentiles>,
     /// For each event that arrived during the outage and was delivered: milliseconds from the outage's end to the
     /// delivery. `None` if there was no such event.
@@ -237,7 +238,8 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Events whose arrival would come after the end of the run.
     pub not_arrived: usize,
-    /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event arrived.
+    /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event
+    /// arrived.
     pub attempts: Option<Percentiles>,
     /// For each event that arrived during this target's outage and was delivered: milliseconds from the outage's end to
     /// the delivery. `None` if there was no such event.

@@ -58,8 +58,8 @@ pub struct OperatorTasks {
 
 type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync;
 
-/// Makes the operators for each run of a [`Scenario`](crate::Scenario). Given the same policies, they must do the same in
-/// every run.
+/// Makes the operators for each run of a [`Scenario`](crate::Scenario). Given the same policies, they must do the same
+/// in every run.
 #[derive(Clone)]
 pub struct MakeOperators(Arc<Make>);
 
