@@ -4,13 +4,14 @@ use comeback_engine::Timestamp;
 use comeback_operate::numbers::grouped;
 use comeback_operate::{Series, durations};
 use comeback_rehearsal::axis::{AgoAxis, CountAxis};
-use comeback_rehearsal::chart::{BLUE, GREEN, Line, ORANGE, Room, frame, steps};
+use comeback_rehearsal::chart::{BLUE, GREEN, LineStyle, ORANGE, Room, frame, steps};
 use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn_in};
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
 /// Colour and style of each line of a chart. The styles are distinct even without colours.
-const STYLES: [(RGBColor, Line); 3] = [(BLUE, Line::Thick), (GREEN, Line::Dashed), (ORANGE, Line::Thin)];
+const STYLES: [(RGBColor, LineStyle); 3] =
+    [(BLUE, LineStyle::Thick), (GREEN, LineStyle::Dashed), (ORANGE, LineStyle::Thin)];
 
 /// Draws a chart with at most three lines.
 pub(super) fn chart(series: &Series) -> Chart {

@@ -15,7 +15,7 @@ use comeback_rehearsal::flags::{PolicyFlags, variable};
 use crate::access::token;
 use crate::console::Console;
 use crate::page::{Fields, Frame, Problem, Visit, ok, page};
-use crate::rehearsal::{Answer, Words};
+use crate::rehearsal::{LabResults, Words};
 use crate::response::go_to;
 
 pub(super) fn routes() -> Router<Console> {
@@ -119,7 +119,7 @@ struct LabPage {
     /// Percentage of the simulation that is done.
     percent: u64,
     /// The result of the simulation; `None` while it runs.
-    answer: Option<Arc<Result<Answer, String>>>,
+    answer: Option<Arc<Result<LabResults, String>>>,
 }
 
 async fn lab(visit: Visit) -> Result<Response, Problem> {

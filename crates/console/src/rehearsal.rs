@@ -46,7 +46,7 @@ impl Words {
 }
 
 /// Results of the commands that a lab form requests.
-pub(super) struct Answer {
+pub(super) struct LabResults {
     pub(super) beside: Beside,
     pub(super) recommended: Option<Recommended>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 struct Simulation {
     asked: (Words, (&'static str, PolicyFlags)),
     seen: Arc<Seen>,
-    answer: watch::Receiver<Option<Arc<Result<Answer, String>>>>,
+    answer: watch::Receiver<Option<Arc<Result<LabResults, String>>>>,
 }
 
 impl Drop for Simulation {
@@ -76,7 +76,7 @@ impl Labs {
         tab: &str,
         words: Words,
         other: (&'static str, PolicyFlags),
-    ) -> (u64, Option<Arc<Result<Answer, String>>>) {
+    ) -> (u64, Option<Arc<Result<LabResults, String>>>) {
         let simulation = self.of(tab, (words, other));
         let mut answer = simulation.answer.clone();
         let answered = tokio::time::timeout(PATIENCE, answer.wait_for(Option::is_some)).await;
@@ -118,7 +118,7 @@ impl Simulation {
     }
 }
 
-fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<Answer, Failure> {
+fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<LabResults, Failure> {
     let (simulate, plan) = words.parsed()?;
     let rate = words.rate.as_deref().map(read_rate).transpose();
     let rate = rate.map_err(|why| Failure::Refused(vec![format!("rate {why}")]))?;
@@ -135,7 +135,7 @@ fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<
             seen.is_at(((parts - 1) as f64 + done as f64 / all as f64) / parts as f64)
         })
     });
-    Ok(Answer { beside, recommended: recommended.transpose()? })
+    Ok(LabResults { beside, recommended: recommended.transpose()? })
 }
 
 /// State that a simulation shares with the page: its progress, and a request to stop.

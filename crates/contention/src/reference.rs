@@ -11,7 +11,7 @@ use crate::strategy::{BASE_MS, Strategy};
 
 /// A message between a client and the server. Each client has exactly one message under way.
 #[derive(Clone, Copy)]
-enum Message {
+enum Packet {
     Read,
     Version(u32),
     Write(u32),
@@ -32,7 +32,7 @@ pub(crate) fn run(
         sent += 1;
         Reverse((arrives.to_bits(), sent, client))
     };
-    let mut messages = vec![Message::Read; clients as usize];
+    let mut messages = vec![Packet::Read; clients as usize];
     let mut memories = vec![BASE_MS; clients as usize];
     let mut next: BinaryHeap<_> = (0..clients).map(|client| sending(draws.hop(client), client)).collect();
     let (mut now, mut version, mut calls) = (0.0, 0, 0);
@@ -42,22 +42,22 @@ pub(crate) fn run(
         let message = &mut messages[client as usize];
         let mut wait = None;
         *message = match *message {
-            Message::Read => Message::Version(version),
-            Message::Version(read) => Message::Write(read),
-            Message::Write(read) => {
+            Packet::Read => Packet::Version(version),
+            Packet::Version(read) => Packet::Write(read),
+            Packet::Write(read) => {
                 let accepted = read == version;
                 version += u32::from(accepted);
                 calls += 1;
                 on_write(Write { at_ms: now, client, accepted });
-                Message::Answer { accepted }
+                Packet::Answer { accepted }
             }
-            Message::Answer { accepted: true } => {
+            Packet::Answer { accepted: true } => {
                 PeekMut::pop(first);
                 continue;
             }
-            Message::Answer { accepted: false } => {
+            Packet::Answer { accepted: false } => {
                 wait = Some(&mut memories[client as usize]);
-                Message::Read
+                Packet::Read
             }
         };
         let mut arrives = now + draws.hop(client);

@@ -191,7 +191,7 @@ pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
 
 /// Style of a line, in a chart and in its legend. The styles are distinct even without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum LineStyle {
     /// Two pixels wide.
     Thick,
     /// Two pixels wide, in dashes.
@@ -200,7 +200,7 @@ pub enum Line {
     Thin,
 }
 
-impl Line {
+impl LineStyle {
     /// The line as a character of a legend.
     pub const fn symbol(self) -> &'static str {
         match self {

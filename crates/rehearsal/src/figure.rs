@@ -4,7 +4,7 @@
 use askama::Template;
 use plotters::style::RGBColor;
 
-use crate::chart::{Area, Drawing, Line, Room, name_of, svg};
+use crate::chart::{Area, Drawing, LineStyle, Room, name_of, svg};
 
 /// Style sheet for a page with figures. The colours of [`PALETTE`](crate::chart::PALETTE) are CSS variables in it.
 pub const STYLE: &str = include_str!("../templates/report.css");
@@ -53,7 +53,7 @@ pub struct Key {
 
 impl Key {
     /// An entry for a line.
-    pub fn of_line(line: Line, colour: RGBColor, label: impl Into<String>) -> Self {
+    pub fn of_line(line: LineStyle, colour: RGBColor, label: impl Into<String>) -> Self {
         Self { symbol: line.symbol(), colour, label: label.into() }
     }
 

@@ -22,7 +22,7 @@ use tower_service::Service;
 
 use crate::calls::{Aws, Hiding, MOST_ENTRIES, Refused, Sqs, queue_url};
 use crate::dead_letter::{DeadLetter, Last, redriven};
-use crate::line::Line;
+use crate::line::ConsumerLine;
 use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout of a function.
@@ -56,7 +56,7 @@ struct Shared<F> {
     time_left: Box<dyn Fn(&Context) -> Duration + Send + Sync>,
     draw: Box<dyn Fn(u64, u64) -> u64 + Send + Sync>,
     /// Receives each line of the log.
-    log: Box<dyn Fn(&Line<'_>) + Send + Sync>,
+    log: Box<dyn Fn(&ConsumerLine<'_>) + Send + Sync>,
 }
 
 /// Turns a function for one record into the Lambda function of an SQS event source mapping, for
@@ -172,7 +172,7 @@ fn foreign(record: &Value) -> Option<String> {
 }
 
 /// A received message on its way through the batch, with its outcome so far.
-struct Message {
+struct ReceivedMessage {
     record: SqsMessage,
     id: String,
     sent: Sent,
@@ -197,7 +197,7 @@ enum Ending {
     Blocked,
 }
 
-impl Message {
+impl ReceivedMessage {
     fn of(record: SqsMessage, fifo: bool, now: Timestamp) -> Self {
         let attribute = |name: &str| record.attributes.get(name);
         let number = |name: &str| -> Option<u64> {
@@ -262,15 +262,15 @@ where
         let mut response = SqsBatchResponse::default();
         if !records.iter().all(|record| record.message_id.as_ref().is_some_and(|id| !id.is_empty())) {
             let problem = "a record has no messageId, so none of the batch was run".to_owned();
-            self.log(&Line { problem: Some(problem), ..self.line(LogLevel::Error, "keep") });
+            self.log(&ConsumerLine { problem: Some(problem), ..self.line(LogLevel::Error, "keep") });
             // An empty identifier makes Lambda keep the whole batch.
             response.set_failures([""]);
             return response;
         }
         let fifo = self.queue_arn.ends_with(".fifo");
         let now = (self.shared.now)();
-        let messages: Vec<Message> =
-            records.into_iter().map(|record| Message::of(record, fifo, now)).collect();
+        let messages: Vec<ReceivedMessage> =
+            records.into_iter().map(|record| ReceivedMessage::of(record, fifo, now)).collect();
         select(pin!(self.run(&messages)), pin!(self.settle_early(&messages))).await;
         self.hide(&messages).await;
         let kept = messages.iter().filter(|message| *message.end() != Ending::Settled);
@@ -281,14 +281,14 @@ where
     /// Once only the reserve is left, hides or deletes the messages whose outcome is known. A timeout of the function
     /// then affects only the records that are still running. The response waits for those records, which would
     /// otherwise continue in the next invocation.
-    async fn settle_early(&self, messages: &[Message]) {
+    async fn settle_early(&self, messages: &[ReceivedMessage]) {
         // A single record has no others to protect.
         if messages.len() > 1 {
             tokio::time::sleep(self.until_reserve).await;
             let running = messages.iter().filter(|message| *message.end() == Ending::Untouched).count();
             let problem = format!("records not done when the function's time was nearly up: {running}");
             let (problem, remedy) = (Some(problem), Some(MORE_TIME.into()));
-            self.log(&Line { problem, remedy, ..self.line(LogLevel::Warn, "keep") });
+            self.log(&ConsumerLine { problem, remedy, ..self.line(LogLevel::Warn, "keep") });
             self.hide(messages).await;
             self.delete(messages).await;
         }
@@ -296,7 +296,7 @@ where
     }
 
     /// Runs the records, one after another or up to `concurrency` at once.
-    async fn run(&self, messages: &[Message]) {
+    async fn run(&self, messages: &[ReceivedMessage]) {
         if self.shared.options.concurrency == 1 {
             return self.run_in_order(messages).await;
         }
@@ -305,7 +305,7 @@ where
         stream::iter(lanes).buffer_unordered(self.shared.options.concurrency).collect().await
     }
 
-    async fn run_in_order<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) {
+    async fn run_in_order<'m>(&self, messages: impl IntoIterator<Item = &'m ReceivedMessage>) {
         let mut blocked: Vec<&str> = Vec::new();
         for message in messages {
             let group = message.group.as_deref();
@@ -332,7 +332,7 @@ where
         (!left.is_zero()).then_some(left)
     }
 
-    async fn run_one(&self, message: &Message) -> Ending {
+    async fn run_one(&self, message: &ReceivedMessage) -> Ending {
         let running = AssertUnwindSafe(async {
             let running = (self.shared.handler)(redriven(&message.record), self.context.clone());
             running.await.map_err(Into::<Diagnostic>::into) // the function's own code, which may panic
@@ -355,12 +355,12 @@ where
     }
 
     /// Decides the outcome of a message whose record failed, and dead-letters the message if it gets no retry.
-    async fn failed(&self, message: &Message, error: &Diagnostic) -> Ending {
+    async fn failed(&self, message: &ReceivedMessage, error: &Diagnostic) -> Ending {
         let Shared { options, now, draw, .. } = self.shared;
         let now = now();
         let (decided, ignored) = options.decide(message.sent, error, now, draw);
         let level = if ignored.is_some() { LogLevel::Warn } else { LogLevel::Info };
-        let line = Line {
+        let line = ConsumerLine {
             message_id: Some(&message.id),
             target: Some(&self.context.invoked_function_arn),
             retry: Some(message.sent.receives),
@@ -371,12 +371,12 @@ where
         };
         let end = match decided {
             Ok(retry) => {
-                self.log(&Line { due: Some(retry.due), due_by: Some(retry.due_by), ..line });
+                self.log(&ConsumerLine { due: Some(retry.due), due_by: Some(retry.due_by), ..line });
                 return Ending::Due(retry.due);
             }
             Err(end) => end,
         };
-        let line = Line {
+        let line = ConsumerLine {
             level: LogLevel::Warn,
             action: "dead_letter",
             reason: Some(end.reason),
@@ -394,11 +394,11 @@ where
         };
         let due = now.saturating_add(backoff);
         let (problem, remedy) = (Some(refused.problem), refused.remedy);
-        self.log(&Line { level: LogLevel::Error, due: Some(due), problem, remedy, ..line });
+        self.log(&ConsumerLine { level: LogLevel::Error, due: Some(due), problem, remedy, ..line });
         Ending::Due(due)
     }
 
-    async fn dead_letter(&self, message: &Message, last: &Last<'_>) -> Result<(), Refused> {
+    async fn dead_letter(&self, message: &ReceivedMessage, last: &Last<'_>) -> Result<(), Refused> {
         let refused = |problem: &str, remedy: &str| {
             Err(Refused { problem: problem.into(), remedy: Some(remedy.into()) })
         };
@@ -422,13 +422,14 @@ where
 
     /// Hides the failed messages until they are due. A message that cannot be hidden returns after the queue's own
     /// visibility timeout.
-    async fn hide(&self, messages: &[Message]) {
+    async fn hide(&self, messages: &[ReceivedMessage]) {
         let url = queue_url(&self.queue_arn);
-        let failed: Vec<&Message> = messages.iter().filter(|message| message.is_to_be_hidden()).collect();
+        let failed: Vec<&ReceivedMessage> =
+            messages.iter().filter(|message| message.is_to_be_hidden()).collect();
         for (done, part) in (0..).step_by(MOST_ENTRIES).zip(failed.chunks(MOST_ENTRIES)) {
             let Some(time) = self.time_to_tell("hide", failed.len() - done) else { return };
             let now = (self.shared.now)();
-            let hiding = |message: &&Message| Hiding {
+            let hiding = |message: &&ReceivedMessage| Hiding {
                 receipt_handle: message.record.receipt_handle.clone().unwrap_or_default(),
                 visibility_timeout: match *message.end() {
                     Ending::Due(due) => message.sent.hiding(due, now),
@@ -441,12 +442,14 @@ where
     }
 
     /// Deletes the messages that succeeded, as the event source mapping would have done at the end of the batch.
-    async fn delete(&self, messages: &[Message]) {
+    async fn delete(&self, messages: &[ReceivedMessage]) {
         let url = queue_url(&self.queue_arn);
-        let settled: Vec<&Message> = messages.iter().filter(|message| message.is_to_be_deleted()).collect();
+        let settled: Vec<&ReceivedMessage> =
+            messages.iter().filter(|message| message.is_to_be_deleted()).collect();
         for (done, part) in (0..).step_by(MOST_ENTRIES).zip(settled.chunks(MOST_ENTRIES)) {
             let Some(time) = self.time_to_tell("delete", settled.len() - done) else { return };
-            let handle = |message: &&Message| message.record.receipt_handle.clone().unwrap_or_default();
+            let handle =
+                |message: &&ReceivedMessage| message.record.receipt_handle.clone().unwrap_or_default();
             let handles: Vec<String> = part.iter().map(handle).collect();
             self.told(part, within(time, self.shared.sqs.delete(&url, &handles)).await);
         }
@@ -457,13 +460,13 @@ where
         if time.is_none() {
             let problem = Some(format!("messages that no time was left to {verb}: {left}"));
             let remedy = Some(MORE_TIME.into());
-            self.log(&Line { problem, remedy, ..self.line(LogLevel::Error, "keep") });
+            self.log(&ConsumerLine { problem, remedy, ..self.line(LogLevel::Error, "keep") });
         }
         time
     }
 
     /// Marks the messages whose outcome SQS accepted, and logs those that it refused.
-    fn told(&self, part: &[&Message], answer: Result<Vec<(usize, String)>, Refused>) {
+    fn told(&self, part: &[&ReceivedMessage], answer: Result<Vec<(usize, String)>, Refused>) {
         let (refused, remedy) = match answer {
             Ok(failed) => (failed, None),
             Err(Refused { problem, remedy }) => {
@@ -477,15 +480,15 @@ where
             let message_id = part.get(position).map(|message| message.id.as_str());
             let (problem, remedy) = (Some(problem), remedy.clone());
             let line = self.line(LogLevel::Error, "keep");
-            self.log(&Line { message_id, problem, remedy, ..line });
+            self.log(&ConsumerLine { message_id, problem, remedy, ..line });
         }
     }
 
-    fn line(&self, level: LogLevel, action: &'static str) -> Line<'static> {
-        Line::new((self.shared.now)(), level, action)
+    fn line(&self, level: LogLevel, action: &'static str) -> ConsumerLine<'static> {
+        ConsumerLine::new((self.shared.now)(), level, action)
     }
 
-    fn log(&self, line: &Line<'_>) {
+    fn log(&self, line: &ConsumerLine<'_>) {
         (self.shared.log)(line);
     }
 }
@@ -499,8 +502,8 @@ async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> R
 }
 
 /// Groups the messages into lists that must run one after another: one list for each FIFO group.
-fn lanes(messages: &[Message]) -> Vec<Vec<&Message>> {
-    let mut lanes: Vec<Vec<&Message>> = Vec::new();
+fn lanes(messages: &[ReceivedMessage]) -> Vec<Vec<&ReceivedMessage>> {
+    let mut lanes: Vec<Vec<&ReceivedMessage>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for message in messages {
         let lane = message.group.as_ref().unwrap_or(&message.id);

@@ -8,7 +8,7 @@ use lambda_runtime::Diagnostic;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{End, Sent};
+use crate::policy::{NoRetry, Sent};
 
 /// Maximum size of an SQS message with its attributes, in bytes.
 const MOST_BYTES: usize = 1_048_576;
@@ -20,7 +20,7 @@ const ATTRIBUTE_CHARACTERS: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeadLetter {
     pub(crate) body: String,
-    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) attributes: Vec<DeadLetterAttribute>,
     /// The FIFO group of the failed message. A standard queue uses it to share fairly among tenants.
     pub(crate) group: Option<String>,
     /// The `AWSTraceHeader` of the failed message.
@@ -30,7 +30,7 @@ pub(crate) struct DeadLetter {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Attribute {
+pub(crate) struct DeadLetterAttribute {
     pub(crate) name: String,
     pub(crate) data_type: String,
     pub(crate) value: Value,
@@ -45,7 +45,7 @@ pub(crate) enum Value {
 /// The failure after which a message is dead-lettered.
 pub(crate) struct Last<'a> {
     pub(crate) error: &'a Diagnostic,
-    pub(crate) end: &'a End,
+    pub(crate) end: &'a NoRetry,
     pub(crate) at: Timestamp,
 }
 
@@ -114,7 +114,7 @@ impl DeadLetter {
             json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
         };
         let reason = text("Reason", end.reason.name());
-        let number = Attribute {
+        let number = DeadLetterAttribute {
             name: "RetriesMade".into(),
             data_type: "Number".into(),
             value: Value::Text(retries_made.to_string()),
@@ -125,7 +125,7 @@ impl DeadLetter {
             number,
             text("ErrorType", &error.error_type),
         ];
-        let mut attributes: Vec<Attribute> =
+        let mut attributes: Vec<DeadLetterAttribute> =
             ours.into_iter().filter(|it| it.value != Value::Text(String::new())).collect();
         let own = own_attributes(&record.message_attributes, &attributes);
         attributes.extend(own);
@@ -152,7 +152,7 @@ impl DeadLetter {
 
     /// The dead-letter's size as SQS counts it, in bytes: the body, and each attribute's name, type and value.
     fn size(&self) -> usize {
-        let attribute = |it: &Attribute| {
+        let attribute = |it: &DeadLetterAttribute| {
             let value = match &it.value {
                 Value::Text(text) => text.len(),
                 Value::Bytes(bytes) => bytes.len(),
@@ -165,8 +165,11 @@ impl DeadLetter {
 
 /// Returns the message attributes of the received message. SQS allows ten attributes, so those that do not fit beside
 /// `ours` are left out.
-fn own_attributes(given: &HashMap<String, SqsMessageAttribute>, ours: &[Attribute]) -> Vec<Attribute> {
-    let mut own: Vec<Attribute> = given
+fn own_attributes(
+    given: &HashMap<String, SqsMessageAttribute>,
+    ours: &[DeadLetterAttribute],
+) -> Vec<DeadLetterAttribute> {
+    let mut own: Vec<DeadLetterAttribute> = given
         .iter()
         .filter(|(name, _)| ours.iter().all(|it| it.name != **name))
         .filter_map(|(name, given)| {
@@ -174,7 +177,7 @@ fn own_attributes(given: &HashMap<String, SqsMessageAttribute>, ours: &[Attribut
             let binary = given.binary_value.as_ref().filter(|bytes| !bytes.0.is_empty());
             let value = binary.map(|bytes| Value::Bytes(bytes.0.clone())).or(text)?;
             let data_type = given.data_type.clone().unwrap_or_else(|| "String".into());
-            Some(Attribute { name: name.clone(), data_type, value })
+            Some(DeadLetterAttribute { name: name.clone(), data_type, value })
         })
         .collect();
     // A map has no order. Without one, a different set would be left out each time.
@@ -183,12 +186,12 @@ fn own_attributes(given: &HashMap<String, SqsMessageAttribute>, ours: &[Attribut
     own
 }
 
-fn text(name: &str, value: &str) -> Attribute {
+fn text(name: &str, value: &str) -> DeadLetterAttribute {
     // SQS refuses other characters. Source: SendMessage, SQS API reference.
     let accepted = |it: char| match it {
         '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => it,
         _ => char::REPLACEMENT_CHARACTER,
     };
     let value = value.chars().take(ATTRIBUTE_CHARACTERS).map(accepted).collect();
-    Attribute { name: name.into(), data_type: "String".into(), value: Value::Text(value) }
+    DeadLetterAttribute { name: name.into(), data_type: "String".into(), value: Value::Text(value) }
 }

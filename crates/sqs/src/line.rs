@@ -7,7 +7,7 @@ use serde::Serialize;
 /// `LogLine` has more fields, which only the retry handler knows (the event's key, its first failure, how long it is
 /// hidden), but no error message.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Line<'a> {
+pub(crate) struct ConsumerLine<'a> {
     pub(crate) timestamp: Timestamp,
     pub(crate) level: LogLevel,
     pub(crate) v: Version,
@@ -38,7 +38,7 @@ pub(crate) struct Line<'a> {
     pub(crate) remedy: Option<String>,
 }
 
-impl Line<'_> {
+impl ConsumerLine<'_> {
     pub(crate) fn new(timestamp: Timestamp, level: LogLevel, action: &'static str) -> Self {
         Self {
             timestamp,
@@ -74,16 +74,20 @@ mod tests {
 
     /// Checks that the retry handler's reader accepts a line with every field of this action, once the fields that only
     /// the handler writes (`besides`) are added.
-    fn read_by_the_handlers_reader(action: &'static str, change: impl FnOnce(&mut Line<'_>), besides: Value) {
+    fn read_by_the_handlers_reader(
+        action: &'static str,
+        change: impl FnOnce(&mut ConsumerLine<'_>),
+        besides: Value,
+    ) {
         let now = Timestamp::from_millis(1_795_694_400_145);
-        let mut line = Line {
+        let mut line = ConsumerLine {
             message_id: Some("m-0"),
             target: Some("arn:aws:lambda:eu-west-1:123456789012:function:orders"),
             retry: Some(3),
             error_type: Some("RetryAfter"),
             error_message: Some("soon"),
             retry_after_ignored: Some("\"soon\": why".into()),
-            ..Line::new(now, LogLevel::Warn, action)
+            ..ConsumerLine::new(now, LogLevel::Warn, action)
         };
         change(&mut line);
         let Value::Object(ours) = serde_json::from_str(&line.json()).unwrap() else { panic!("an object") };
@@ -101,15 +105,15 @@ mod tests {
     #[test]
     fn shared_fields_match_the_handlers_line() {
         let due = Some(Timestamp::from_secs(1_795_694_500));
-        let failed = |line: &mut Line<'_>| {
+        let failed = |line: &mut ConsumerLine<'_>| {
             line.problem = Some("sqs:SendMessage on dead: AccessDenied".into());
             line.remedy = Some("allow it".into());
         };
-        let ended = |line: &mut Line<'_>| {
+        let ended = |line: &mut ConsumerLine<'_>| {
             line.reason = Some(ReasonCode::MaxAge);
             line.detail = Some("sent at".into());
         };
-        let waits = |line: &mut Line<'_>| (line.due, line.due_by) = (due, Some(DueBy::RetryAfter));
+        let waits = |line: &mut ConsumerLine<'_>| (line.due, line.due_by) = (due, Some(DueBy::RetryAfter));
         read_by_the_handlers_reader("defer", waits, json!({"delay": 100}));
         read_by_the_handlers_reader("dead_letter", ended, json!({}));
         read_by_the_handlers_reader("keep", failed, json!({"cause": "undecided"}));

@@ -134,19 +134,19 @@ impl Options {
 
     /// Returns the reason why a failed message gets no retry, or `None` if it may get one. Does not check the message's
     /// age.
-    fn ends(&self, message: Sent, error_type: &str) -> Option<End> {
+    fn ends(&self, message: Sent, error_type: &str) -> Option<NoRetry> {
         if matches!(simple_name(error_type), "NonRetryable" | "NonRetriable" | "NeverRetry") {
             let detail = format!("{error_type} forbids retries");
-            return Some(End { reason: ReasonCode::NonRetryableError, detail });
+            return Some(NoRetry { reason: ReasonCode::NonRetryableError, detail });
         }
         let most = self.max_receives.filter(|most| message.receives >= *most)?;
         let detail = format!("received {} times; max_receives is {most}", message.receives);
-        Some(End { reason: ReasonCode::MaxRetries, detail })
+        Some(NoRetry { reason: ReasonCode::MaxRetries, detail })
     }
 
-    fn too_old(&self, message: Sent) -> End {
+    fn too_old(&self, message: Sent) -> NoRetry {
         let detail = format!("sent at {}; max_age is {} s", message.sent, self.max_age.as_secs());
-        End { reason: ReasonCode::MaxAge, detail }
+        NoRetry { reason: ReasonCode::MaxAge, detail }
     }
 
     /// Decides when a message whose record failed at `now` returns, or why it gets no retry. If the error's
@@ -157,7 +157,7 @@ impl Options {
         error: &Diagnostic,
         now: Timestamp,
         draw: Draw<'_>,
-    ) -> (Result<Retry, End>, Option<String>) {
+    ) -> (Result<Retry, NoRetry>, Option<String>) {
         let (asked, ignored) = match requested(error, now) {
             Some(Ok(wait)) => (Some(wait), None),
             Some(Err(why)) => (None, Some(why)),
@@ -225,7 +225,7 @@ pub(crate) struct Retry {
 
 /// The reason for not retrying a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct NoRetry {
     pub(crate) reason: ReasonCode,
     pub(crate) detail: String,
 }

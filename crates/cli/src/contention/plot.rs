@@ -6,7 +6,7 @@ use std::path::Path;
 use comeback_contention::{Cell, Report, Strategy, Write, writes};
 use comeback_rehearsal::axis::{CountAxis, range};
 use comeback_rehearsal::chart::{
-    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, Line, MUTED, ORANGE, PURPLE, Room, frame, header,
+    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, LineStyle, MUTED, ORANGE, PURPLE, Room, frame, header,
     style, svg, write,
 };
 use plotters::prelude::*;
@@ -79,7 +79,7 @@ fn lines(report: &Report, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64
         let mut names = Vec::new();
         for (strategy, points) in &series {
             let colour = colour(*strategy);
-            Line::Thick.draw(&mut chart, points.clone(), colour)?;
+            LineStyle::Thick.draw(&mut chart, points.clone(), colour)?;
             chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, colour.filled())))?;
             names.extend(points.last().map(|end| (*strategy, chart.backend_coord(end))));
         }

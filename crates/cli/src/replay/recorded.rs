@@ -119,14 +119,14 @@ struct Received {
     #[serde(default)]
     attributes: BTreeMap<String, String>,
     #[serde(default)]
-    message_attributes: BTreeMap<String, Attribute>,
+    message_attributes: BTreeMap<String, RecordedAttribute>,
 }
 
 /// A message attribute. It is parsed from the format of SQS's API, and written in the format of the event that Lambda
 /// passes.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
-struct Attribute {
+struct RecordedAttribute {
     #[serde(skip_serializing_if = "Option::is_none")]
     string_value: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,7 +145,7 @@ struct EventRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Box<RawValue>>,
     attributes: BTreeMap<String, String>,
-    message_attributes: BTreeMap<String, Attribute>,
+    message_attributes: BTreeMap<String, RecordedAttribute>,
     event_source: &'static str,
 }
 
@@ -252,11 +252,11 @@ impl EventOf {
 
     fn text(&self) -> String {
         #[derive(Serialize)]
-        struct Event<'m> {
+        struct WrittenEvent<'m> {
             #[serde(rename = "Records")]
             records: &'m [Box<RawValue>],
         }
-        serde_json::to_string(&Event { records: &self.messages }).expect("BUG: raw JSON is JSON")
+        serde_json::to_string(&WrittenEvent { records: &self.messages }).expect("BUG: raw JSON is JSON")
     }
 }
 

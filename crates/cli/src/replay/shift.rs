@@ -18,12 +18,12 @@ use serde_json::value::RawValue;
 /// Panics if the text is not an SQS event.
 pub fn shifted(event: &str, moment: Timestamp, now: Timestamp) -> String {
     #[derive(Deserialize)]
-    struct Event<'a> {
+    struct ParsedEvent<'a> {
         #[serde(borrow, rename = "Records")]
         records: Vec<&'a RawValue>,
     }
     let by = Shift::between(moment, now);
-    let parsed: Event<'_> = serde_json::from_str(event).expect("BUG: the event cannot be read again");
+    let parsed: ParsedEvent<'_> = serde_json::from_str(event).expect("BUG: the event cannot be read again");
     by.applied(event, parsed.records, &MESSAGE)
 }
 

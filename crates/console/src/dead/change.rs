@@ -56,7 +56,7 @@ static DISCARD: Change = Change {
 };
 
 /// The operator's choices in a form that redrives or discards.
-struct Wanted {
+struct FormChoices {
     selection: Selection,
     fields: Fields,
     retarget: Option<String>,
@@ -71,7 +71,7 @@ impl Change {
         Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
     }
 
-    fn wanted(&self, mut fields: Fields, now: Timestamp) -> Result<Wanted, Problem> {
+    fn wanted(&self, mut fields: Fields, now: Timestamp) -> Result<FormChoices, Problem> {
         let selection = selection(&fields)?;
         let text = |name: &str| fields.get(name).map(|value| value.trim().to_owned());
         let (retarget, rate) = (text("retarget").filter(|_| !self.is_discard), text("rate"));
@@ -84,7 +84,7 @@ impl Change {
             fields.0.push(("export".into(), export.clone()));
         }
         let rate = rate.unwrap_or_else(|| self.pace.to_string());
-        Ok(Wanted { selection, fields, retarget, rate, export })
+        Ok(FormChoices { selection, fields, retarget, rate, export })
     }
 
     async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
@@ -177,7 +177,7 @@ impl Change {
     }
 
     /// The change to the selected dead-letters of the scan that the form names.
-    fn asked(&self, wanted: &Wanted, console: &Console) -> Result<Asked, Failure> {
+    fn asked(&self, wanted: &FormChoices, console: &Console) -> Result<Asked, Failure> {
         let pace = Pace::read(&wanted.rate);
         let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
         let snapshot = console.dead.snapshot_of(wanted.fields.get("scan"))?;
@@ -199,7 +199,7 @@ impl Change {
 
     /// The command that makes the same change. If no filter selects exactly these dead-letters, the command is a dry
     /// run with the nearest filter. `None` if no filter selects these dead-letters at all.
-    fn command(&self, snapshot: &Snapshot, wanted: &Wanted, visit: &Visit) -> Option<Command> {
+    fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, visit: &Visit) -> Option<Command> {
         let (filter, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
         words.extend(filter);

@@ -43,14 +43,14 @@ struct DeadLetterPage {
 
 /// The part of a reread dead-letter that the operator wants to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum ShownPart {
     Details,
     Formatted,
     Verbatim,
     Edit,
 }
 
-impl Wanted {
+impl ShownPart {
     fn of(fields: &Fields) -> Option<Self> {
         match fields.get("show")? {
             "details" => Some(Self::Details),
@@ -110,7 +110,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
 /// Reads the queue until it finds the dead-letter. Continues even if the browser disconnects, so that the dead-letters
 /// are given back. Redirects to a page with the result: the address then has no payload, and Back sends no form.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
-    let wanted = Wanted::of(&fields).ok_or_else(incomplete)?;
+    let wanted = ShownPart::of(&fields).ok_or_else(incomplete)?;
     let turn = turn(&visit.console, "")?;
     let (console, id) = (visit.console.clone(), visit.last_of_path());
     let reading = tokio::task::spawn_local(async move {
@@ -119,7 +119,7 @@ async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     });
     let dead_letter = reading.await.map_err(panicked)??;
     let problem = dead_letter.end().err().map(|problem| problem.text());
-    let editable = editable(&dead_letter).filter(|_| wanted == Wanted::Edit);
+    let editable = editable(&dead_letter).filter(|_| wanted == ShownPart::Edit);
     let read = ReadAgain { facts: dead_letter.facts(), text: wanted.text(&dead_letter), editable, problem };
     Ok(go_to(&format!("{}?{READ}={}", visit.path(), visit.console.dead.has_read(read))))
 }

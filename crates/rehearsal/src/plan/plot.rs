@@ -6,7 +6,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{
-    Area, BLUE, Drawing, GREEN, GREY, INK, Line, MUTED, ORANGE, PURPLE, Room, frame, header, style, svg,
+    Area, BLUE, Drawing, GREEN, GREY, INK, LineStyle, MUTED, ORANGE, PURPLE, Room, frame, header, style, svg,
     write,
 };
 use crate::plan::words::{headline, time};
@@ -34,7 +34,7 @@ pub fn draw(plan: &Plan) -> String {
         let y_title = "retries per event (logarithmic scale)";
         let mut chart = frame(root, (x, x_title), (y, y_title), Room::below(112))?;
         let unbeaten: Vec<(f64, f64)> = plan.unbeaten.iter().filter_map(point).map(|(_, at)| at).collect();
-        Line::Thin.draw(&mut chart, unbeaten, GREY)?;
+        LineStyle::Thin.draw(&mut chart, unbeaten, GREY)?;
         chart.draw_series(points.iter().map(|(policy, at)| Circle::new(*at, 4, colour(policy).filled())))?;
         // The cheapest policy has its label below it, where no other policy is.
         let marked =

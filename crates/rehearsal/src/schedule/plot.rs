@@ -9,7 +9,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::CountAxis;
 use crate::chart::{
-    Area, BLUE, Drawing, Frame, Line, MUTED, ORANGE, Room, TEXT, frame, header, style, svg, write,
+    Area, BLUE, Drawing, Frame, LineStyle, MUTED, ORANGE, Room, TEXT, frame, header, style, svg, write,
 };
 use crate::figure::{Chart, Key, Table, drawn};
 use crate::schedule::{axis_of, headline, outcome, percent, shown};
@@ -42,8 +42,8 @@ pub(super) fn chart(policy: &Policy, schedule: &Schedule) -> Chart {
         description: format!("{}.", outcome(schedule)),
         keys: vec![
             Key { symbol: "●", colour: BLUE, label: "mean".into() },
-            Key::of_line(Line::Thin, BLUE, "nine events in ten"),
-            Key::of_line(Line::Thick, ORANGE, "MAX_AGE"),
+            Key::of_line(LineStyle::Thin, BLUE, "nine events in ten"),
+            Key::of_line(LineStyle::Thick, ORANGE, "MAX_AGE"),
         ],
         picture: drawn(|root| draw_times(root, policy, schedule, ("", Room::PAGE))),
         table: Some(figures(schedule)),
@@ -107,7 +107,7 @@ fn draw_times(
         chart.draw_series([Circle::new((at.mean, row), (width / 2).clamp(1, 4), BLUE.filled())])?;
     }
     if is_max_age_shown {
-        Line::Thick.draw(&mut chart, vec![(max_age, 0.3), (max_age, last(schedule) + 0.7)], ORANGE)?;
+        LineStyle::Thick.draw(&mut chart, vec![(max_age, 0.3), (max_age, last(schedule) + 0.7)], ORANGE)?;
         let (x, y) = chart.backend_coord(&(max_age, 0.3));
         let (left, top) = area.get_base_pixel();
         let style = style(TEXT, ORANGE, HPos::Right, VPos::Bottom);

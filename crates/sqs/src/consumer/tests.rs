@@ -189,7 +189,7 @@ fn shared<F>(options: Options, handler: F, fake: &Fake) -> Shared<F> {
     let draw = move |least: u64, most: u64| least + (draw * (most - least + 1) as f64) as u64;
     let (time_left, draw) = (Box::new(time_left), Box::new(draw));
     let calls = Arc::clone(&fake.calls);
-    let log = Box::new(move |line: &Line<'_>| {
+    let log = Box::new(move |line: &ConsumerLine<'_>| {
         let mut line: Value = serde_json::from_str(&line.json()).unwrap();
         assert_eq!(line.as_object_mut().unwrap().remove("timestamp").unwrap(), "2026-11-26T12:00:00.000Z");
         calls.lock().unwrap().lines.push(line);

@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::CountAxis;
-use crate::chart::{BLUE, GREEN, Line, ORANGE, PURPLE, Room, TEXT, frame, style, write};
+use crate::chart::{BLUE, GREEN, LineStyle, ORANGE, PURPLE, Room, TEXT, frame, style, write};
 use crate::figure::{Chart, Key, Picture, Table, drawn};
 use crate::simulate::figures::{clock, minutes_a_row, peak};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
@@ -19,23 +19,23 @@ use crate::simulate::page::runs::Side;
 struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,
-    line: Line,
+    line: LineStyle,
     /// Colour in a chart of one run. In a comparison, each policy has its own colour.
     colour: RGBColor,
 }
 
 const IN_FLIGHT: Count =
-    Count { name: "in flight", of: |minute| minute.in_flight, line: Line::Thick, colour: BLUE };
+    Count { name: "in flight", of: |minute| minute.in_flight, line: LineStyle::Thick, colour: BLUE };
 const DELAYED: Count =
-    Count { name: "delayed", of: |minute| minute.delayed, line: Line::Dashed, colour: GREEN };
+    Count { name: "delayed", of: |minute| minute.delayed, line: LineStyle::Dashed, colour: GREEN };
 const VISIBLE: Count =
-    Count { name: "visible", of: |minute| minute.visible, line: Line::Thin, colour: ORANGE };
+    Count { name: "visible", of: |minute| minute.visible, line: LineStyle::Thin, colour: ORANGE };
 
 /// Draws the depth of the queue over time, and its in-flight limit.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     let counts = counts(sides);
     let key = |side: &Side, count: &Count| Key::of_line(count.line, count.colour(side), count.name_in(side));
-    let limit = Key::of_line(Line::Thick, PURPLE, "the limit of messages in flight");
+    let limit = Key::of_line(LineStyle::Thick, PURPLE, "the limit of messages in flight");
     Chart {
         id: "depth",
         heading: "Messages in the queue, logarithmic scale".into(),
@@ -127,7 +127,7 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Picture {
                 count.line.draw(&mut chart, time.steps(most), count.colour(side))?;
             }
         }
-        Line::Thick.draw(&mut chart, vec![(0.0, limit), (end, limit)], PURPLE)?;
+        LineStyle::Thick.draw(&mut chart, vec![(0.0, limit), (end, limit)], PURPLE)?;
         let label = format!("limit {}", grouped(scenario.in_flight_limit as u64));
         let (x, y) = chart.backend_coord(&(end, limit));
         write(root, &label, style(TEXT, PURPLE, HPos::Right, VPos::Top), (x - 4, y + 4))

@@ -19,7 +19,7 @@ const POINTS: usize = 200;
 const MOMENTS: usize = 100;
 
 /// A line of the recovery chart: the delays of one run's delivered events.
-pub(super) struct Line<'a> {
+pub(super) struct RecoveryLine<'a> {
     pub(super) name: &'a str,
     pub(super) colour: RGBColor,
     /// Milliseconds from the end of the outage to each delivery, in ascending order.
@@ -82,8 +82,9 @@ pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
         format!("{}: half of the delivered events within {half}.", recovery.name)
     };
-    let key = |Recovery { name, colour, .. }: &Recovery<'_>| Key::of_line(chart::Line::Thick, *colour, name);
-    let lines = recoveries.iter().map(|recovery| Line {
+    let key =
+        |Recovery { name, colour, .. }: &Recovery<'_>| Key::of_line(chart::LineStyle::Thick, *colour, name);
+    let lines = recoveries.iter().map(|recovery| RecoveryLine {
         name: &recovery.name,
         colour: recovery.colour,
         delays_ms: &recovery.summary.recovery_delays_ms,
@@ -99,7 +100,7 @@ pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
     }
 }
 
-impl Line<'_> {
+impl RecoveryLine<'_> {
     /// The percentage of the events that were delivered by a moment, in seconds since the end of the outage.
     fn delivered_by(&self, seconds: f64) -> f64 {
         self.percent(self.delays_ms.partition_point(|ms| *ms as f64 / 1e3 <= seconds))
@@ -111,7 +112,7 @@ impl Line<'_> {
 }
 
 /// Draws the lines. The first is drawn last, on top of the others.
-pub(super) fn draw(lines: &[Line<'_>], size: (u32, u32)) -> Picture {
+pub(super) fn draw(lines: &[RecoveryLine<'_>], size: (u32, u32)) -> Picture {
     let seconds = |ms: u64| ms as f64 / 1e3;
     let delays = || lines.iter().map(|line| line.delays_ms);
     let first = delays().filter_map(|delays| delays.get(delays.len() / 100)).min();
@@ -137,7 +138,8 @@ pub(super) fn draw(lines: &[Line<'_>], size: (u32, u32)) -> Picture {
     let edge = |moment: usize| moment as f64 / MOMENTS as f64;
     let in_words = |moment: usize| {
         let end = axis().at(edge(moment + 1));
-        let line = |line: &Line<'_>| format!("{}: {:.1} % delivered", line.name, line.delivered_by(end));
+        let line =
+            |line: &RecoveryLine<'_>| format!("{}: {:.1} % delivered", line.name, line.delivered_by(end));
         let lines: Vec<String> = lines.iter().map(line).collect();
         format!("within {}\n{}", durations::short(end), lines.join("\n"))
     };

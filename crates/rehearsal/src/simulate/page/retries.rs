@@ -8,7 +8,7 @@ use comeback_timelapse::{Minute, Scenario};
 use plotters::prelude::*;
 
 use crate::axis::CountAxis;
-use crate::chart::{Line, Room, frame};
+use crate::chart::{LineStyle, Room, frame};
 use crate::figure::{Chart, Picture, SIZE, Table, Values, drawn, drawn_in};
 use crate::simulate::figures::{clock, minutes_a_row, percentiles};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
@@ -37,7 +37,7 @@ pub(super) fn chart(scenario: &Scenario, sides: &[Side], (size, log): ((u32, u32
         id: "retries",
         heading: format!("Retries in each {}, {scale} scale", minutes(time.step)),
         description: "The table below has its figures.".into(),
-        keys: keys(sides, Line::Thick.symbol()),
+        keys: keys(sides, LineStyle::Thick.symbol()),
         picture: draw(scenario, &lines, &time, (size, log)),
         table: Some(figures(sides)),
     }
@@ -90,7 +90,7 @@ pub(super) fn draw(
             let base = [(corners.last().map_or(0.0, |end| end.0), floor), (0.0, floor)];
             let area: Vec<(f64, f64)> = corners.iter().copied().chain(base).collect();
             chart.draw_series([Polygon::new(area, colour.mix(0.18).filled())])?;
-            Line::Thick.draw(&mut chart, corners, *colour)?;
+            LineStyle::Thick.draw(&mut chart, corners, *colour)?;
         }
         Ok(())
     });

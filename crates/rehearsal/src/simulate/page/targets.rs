@@ -4,7 +4,7 @@ use comeback_operate::numbers::grouped;
 use comeback_timelapse::{Scenario, Summary, TargetFigures};
 use plotters::style::RGBColor;
 
-use crate::chart::{BLUE, GREEN, GREY, Line, ORANGE, PURPLE};
+use crate::chart::{BLUE, GREEN, GREY, LineStyle, ORANGE, PURPLE};
 use crate::figure::{Chart, Key, Picture, SIZE};
 use crate::simulate::page::canvas::OverTime;
 use crate::simulate::page::{recovery, retries};
@@ -25,7 +25,7 @@ pub(super) fn charts(scenario: &Scenario, summary: &Summary) -> Vec<Chart> {
             .join(" "),
         keys: targets
             .iter()
-            .map(|(target, colour)| Key::of_line(Line::Thick, *colour, &target.target))
+            .map(|(target, colour)| Key::of_line(LineStyle::Thick, *colour, &target.target))
             .collect(),
         picture,
         table: None,
@@ -66,7 +66,7 @@ fn draw_retries(scenario: &Scenario, targets: &[(&TargetFigures, RGBColor)], tim
 }
 
 fn draw_recovery(targets: &[(&TargetFigures, RGBColor)]) -> Picture {
-    let lines = targets.iter().map(|(target, colour)| recovery::Line {
+    let lines = targets.iter().map(|(target, colour)| recovery::RecoveryLine {
         name: &target.target,
         colour: *colour,
         delays_ms: &target.recovery_delays_ms,
