@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 ///
 /// # Panics
 ///
-/// Panics if a message is lost, or parsed differently than by the other parser.
+/// Panics if a message is lost, or if the two parsers read it differently.
 pub fn batch_event(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let batch = match BatchEvent::read(text) {
@@ -51,7 +51,7 @@ pub fn batch_event(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// Panics if a record is parsed differently than by the other parser, or if a part of it is changed.
+/// Panics if the two parsers read the record differently, or if a part of the record is changed.
 pub fn invocation_record(data: &[u8]) {
     let Ok(body) = std::str::from_utf8(data) else { return };
     let read = InvocationRecord::read(body);
@@ -91,13 +91,13 @@ pub fn invocation_record(data: &[u8]) {
     }
 }
 
-/// Parses the bytes as the error message of a `RetryAfter`. The first eight are the current time in seconds, and the
-/// rest is the text.
+/// Reads the current time and the error message of a `RetryAfter` from the bytes, and parses the message. The first
+/// eight bytes are the time in seconds.
 ///
 /// # Panics
 ///
-/// Panics if text around a requested wait changes it, if a duration depends on the current time or a date does not, or
-/// if the engine parses the wait differently.
+/// Panics if text around a requested wait changes the wait, if a wait given as a duration depends on the current time,
+/// if one given as a date does not, or if the engine parses the wait differently.
 pub fn retry_after(data: &[u8]) {
     let Some((seconds, text)) = data.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
@@ -155,7 +155,7 @@ pub fn message(body: impl Into<String>) -> Record {
 }
 
 /// Parses the bytes as a target's event: a payload, an envelope, or not JSON. Puts a parsed event into an envelope
-/// again, with an id made of characters of the event.
+/// again, with an id made of characters from the event.
 ///
 /// # Panics
 ///
@@ -193,8 +193,8 @@ fn check_seals(envelope: &Envelope<'_>) {
 /// Number of numeric fields of a [`Question`]. Each is eight bytes, little-endian.
 const NUMBERS: usize = 14;
 
-/// Input of [`decide`]: a message, a policy, a pause and the current time. It can be made of any bytes, which are its
-/// numbers followed by the message's body.
+/// Input of [`decide`]: a message, a policy, a pause and the current time. Any bytes make a question: first come its
+/// numbers, then the message's body.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Settings of the policy. Only the numbers, `JITTER` and `ENVELOPE` vary.
@@ -218,7 +218,7 @@ pub fn decide(data: &[u8]) {
 }
 
 impl Question {
-    /// Makes a question of any bytes. Missing bytes count as zero, and numbers that are out of range are brought into
+    /// Makes a question of any bytes. Missing bytes count as zero, and numbers outside their range are changed to fit
     /// it.
     #[must_use]
     pub fn from_bytes(data: &[u8]) -> Self {
@@ -243,7 +243,7 @@ impl Question {
             target_functions: vec!["arn:aws:lambda:eu-west-1:123456789012:function:flaky-*".into()],
             ..Settings::default()
         };
-        // Limited so that it ends before the year 10000.
+        // Limited so that the pause ends before the year 10000.
         let (from, length) = (from % 249_000_000_000, within(length, 0..=LONGEST_PAUSE.as_secs()));
         let until = if length == 0 { 0 } else { from + length };
         let record = Record {
@@ -366,7 +366,7 @@ impl Question {
 pub struct Seed {
     /// Name of the entry point: `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.
     pub target: &'static str,
-    /// Name of the sample's file, with the message in it.
+    /// Name of the sample: the name of its file and, for a single message, the message's position in the file.
     pub name: String,
     /// The bytes to pass to the entry point.
     pub data: Vec<u8>,
@@ -401,7 +401,7 @@ fn waits_of(file: &Path) -> Vec<Seed> {
     let cases = lines.lines().filter_map(|line| serde_json::from_str(line.trim_end_matches(',')).ok());
     let seed = |(place, case): (usize, Value)| {
         let failed_at = case["failed_at"].as_str().and_then(Timestamp::from_rfc3339).expect("a time");
-        let text = case["text"].as_str().expect("a text");
+        let text = case["text"].as_str().expect("a string");
         let data = [&failed_at.as_secs().to_le_bytes(), text.as_bytes()].concat();
         Seed { target: "retry_after", name: format!("wait-{place}"), data }
     };

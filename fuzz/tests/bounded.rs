@@ -124,7 +124,7 @@ fn every_sample_holds() {
     assert!(seeds.len() > 280, "only {} samples", seeds.len());
 }
 
-/// The samples of `decide` lead to every action, because otherwise the checks of some would never run.
+/// The samples of `decide` lead to every action, because otherwise the checks of some actions would never run.
 #[test]
 fn samples_reach_every_action() {
     let mut seen = [0; 4];

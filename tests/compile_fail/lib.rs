@@ -1,2 +1,2 @@
-//! Misuse of `comeback-backoff`'s ladders, which the compiler refuses: see `tests/ladder.rs`. It is a package of its own,
-//! because `trybuild` builds the dependencies of the package that it tests once more.
+//! Tests that the compiler refuses misuse of `comeback-backoff`'s ladders: see `tests/misuse.rs`. They have a package
+//! of their own, because `trybuild` builds the dependencies of the package with the tests a second time.

@@ -16,7 +16,7 @@ const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disa
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";
 
-/// A running Chromium and its current tab, to which calls go. The browser ends when this is dropped.
+/// A running Chromium. Calls go to its current tab. The browser ends when this value is dropped.
 #[derive(Debug)]
 pub struct Chromium {
     child: Child,
@@ -184,8 +184,8 @@ impl Chromium {
         self.tab.as_ref().map_or(Value::Null, |Tab(session)| json!(session))
     }
 
-    /// The messages that the current tab logged since its page was opened, including exceptions, refused requests and
-    /// the browser's own warnings.
+    /// The messages that the current tab has logged since its page was opened, including exceptions, refused requests
+    /// and the browser's own warnings.
     pub fn console(&self) -> Vec<&Value> {
         self.of(&["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"])
     }

@@ -17,8 +17,8 @@ use tokio::sync::OnceCell;
 use crate::repository::{path_with_tools, root, scratch};
 use crate::shell::{Background, Shell, eventually, free_port};
 
-/// The region that the tests use. AWS CLI 1 has no SQS endpoint of its own for this region. For a region that has one,
-/// it ignores `AWS_ENDPOINT_URL`.
+/// The region that the tests use. AWS CLI 1 has no special SQS endpoint for this region. For a region with such an
+/// endpoint, the CLI ignores `AWS_ENDPOINT_URL`.
 const REGION: &str = "eu-south-2";
 const ACCOUNT: &str = "000000000000";
 /// Access key and secret of MiniStack's root user.
@@ -37,7 +37,7 @@ pub struct MiniStack {
     config: SdkConfig,
     /// The speed of the server's clock, as a multiple of this machine's.
     pub(crate) speed: u32,
-    /// The built template with its code uploaded, once a stack was deployed to this server.
+    /// The built template with its code uploaded, once a stack has been deployed to this server.
     pub(crate) packaged: OnceCell<Result<String, String>>,
     /// The SQS client.
     pub sqs: aws_sdk_sqs::Client,

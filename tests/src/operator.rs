@@ -127,8 +127,8 @@ impl Ran {
         self.stdout
     }
 
-    /// Asserts the exit code and returns the JSON object on standard output, which must have the members that
-    /// `docs/json.md` lists for the command.
+    /// Asserts the exit code, and that the JSON object on standard output has the members that `docs/json.md` lists for
+    /// the command. Returns the object.
     pub fn json(self, code: i32) -> serde_json::Value {
         let documented = members(&self.arguments);
         let stdout = self.ended(code);
@@ -176,7 +176,7 @@ fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     json!({"Version": "2012-10-17", "Statement": statements}).to_string()
 }
 
-/// The ARNs of a resource. `resource` is its name in the table of `docs/operate.md`.
+/// The ARNs of a resource. `resource` is the resource's name in the table of `docs/operate.md`.
 fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
     let of_function = |name: &str| {
         let arn = MiniStack::function_arn(name);

@@ -29,7 +29,8 @@ impl Shell {
             .with("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
             .with("AWS_EC2_METADATA_DISABLED", "true")
             .with("AWS_PAGER", "")
-            // Builds the bootstraps in a third of the time, because no test here measures their speed or size.
+            // Without optimization, the bootstraps are built in a third of the time. No test here measures their speed
+            // or size.
             .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .with("CARGO_PROFILE_RELEASE_LTO", "off")
             .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")

@@ -198,7 +198,7 @@ pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
 /// Deploys the example app with the script in `docs/deploy-cdk.md`, for this machine's architecture. The CDK writes its
 /// templates to `output`.
 pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) -> Result<Stack, String> {
-    // The CDK's CLI also takes its options from such variables.
+    // The CDK's CLI takes its options from variables too, named `CDK_…`.
     let shell = ministack
         .shell()
         .with("CDK_CONTEXT", format!("architecture={ARCHITECTURE}"))
@@ -206,7 +206,7 @@ pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) 
         .with("CDK_OUTPUT", output)
         .with("CDK_REQUIRE_APPROVAL", "never")
         .with("LOCK", build_lock());
-    // The app also builds its functions, if only to find that they are built.
+    // The app also builds its functions, even if that only finds them already built.
     shell.run(&format!("exec 9> \"$LOCK\"\nflock 9\ncd infra\n{script}"))?;
     ministack.stack("ComebackExample").await
 }

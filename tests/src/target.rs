@@ -129,7 +129,7 @@ async fn create_from_file(
     create(ministack, name, runtime, (&module, &archive), variables).await;
 }
 
-/// Creates a function from a zip archive and the name of its handler's module. It gets its own role, without
+/// Creates a function from a zip archive and the name of its handler's module. The function gets its own role, without
 /// permissions.
 async fn create(
     ministack: &MiniStack,
@@ -157,7 +157,7 @@ async fn create(
         .expect("Lambda creates the function");
 }
 
-/// Kills all processes of a function while they work. Returns how many there were.
+/// Kills all processes of a function while they work. Returns the number of processes.
 pub fn kill(ministack: &MiniStack, function: &str) -> usize {
     const KILL: &str = r#"for environment in /proc/[0-9]*/environ; do
         variables=$(tr '\0' '\n' 2>/dev/null <"$environment") || continue

@@ -99,7 +99,7 @@ fn every_chart_is_drawn_at_every_size() {
                 assert!(number("width") > 250.0 && number("height") > 150.0, "{seen}");
                 assert!(number("marks") >= 1.0 && number("covered") > 0.15, "not drawn: {seen}");
                 assert_eq!(chart["outside"], json!([]), "drawn outside: {seen}");
-                assert_eq!(chart["touching"], json!([]), "texts on texts: {seen}");
+                assert_eq!(chart["touching"], json!([]), "overlapping labels: {seen}");
                 assert!(number("smallest_text") >= 9.0, "too small to read: {seen}");
             }
         }
@@ -107,7 +107,7 @@ fn every_chart_is_drawn_at_every_size() {
 }
 
 /// JavaScript that measures each chart: its size; its marks (coloured shapes) and the share of its width that they
-/// cover; anything outside its frame; overlapping texts; the size of its smallest text.
+/// cover; anything outside its frame; overlapping labels; the size of the smallest label.
 const DRAWN: &str = r##"
     const hit = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
     const neutral = ["#FFFFFF", "#222222", "#666666", "#E4E4E4"];
@@ -157,7 +157,7 @@ fn page_is_silent_and_requests_nothing() {
         assert_eq!(chromium.console(), [&Value::Null; 0], "{look:?}");
         assert_eq!(chromium.requests(), [format!("file://{}", file.display())], "{look:?}");
     }
-    // Proof that the browser would report it.
+    // Proof that the browser would report a message or a request.
     let loud = file.with_file_name("loud.html");
     let html = "<img src='http://127.0.0.1:9/picture.png'><script>console.warn('seen'); gone()</script>";
     std::fs::write(&loud, html).expect("a file can be written");
@@ -216,7 +216,7 @@ fn text_and_lines_have_enough_contrast() {
             let pale = ask(chromium, PALE);
             assert_eq!(pale, json!([]), "dark: {dark}");
         }
-        // A colour missing from the style sheet would be the same in both.
+        // A colour missing from the style sheet would be the same in both themes.
         let kept = ask(chromium, KEPT);
         assert_eq!(kept, json!([]), "not restyled for the dark");
         chromium.call(
@@ -228,7 +228,7 @@ fn text_and_lines_have_enough_contrast() {
     }
 }
 
-/// JavaScript that finds everything with too little contrast: texts below 4.5 : 1, and marks below 3 : 1 (WCAG 2.2,
+/// JavaScript that finds everything with too little contrast: text below 4.5 : 1, and marks below 3 : 1 (WCAG 2.2,
 /// 1.4.3 and 1.4.11).
 const PALE: &str = r##"
     const rgb = colour => colour.match(/[\d.]+/g).slice(0, 3).map(Number);

@@ -59,7 +59,7 @@ impl CommandFailure {
 pub struct BadFile {
     /// Path of the file.
     pub path: PathBuf,
-    /// The mistake or I/O error, with its position in the file if it is known.
+    /// The mistake or I/O error, with the position in the file if that is known.
     pub problem: String,
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
 /// Removes the UTF-8 byte-order mark from the beginning of a file. Fails if the file begins like UTF-16.
 pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
     match bytes {
-        // A UTF-16 mark; or a NUL beside an ASCII character, because JSON begins with one.
+        // A UTF-16 mark; or a NUL beside an ASCII character, because JSON begins with an ASCII character.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => Err(IsUtf16),
         _ => Ok(bytes.strip_prefix(MARK).unwrap_or(bytes)),
     }

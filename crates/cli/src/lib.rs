@@ -1,6 +1,6 @@
 //! The `comeback` command, as a library so that tests can call its parts.
 //!
-//! Each subcommand has a file that parses its arguments and runs it. A subcommand that draws or prints more also has a
+//! Each subcommand has a file that parses its arguments and runs it. A subcommand that draws or prints a lot also has a
 //! folder. `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. [`comeback_rehearsal`] has
 //! the parts that the console needs too, such as arguments and pictures.
 //!
@@ -120,9 +120,9 @@ enum Command {
 
 /// Runs the command with this process's arguments.
 ///
-/// Exit codes: 0 success; 1 failed to read a file, write one or call AWS; 2 refused arguments; 3 a broken invariant, a
-/// plan's goal that no policy meets, or something broken or left undone in the account; 4 not confirmed; 130
-/// interrupted.
+/// Exit codes: 0 success; 1 a file could not be read or written, or a call to AWS failed; 2 refused arguments; 3 a
+/// broken invariant, a plan's goal that no policy meets, or something broken or left undone in the account; 4 not
+/// confirmed; 130 interrupted.
 pub fn main() -> ExitCode {
     let (result, is_json) = match parse().command {
         Command::Simulate(arguments) => (simulate::run(&arguments), arguments.json),
@@ -131,7 +131,7 @@ pub fn main() -> ExitCode {
         Command::Plan(arguments) => (plan::run(&arguments), arguments.json),
         Command::Contention(arguments) => (contention::run(&arguments), arguments.json),
         #[cfg(feature = "operate")]
-        // The session prints the object, even if the run failed.
+        // The session prints the JSON object, even if the run failed.
         Command::Operate(command) => (operate::run(&command), false),
         #[cfg(feature = "console")]
         Command::Ui(arguments) => (ui::run(&arguments), false),
@@ -158,7 +158,7 @@ fn parse() -> Arguments {
 }
 
 /// Adds tips to `clap`'s error about the subcommand `given`. For a refused argument, the tips name the subcommands that
-/// take it. If `replay` was given no file, the tip is that `simulate` needs none.
+/// take it. If `replay` was given no file, the tip names `simulate`, which needs no file.
 fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -> Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {

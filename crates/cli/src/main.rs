@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// A faster allocator for simulations. A million waiting messages take a gigabyte of short texts, and each text is
+/// A faster allocator for simulations. A million waiting messages take a gigabyte of short strings, and each string is
 /// replaced about fourteen times. With the system's allocator on Linux, such a run takes 1.3 times as long.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]

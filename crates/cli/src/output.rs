@@ -44,7 +44,7 @@ pub(crate) fn stream_json_line(result: &impl Serialize) -> Result<(), CommandFai
     Ok(())
 }
 
-/// Escapes strings of JSON as [`shown_json`] does, while they are written.
+/// Escapes strings of JSON as [`shown_json`] does, while the JSON is written.
 #[cfg(feature = "operate")]
 struct Escaping;
 

@@ -103,13 +103,13 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The functions that the messages name, as the text of an allow-list. Malformed ARNs are left out; their messages are
-/// dead-lettered with any list.
+/// The functions that the messages name, as the text of an allow-list. Malformed ARNs are left out; the messages with
+/// these ARNs are dead-lettered whatever the list is.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
     let arns = records.filter_map(arn).filter(|arn| arn.parse::<FunctionPattern>().is_ok());
-    // The list must not be empty: the handler would only keep the messages.
+    // The list must not be empty: with an empty list, the handler only keeps the messages.
     let arns: BTreeSet<String> = arns.chain([SAMPLE_TARGET.to_owned()]).collect();
     arns.into_iter().collect::<Vec<_>>().join(",")
 }
@@ -192,8 +192,8 @@ pub struct MessageDecision {
 }
 
 impl FileReport {
-    /// Runs the handler on a file's messages, with its clock at `at`. `None` means the moment when the last message is
-    /// due.
+    /// Runs the handler on a file's messages, with the handler's clock at `at`. `None` means the moment when the last
+    /// message is due.
     pub fn of(path: &Path, recorded: &Recorded<'_>, policies: &Policies, at: Option<Timestamp>) -> Self {
         let Recorded { batch, times_assumed, .. } = recorded;
         let at = at.or_else(|| last_due(batch, policies)).unwrap_or(Timestamp::from_secs(0));
@@ -281,9 +281,9 @@ fn why(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// The moment when the last message of a batch is due; `None` for a batch without messages. A message on its first
-/// receive is due when it was sent. After that, it is due when its backoff ends or, if it will not be retried, at its
-/// first receive.
+/// The moment when the last message of a batch is due; `None` for a batch without messages. On its first receive, a
+/// message counts as due when it was sent. On a later receive, it is due when its backoff ends or, if no retry will
+/// follow, at its first receive.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,
@@ -370,7 +370,7 @@ fn write_response(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     }
 }
 
-/// The message's id, safe for a terminal; `""` if it has none.
+/// The message's id, safe for a terminal; `""` if the message has no id.
 fn id_text(message_id: &str) -> Cow<'_, str> {
     if message_id.is_empty() { "\"\"".into() } else { shown(message_id) }
 }

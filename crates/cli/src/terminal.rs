@@ -22,7 +22,7 @@ use crate::tables::{align_right, unwrapped_table};
 /// Column at which the values in a list of facts begin.
 const FACTS: usize = 14;
 
-/// A text with its colours, which `anstream` removes if the output cannot show them. Control characters are escaped.
+/// Formats text with colours, which `anstream` removes if the output cannot show them. Control characters are escaped.
 pub(crate) fn coloured(text: &Text) -> String {
     let mut line = String::new();
     for span in text.spans() {
@@ -83,7 +83,8 @@ fn series(series: &Series) -> String {
 /// Characters for the heights of a bar. A count of zero is a dot instead.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A line for each moment of a timeline, under a line for each day. Log lines are indented to the moment's text.
+/// A line for each moment of a timeline, under a line for each day. Log lines are indented as far as the text of their
+/// moment.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {
@@ -195,7 +196,7 @@ fn write<E>(
 }
 
 /// Plans a change, shows the plan, asks the operator, performs the plan and shows the result. `dry_run` is `None` if
-/// the command has no such flag.
+/// the command has no flag `--dry-run`.
 pub(crate) async fn change<C: Change + 'static>(
     change: C,
     dry_run: Option<bool>,

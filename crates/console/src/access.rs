@@ -24,7 +24,7 @@ use crate::response::{html, refused};
 /// Path that exchanges the one-time code in the query for a session cookie.
 const ENTER: &str = "/enter";
 const CODE_FOR: Duration = Duration::from_secs(60);
-/// Maximum number of sessions. One more sign-in ends the oldest session.
+/// Maximum number of sessions. Another sign-in ends the oldest session.
 const SESSIONS: usize = 16;
 
 const WITHOUT_SESSION: &str =
@@ -48,7 +48,7 @@ fn is_same(one: &str, other: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct BrowserSession {
     cookie: String,
-    /// Secret in a hidden field of each form in this session's pages.
+    /// The session's secret. Each form on the session's pages has it in a hidden field.
     pub(super) form_secret: String,
 }
 
@@ -77,7 +77,7 @@ impl Access {
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
     }
 
-    /// Creates a one-time code that signs one browser in within the next minute. Returns the path with the code.
+    /// Creates a one-time code, valid for a minute, that signs one browser in. Returns the path with the code.
     pub(super) fn way_in(&self, now: Timestamp) -> String {
         let code = token();
         let path = format!("{ENTER}?code={code}");
@@ -124,8 +124,8 @@ impl Access {
         found.next().cloned()
     }
 
-    /// Answers a valid code with a page that continues automatically. A redirect would not do: if it began on another
-    /// site or in a file, the browser does not send a new `SameSite=Strict` cookie.
+    /// Answers a valid code with a page that continues automatically. A redirect would not work: if it began on another
+    /// site or in a file, the browser would not send a new `SameSite=Strict` cookie.
     fn exchange(&self, code: &str, now: Timestamp) -> Response {
         let mut codes = self.codes.borrow_mut();
         let Some(position) = codes.iter().position(|(known, _)| is_same(code, known)) else {

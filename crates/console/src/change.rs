@@ -41,7 +41,7 @@ const ONCE: &str = "once";
 pub(super) struct ChangeForm {
     pub(super) path: &'static str,
     pub(super) title: &'static str,
-    /// One sentence for the page that says what the change does.
+    /// One sentence, for the page, about what the change does.
     pub(super) about: &'static str,
     /// The subcommand of `comeback` that makes the same change.
     pub(super) command: CommandName,
@@ -69,7 +69,7 @@ pub(super) struct Input {
 pub(super) enum Argument {
     /// `--flag=value` if the field is filled in.
     Flag(&'static str),
-    /// `--flag=value` for each filled-in field of this name. The form has one more field of the name, which is empty.
+    /// `--flag=value` for each filled-in field of this name. After these fields, the form has an empty one.
     Each(&'static str),
     /// The value as an operand, or `--all` if the value is `*`.
     FunctionOrAll,

@@ -1,4 +1,4 @@
-//! The state that all pages share: the deployment, its AWS account, and what was last read from it.
+//! The state that all pages share: the deployment, its AWS account, and the data last read from the account.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -64,8 +64,8 @@ type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
 /// Traces by the requested id. The second part of the key is true if the function's own log lines were requested.
 type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
 
-/// Result computed from the waiting events, or the progress of the first read of the handler's log, which may take
-/// minutes.
+/// Result computed from the waiting events. During the first read of the handler's log, which may take minutes, the
+/// progress of that read.
 pub(super) enum Waiting<T> {
     Read(Read<T>),
     /// Number of log pages read so far.
@@ -147,8 +147,8 @@ impl Console {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
 
-    /// Calls `look` with the waiting events as of the last read of the handler's log. [`Behind`] decides when to read the
-    /// lines that were added to the log since then.
+    /// Calls `look` with the waiting events as of the last read of the handler's log. [`Behind`] decides when to read
+    /// the lines that have been added to the log since then.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
         let console = self.clone();
         let clock = self.clone();

@@ -1,7 +1,7 @@
 //! The pages of dead-letters: a scan on request, its groups, and forms to redrive, discard and export dead-letters.
 //!
 //! Reading dead-letters hides them from everybody for a while, so no page reads the dead-letter queue unless the
-//! operator asks for it. A scan leaves a snapshot without payloads, from which pages and plans are made. Only one
+//! operator requests that. A scan leaves a snapshot without payloads, from which pages and plans are made. Only one
 //! action at a time reads the queue, because two would hide dead-letters from each other.
 
 mod change;
@@ -56,7 +56,7 @@ pub(super) fn routes() -> Router<Console> {
         .merge(files::routes())
 }
 
-/// Filters of a scan: the flag of the `comeback dead` commands, a label and a hint.
+/// Filters of a scan, each with its flag of the `comeback dead` commands, a label and a hint.
 const FILTERS: [(&str, &str, &str); 8] = [
     ("reason", "Reason", "Such as max_age"),
     ("target", "Function", "NAME, NAME:ALIAS or ARN"),
@@ -341,8 +341,8 @@ struct DeadLettersPage {
     later: Option<String>,
 }
 
-/// The range of indexes on the list's page that has index `from`, and the first index of the previous and of the next
-/// page.
+/// For the list's page with index `from`: its range of indexes, and the first indexes of the previous page and of the
+/// next page.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);

@@ -1,4 +1,4 @@
-//! The demonstration: a simulated account, its fast clock, and the bar on every page that controls them.
+//! The demonstration: a simulated account, its fast clock, and the bar that controls them. Every page has the bar.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ impl Demonstration {
     pub(super) fn new() -> Self {
         let clock = Rc::new(FastClock::new(now()));
         let demo = Demo::new(SEED, Rc::<FastClock>::clone(&clock));
-        // Building the demonstration took a moment, which does not count.
+        // The time that it took to build the demonstration does not count.
         clock.begin();
         Self { demo, clock }
     }
@@ -52,7 +52,7 @@ struct FastClock {
     changed: Notify,
 }
 
-/// When a clock was last set, and its pace from then on.
+/// A clock's setting: the time to which the clock was last set, when that was, and the pace since then.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     at: Instant,
@@ -84,7 +84,7 @@ impl FastClock {
     /// The clock's setting, with the time that the clock shows now.
     fn read(&self) -> Set {
         let (mut set, at) = (self.set.get(), Instant::now());
-        // Any time without a reader beyond `UNWATCHED` does not count.
+        // If nobody read the clock for longer than `UNWATCHED`, the rest of that time does not count.
         let skipped = at.duration_since(self.read_at.replace(at)).saturating_sub(UNWATCHED);
         set.at += skipped;
         self.set.set(set);

@@ -107,8 +107,8 @@ fn life(trace: &Trace, with_logs: Option<String>) -> Life {
     }
 }
 
-/// The event's steps. `with_lines` includes the function's log lines; without it, the page shows those of the last
-/// failure elsewhere.
+/// The event's steps. `with_lines` includes the function's log lines; without `with_lines`, the page shows the lines of
+/// the last failure elsewhere.
 fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
     let mut moments = trace.timeline();
     moments.iter_mut().filter(|_| !with_lines).for_each(|moment| moment.below.clear());

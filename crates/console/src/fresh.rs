@@ -45,7 +45,7 @@ impl<T> Clone for Read<T> {
 pub(super) struct Fresh<T> {
     // Locked during a read, so that other tabs wait for the same read.
     last: Mutex<Option<Read<T>>>,
-    /// True if something in the account was changed since the last read.
+    /// True if something in the account has been changed since the last read.
     is_outdated: Cell<bool>,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Behind<T> {
     /// The last value that was read successfully. The next read continues from this value, even after a failed read.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Number of changes so far. `changes_read` is that number when the last finished read began.
+    /// Number of changes so far. `changes_read` is the number of changes made before the last finished read began.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
 }

@@ -6,10 +6,10 @@
 //! |---|---|
 //! | `server` | connections, and the rules for every request and answer |
 //! | `access` | access control by codes and sessions |
-//! | `console` | what the pages share: the account, its reads, the work under way |
-//! | `fresh` | caches of what was read from the account, so that pages are fast and AWS is asked rarely |
+//! | `console` | shared by all pages: the account, what was read from it, the changes in progress |
+//! | `fresh` | caches of what was read from the account, so that pages are fast and calls to AWS are rare |
 //! | `page` | a request as a page receives it, the frame around every page, failures |
-//! | `change` | plan, question and performance of a change |
+//! | `change` | plans a change, asks about the plan, and performs it |
 //! | `draw` | layouts of answers, for `templates/layout.html` |
 //! | `work` | performs changes in the background, each only once |
 //! | `progress` | the page of a change that is being performed |
@@ -31,7 +31,7 @@
 //!    `visit.frame(…)`). The macros of `layout.html` draw an answer: `text`, `facts`, `grid` for a table, with a column
 //!    for links and boxes before it, `timeline`, or all of its `blocks`. Charts are
 //!    [`figure`](comeback_rehearsal::figure)s, which display themselves (`|safe`). An element with `data-refresh` and
-//!    an `id` refreshes every five seconds; keep forms outside of it. The macro `copy` draws a text with a Copy button.
+//!    an `id` refreshes every five seconds; keep forms outside of it. The macro `copy` draws text with a Copy button.
 //!    Add the page to `NAVIGATION`.
 //! 3. Values come from `comeback_operate`: ask questions as the operator of `console.asking()`. If a question is slow,
 //!    or the page refreshes, read it through a `fresh::Fresh` in `Console`, so that all tabs share one read in five

@@ -1,4 +1,4 @@
-//! The first page: three counts, the functions, the worst first, and charts of the last few hours.
+//! The first page: three counts, the functions (the worst first), and charts of the last few hours.
 
 use askama::Template;
 use axum::Router;
@@ -81,7 +81,8 @@ struct Table {
 struct LastHour {
     /// The change of the number of waiting events.
     waiting: i64,
-    /// The number of events that were due an hour ago. SQS's count is too old to tell the difference since then.
+    /// The number of events that were due an hour ago. The change since then is not computed, because SQS's own count
+    /// is too old for that.
     due_before: u64,
     /// The number of events that were dead-lettered.
     dead_lettered: u64,
@@ -100,8 +101,8 @@ struct Row {
     error: String,
     spark: Spark,
     back: Text,
-    /// Path of the plan to retry the function's events now; `None` if none waits, all are due soon, or the function is
-    /// paused.
+    /// Path of the plan to retry the function's events now; `None` if no event is waiting, if all are due soon, or if
+    /// the function is paused.
     retry: Option<String>,
     /// The button *Pause* or *Resume* with its path; `None` for a function that is paused only by a pause of every
     /// function or of a pattern.
@@ -213,7 +214,7 @@ fn change_in_words(change: i64) -> String {
 }
 
 impl LastHour {
-    /// Counts an event as no longer waiting once it was retried or dead-lettered.
+    /// Counts an event as no longer waiting once it has been retried or dead-lettered.
     fn of(states: &[FunctionState<'_>], due_before: u64) -> Self {
         let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
         let Step { failed, retried, dead_lettered } = Step::sum(&hours);
@@ -283,7 +284,7 @@ impl Row {
         }
     }
 
-    /// A row for a function that the log has no line about.
+    /// A row for a function with no lines in the log.
     fn without_events(arn: &str, state: State, deployment: &Deployment) -> Self {
         let name = command_name(arn, &deployment.handler_arn);
         let href = encoded(&name);

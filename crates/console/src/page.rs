@@ -251,7 +251,7 @@ impl Fields {
     }
 }
 
-/// Percent-encodes a text for use in an address.
+/// Percent-encodes a string for use in an address.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stopped_work_says_how_far_it_came() {
+    async fn stopped_change_shows_how_far_it_came() {
         locally(async {
             let setting = Setting::new(false).await;
             setting.console.works.perform("1", summary(), |_, interrupt| async move {

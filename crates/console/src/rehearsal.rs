@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Maximum number of tabs whose results are kept.
 const TABS: usize = 8;
 
-/// The command lines that compute what the lab's form requests.
+/// The commands that a form of the lab stands for, each as the words of its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) simulate: Vec<String>,
@@ -109,7 +109,7 @@ impl Simulation {
             tokio::task::spawn_blocking(move || answer_of(&words, (name, &other), &seen))
         };
         tokio::task::spawn_local(async move {
-            // A stopped simulation has no answer, and nobody waits for it.
+            // A stopped simulation has no answer, and nobody is waiting for one.
             if let Ok(answer) = work.await {
                 sender.send_replace(Some(Arc::new(answer.map_err(|failure| failure.to_string()))));
             }

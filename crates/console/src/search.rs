@@ -25,7 +25,7 @@ async fn search(visit: Visit) -> Result<Response, Problem> {
     Ok(go_to(&match searched(&visit.console, text).await {
         Searched::Function(name) => format!("/function?name={}", encoded(&name)),
         Searched::Error(error) => format!("/waiting?error={}", encoded(&error)),
-        // The text may be a request id, or the key of an event that no longer waits. If it is neither, the page has an
+        // The text may be a request id, or the key of an event that has stopped waiting. Otherwise, the page shows an
         // error.
         Searched::WaitingKey | Searched::Unknown => format!("/event?id={}", encoded(text)),
     }))

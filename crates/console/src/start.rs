@@ -90,7 +90,7 @@ async fn remove_when_used(folder: TempDir, used: impl Future<Output = ()>) {
     let _ = folder.close();
 }
 
-/// Sends a message for each line of standard input. Reading blocks, so this has a thread of its own.
+/// Sends a message for each line of standard input. Reading blocks, so a separate thread reads.
 fn enters() -> mpsc::UnboundedReceiver<()> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::task::spawn_blocking(move || {

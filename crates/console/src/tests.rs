@@ -58,7 +58,7 @@ pub(super) async fn snapshot_of(dead_letters: impl IntoIterator<Item = DeadLette
     dead::scan(&Dead::with(dead_letters).operator(), Filter::default()).await.unwrap()
 }
 
-/// Where the tests' sample deployment is.
+/// The address of the tests' sample deployment.
 pub(super) fn address() -> Address {
     Address { which: Which::Stack("comeback".into()), region: None, profile: None }
 }
@@ -259,7 +259,7 @@ async fn get_changes_nothing() {
             assert_eq!(status, 405, "{method} {path}");
         }
         assert_eq!(here.status(|sent| sent.path = "/style.css".into()).await, 405);
-        // Fields that would perform something if they were sent as a form.
+        // Fields that would change something if they were sent as a form.
         let fields = format!("secret={secret}&digest=0&once=1&fields=function%3D%252A&function=%2A&typed=1");
         for path in
             ["/pause", "/resume", "/retry", "/cancel", "/dead/redrive", "/dead/discard", "/dead/import"]

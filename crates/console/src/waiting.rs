@@ -33,7 +33,7 @@ use crate::search::{Searched, searched};
 
 /// Maximum number of events on one page of the list.
 const A_PAGE: usize = 50;
-/// Colours of the functions in the chart. The last one is for all other functions together.
+/// Colours of the functions in the chart. The last colour is for all other functions together.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
 pub(super) fn routes() -> Router<Console> {
@@ -47,7 +47,7 @@ const FILTER: [&str; 6] = ["function", "error", "key", "within", "from", "to"];
 #[template(path = "waiting.html")]
 struct WaitingPage {
     frame: Frame,
-    /// The fields of the filter that are filled in, unparsed.
+    /// The filled-in fields of the filter, unparsed.
     filter: Fields,
     chips: Vec<Chip>,
     /// True if the page offers to act on all events that match the filter.
@@ -72,7 +72,7 @@ impl WaitingPage {
     }
 }
 
-/// A filter that is in force, with the path of the page without it.
+/// A filter that is in force, with the path of the page without this filter.
 struct Chip {
     words: Text,
     without: String,

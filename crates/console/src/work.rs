@@ -18,14 +18,14 @@ use crate::response::go_to;
 
 /// Maximum number of ended changes that still have a page.
 const KEPT: usize = 20;
-/// For this long after a change has succeeded, every page has a line about it.
+/// Time for which every page has a line about a change that has succeeded.
 const TOAST_FOR: Duration = Duration::from_secs(30);
 
 /// A question to the operator about a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) text: String,
-    /// Digest of the question and the plan. A form with this digest is the operator's yes.
+    /// Digest of the question and the plan. A form with this digest means that the operator agrees.
     pub(super) digest: String,
 }
 
@@ -44,13 +44,13 @@ impl Question {
     }
 }
 
-/// The output and questions of a change that is being performed, kept for its page.
+/// The output and questions of a change that is being performed, kept for the change's page.
 #[derive(Debug, Default)]
 pub(super) struct PageScreen {
     layout: RefCell<Layout>,
     progress: Cell<Option<Progress>>,
     asked: RefCell<Option<Question>>,
-    /// Digest of the question that the operator has agreed to; `None` if the operator was not asked yet.
+    /// Digest of the question that the operator has agreed to; `None` if the operator has not been asked yet.
     agreed: Option<String>,
     has_agreed: Cell<bool>,
 }
@@ -83,7 +83,8 @@ impl PageScreen {
         self.layout.borrow().clone()
     }
 
-    /// The question that the operator has not agreed to; `None` if the change asked none or the operator agreed.
+    /// The question that the operator has not agreed to; `None` if the change asked no question, or if the operator has
+    /// agreed.
     pub(super) fn open_question(&self) -> Option<Question> {
         self.asked.borrow().clone().filter(|_| !self.has_agreed.get())
     }
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_work_that_is_not_kept_is_not_performed_again() {
+    async fn forgotten_change_is_not_performed_again() {
         locally(async {
             let (works, done) = (Works::default(), Rc::new(Cell::new(0)));
             let digest = shown("[]");
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stopped_server_waits_for_its_works() {
+    async fn stopped_server_waits_for_its_changes() {
         locally(async {
             let (works, given_back) = (Works::default(), Rc::new(Cell::new(false)));
             let gives_back = Rc::clone(&given_back);
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_ends_a_work() {
+    async fn panic_ends_its_change() {
         locally(async {
             let works = Works::default();
             works.perform("id", summary(""), |_, _| async { panic!("a bug") });

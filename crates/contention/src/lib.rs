@@ -21,7 +21,7 @@
 //! |---|---|
 //! | `study` | [`Study`]: [`Point`]s checked, run on every core, averaged into a [`Report`]; [`growth_exponent`] |
 //! | `strategy` | [`Strategy`]: the wait after each refused write |
-//! | `race` | one run of a study, with one event per call, and its stream of random numbers |
+//! | `race` | one run of a study, with one event per call, and the random numbers of the run |
 //! | `reference` | the same run, with one event per message, CPython's `random` and the published order of draws |
 
 mod race;

@@ -28,11 +28,11 @@ pub struct Write {
     pub at_ms: f64,
     /// The client that sent the write, numbered from 0.
     pub client: u32,
-    /// True if the server accepted no other write since this client's read.
+    /// True if the server had accepted no other write since this client's read.
     pub accepted: bool,
 }
 
-/// Mean of a hop (a message's travel time), in ms. A hop takes |Normal(mean, deviation)|.
+/// Mean travel time of a message, a *hop*, in ms. A hop takes |Normal(mean, deviation)|.
 pub(crate) const HOP_MEAN_MS: f64 = 10.0;
 pub(crate) const HOP_DEVIATION_MS: f64 = 2.0;
 
@@ -45,7 +45,7 @@ pub(crate) trait Draws {
     fn uniform(&mut self, client: u32, low: f64, high: f64) -> f64;
 }
 
-/// Random numbers of one run. They do not depend on the thread that runs it.
+/// Random numbers of one run. They do not depend on the thread that simulates the run.
 #[derive(Debug)]
 pub(crate) struct Stream(Xoshiro256PlusPlus);
 
@@ -75,10 +75,10 @@ impl Draws for Stream {
 
 /// Simulates one run, with one event per call. `reference::run` simulates the same with one event per message.
 ///
-/// A write is accepted if the server accepted no other write since the client's read. That is known when the write
-/// arrives, so a client goes from one write to the next (answer, wait, read, version, write) in one step. This takes a
-/// quarter of the events of `reference::run`. The outcome is the same, except that the random numbers are drawn in
-/// another order.
+/// A write is accepted if the server has accepted no other write since the client's read. This is decided when the
+/// write arrives, so one event can take a client from one write to its next (answer, wait, read, version, write). A run
+/// thus has a quarter of the events of `reference::run`. The results are the same, except that the random numbers are
+/// drawn in another order.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,

@@ -18,8 +18,9 @@ enum Packet {
     Answer { accepted: bool },
 }
 
-/// Simulates one run with one event per message. Draws are in the order of the published program: a hop when a message
-/// is sent, and after a refused write the hop of the next read, then its wait.
+/// Simulates one run with one event per message. The random numbers are drawn in the order of the published program: a
+/// message's hop when the message is sent; after a refused write, first the hop of the next read, then the wait before
+/// that read.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
@@ -27,7 +28,8 @@ pub(crate) fn run(
     mut on_write: impl FnMut(Write),
 ) -> Race {
     let mut sent = 0u64;
-    // By arrival time; the order of sending breaks ties. Times are not negative, so their bits sort like the numbers.
+    // Messages by arrival time; the order of sending breaks ties. Times are not negative, so their bits sort like the
+    // numbers.
     let mut sending = |arrives: f64, client: u32| {
         sent += 1;
         Reverse((arrives.to_bits(), sent, client))

@@ -11,7 +11,7 @@ pub(crate) const BASE_MS: f64 = 5.0;
 /// Cap of every wait, in ms.
 const CAP_MS: f64 = 2_000.0;
 
-/// Backoff strategies. Each gives the wait of a client after its n-th refused write, where v = min(2000, 5·2ⁿ) ms:
+/// Backoff strategies: the wait of a client after its n-th refused write. v stands for min(2000, 5·2ⁿ) ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
@@ -43,8 +43,8 @@ impl Strategy {
         }
     }
 
-    /// Returns the wait after one more refusal, in ms. `memory` is the client's v or `last`, as [`Strategy`] defines
-    /// them. `uniform(low, high)` is called at most once.
+    /// Returns the wait after a client's next refused write, in ms. `memory` is the client's v or `last`, as
+    /// [`Strategy`] defines them. `uniform(low, high)` is called at most once.
     pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {
             Self::None => return 0.0,
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn decorrelated_is_capped_after_the_draw() {
-        // From 2,000, the middle of 5 to 6,000 is over the cap, and a quarter is not.
+        // After a wait of 2,000, the range is 5 to 6,000: its middle exceeds the cap, its first quarter does not.
         let mut memory = 2_000.0;
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |low, high| (low + high) / 2.0), 2_000.0);
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |_, high| high / 4.0), 1_500.0);

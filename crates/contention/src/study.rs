@@ -1,4 +1,4 @@
-//! The study: many runs for each number of clients and strategy, and their means.
+//! The study: many runs for each strategy and number of clients, and the means of the runs.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -9,11 +9,10 @@ use crate::strategy::Strategy;
 
 /// Maximum number of clients at one point of a study.
 pub const MAX_CLIENTS: u32 = 100_000;
-/// Maximum number of clients without backoff. Without backoff, the number of calls grows with the square of the number
-/// of clients.
+/// Maximum number of clients without backoff, where the number of calls grows with the square of the number of clients.
 pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
 
-/// One combination to study: a number of clients and a strategy. It gives one cell of the report.
+/// One combination to study: a number of clients and a strategy. Each point becomes one cell of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// Number of clients that update the row; 1 to [`MAX_CLIENTS`].
@@ -62,13 +61,13 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Checks the points. With `reference`, all runs of a point share one random stream. The report then equals, to the
-    /// last digit, that of a Python program of the published model with the same seed. Without `reference`, each run
-    /// has its own stream.
+    /// Checks the points. With `reference`, all runs of a point share one random stream. The report is then, to the
+    /// last digit, the one that a Python program of the published model gives for the same seed. Without `reference`,
+    /// each run has its own stream.
     ///
     /// # Errors
     ///
-    /// Fails if there are no points, a point is out of range, or two points are the same. The error is a message for
+    /// Fails if there are no points, if a point is out of range, or if two points are equal. The error is a message for
     /// the user.
     pub fn new(points: Vec<Point>, seed: u64, reference: bool) -> Result<Self, String> {
         check(&points)?;
@@ -137,8 +136,8 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Returns a callback for a run's writes. It reports progress about a hundred times per run, by the number of accepted
-/// writes.
+/// Returns a callback for a run's writes. The callback reports progress about a hundred times per run, by the number of
+/// accepted writes.
 fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;
@@ -194,7 +193,7 @@ mod tests {
     #[test]
     fn growth_is_the_least_squares_slope_of_one_strategy() {
         let e = std::f64::consts::E;
-        // A point off the line in the middle raises it without turning it.
+        // A point above the middle of the line raises the line without changing its slope.
         let calls = [(1, 1.0), (2, 4.0 * e), (4, 16.0)];
         let mut cells = calls.map(|(n, calls)| cell(n, Strategy::Equal, calls)).to_vec();
         cells.push(cell(9, Strategy::None, 7.0));

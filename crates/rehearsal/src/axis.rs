@@ -190,7 +190,7 @@ impl ValueFormatter<f64> for TimeAxis {
 pub struct AgoAxis(TimeAxis);
 
 impl AgoAxis {
-    /// Makes an axis from the longest time ago, in seconds, to now.
+    /// Makes an axis from `longest` seconds ago to now.
     pub fn new(longest: f64) -> Self {
         Self(TimeAxis::linear(longest))
     }

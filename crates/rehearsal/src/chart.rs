@@ -1,4 +1,4 @@
-//! Draws pictures for pages and files as self-contained SVG (no script, no network): colours, frame, lines and texts.
+//! Draws pictures for pages and files as self-contained SVG (no script, no network): colours, frame, lines and labels.
 //! For pages, each colour has a dark counterpart.
 
 use plotters::coord::Shift;
@@ -30,7 +30,7 @@ pub const GREY: RGBColor = RGBColor(0x55, 0x55, 0x55);
 
 /// A chart colour and its CSS variable in the style sheet of the simulation report.
 pub struct Colour {
-    /// Name of the CSS variable, without its dashes.
+    /// Name of the CSS variable, without dashes.
     pub name: &'static str,
     light: RGBColor,
     /// The same hue in dark mode, light enough for text.
@@ -51,8 +51,8 @@ pub const PALETTE: [Colour; 9] = [
 ];
 
 impl Colour {
-    /// Formats the colour for a light page, exactly as `plotters` writes it, so that the style sheet can find it in a
-    /// chart.
+    /// Formats the colour for a light page, exactly as `plotters` writes it, so that the style sheet's rules match the
+    /// colour in a chart.
     pub fn light(&self) -> String {
         let RGBColor(red, green, blue) = self.light;
         format!("#{red:02X}{green:02X}{blue:02X}")
@@ -87,7 +87,7 @@ pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String 
     text
 }
 
-/// Style of a text: its size and colour, and which side and edge of the text lie at the point where it is written.
+/// Style of a label: its size, its colour, and the side and edge of the label that are placed at a given point.
 #[derive(Clone, Copy)]
 pub struct Style {
     size: i32,
@@ -96,19 +96,19 @@ pub struct Style {
     edge: VPos,
 }
 
-/// Makes a [`Style`] with this size and colour, and with this side and edge of the text at its point.
+/// Makes a [`Style`] with this size and colour. `side` and `edge` of the label are placed at its point.
 pub const fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> Style {
     Style { size, colour, side, edge }
 }
 
-/// Writes a text at a point, in pixels.
+/// Writes a label at a point, in pixels.
 pub fn write(root: &Area<'_>, text: &str, style: Style, at: (i32, i32)) -> Drawing {
     let Style { size, colour, side, edge } = style;
     let style = (FONT, size).into_text_style(root).color(&colour).pos(Pos::new(side, edge));
     Ok(root.draw_text(text, &style, at)?)
 }
 
-/// Draws a picture's title, and lines of notes below it.
+/// Draws a picture's title and, below it, lines of notes.
 pub fn header<'a>(
     root: &Area<'_>,
     title: &str,
@@ -125,12 +125,13 @@ pub fn header<'a>(
 /// The part of a picture between its axes.
 pub type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
-/// Size of text beside the axes. On a phone, where a page's charts are smaller, the text is 9 pixels high.
+/// Size of the labels beside the axes, in pixels. On a phone, where a page's charts are smaller, these labels are 9
+/// pixels high.
 pub const TEXT: i32 = 15;
-/// Width of a label below the horizontal axis, with the gap to the next, in pixels.
+/// Width of a label below the horizontal axis, including the gap to the next label, in pixels.
 const LABEL_WIDTH: u32 = 42;
 
-/// The room around a plot, in pixels: for its labels, and for whatever is above and beside it.
+/// The room around a plot, in pixels, for the plot's labels and for whatever is above and beside the plot.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     /// Room above the plot.
@@ -228,7 +229,7 @@ impl LineStyle {
     }
 }
 
-/// Returns the corners of a step line. Each value lasts from its own edge to the next.
+/// Returns the corners of a step line. Each value lasts from its own edge to the next edge.
 pub fn steps(values: impl IntoIterator<Item = f64>, edge: impl Fn(usize) -> f64) -> Vec<(f64, f64)> {
     let both = |(i, value)| [(edge(i), value), (edge(i + 1), value)];
     values.into_iter().enumerate().flat_map(both).collect()

@@ -7,7 +7,7 @@ use serde::Serialize;
 use comeback_operate::durations;
 use comeback_operate::handler_setting::parameter_of;
 
-/// A setting as a stack parameter and as a construct property, with its value as text for each.
+/// A setting as a stack parameter and as a construct property, with its value in the form that each takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeployedSetting {
     parameter: String,
@@ -48,8 +48,8 @@ fn property(variable: &str) -> String {
     name[..1].to_lowercase() + &name[1..]
 }
 
-/// Formats the settings twice: as parameters for SAM and CloudFormation (`BaseBackoff=1 …`, in one line), and as
-/// properties of the construct (`baseBackoff: Duration.seconds(1),`, a line each).
+/// Formats the settings twice: as parameters for SAM and CloudFormation (`BaseBackoff=1 …`, all on one line), and as
+/// properties of the construct (`baseBackoff: Duration.seconds(1),`, one on each line).
 pub fn lines(settings: &[DeployedSetting]) -> (String, String) {
     let parameters: Vec<String> =
         settings.iter().map(|setting| format!("{}={}", setting.parameter, setting.value)).collect();

@@ -37,7 +37,7 @@ pub struct Chart {
     pub keys: Vec<Key>,
     /// The drawing.
     pub picture: Picture,
-    /// The chart's figures as a table, folded below the chart; `None` for a chart without one.
+    /// The chart's figures as a table, folded below the chart; `None` for a chart without a table.
     pub table: Option<Table>,
 }
 
@@ -98,7 +98,7 @@ impl Picture {
         Self { values: values.into_iter().collect(), ..self }
     }
 
-    /// The position in pixels of a share of the horizontal axis.
+    /// Converts a share of the horizontal axis to a position in pixels.
     fn x(&self, share: f64) -> f64 {
         let Room { left, right, .. } = Room::PAGE;
         f64::from(left) + share * f64::from(self.size.0 - left - right)

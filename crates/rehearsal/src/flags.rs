@@ -18,7 +18,7 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFlags(Vec<(&'static str, String)>);
 
-/// Every policy flag, without its dashes, and the setting it stands for.
+/// The name of every policy flag, without dashes, and the setting that the flag stands for.
 static FLAGS: LazyLock<Vec<(String, &Setting)>> = LazyLock::new(|| {
     let of_the_policy = SETTINGS.iter().filter(|setting| setting.scope != Scope::Deployment);
     of_the_policy.map(|setting| (setting.name.to_lowercase().replace('_', "-"), setting)).collect()
@@ -126,7 +126,7 @@ impl PolicyFlags {
         })
     }
 
-    /// Returns the flags that were given, without their dashes, with their values.
+    /// Returns the name, without dashes, and the value of each flag that was given.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.iter().map(|(flag, value)| (*flag, value.as_str()))
     }
@@ -142,7 +142,7 @@ impl PolicyFlags {
         Self(Self::names().filter_map(given).collect())
     }
 
-    /// Returns the name of every policy flag, without its dashes.
+    /// Returns the name of every policy flag, without dashes.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FLAGS.iter().map(|(flag, _)| flag.as_str())
     }
@@ -226,7 +226,7 @@ pub fn html(text: &str) -> Result<PathBuf, String> {
     is_html.then(|| text.into()).ok_or_else(|| "the page is HTML: the name must end in .html".into())
 }
 
-/// Parses the path of an SVG file to write, or of the folder to write it to.
+/// Parses the path of an SVG file to write, or of a folder for that file.
 pub fn svg_or_folder(text: &str) -> Result<PathBuf, String> {
     let accepted = suffix(Path::new(text)).as_deref() == Some("svg") || is_folder(text);
     accepted.then(|| text.into()).ok_or_else(|| {
@@ -234,7 +234,7 @@ pub fn svg_or_folder(text: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// Parses the path of a folder to write pictures to.
+/// Parses the path of a folder for pictures.
 pub fn folder(text: &str) -> Result<PathBuf, String> {
     is_folder(text).then(|| text.into()).ok_or_else(|| {
         format!("several pictures need a folder, and {text} looks like a file; end a folder's name in /")

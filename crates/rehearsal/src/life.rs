@@ -1,4 +1,4 @@
-//! Draws one event's life: one row per attempt, with its waits as bars and its attempts as marks.
+//! Draws one event's life: a row for each attempt, with waits as bars and outcomes as marks.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::figure::{Key, Picture, drawn_in};
 pub struct Moment {
     /// Time since the event's first failure.
     pub since: Duration,
-    /// The attempt that was made. If the event waits or is dead-lettered, the attempt that would come next.
+    /// The attempt that was made. If the event starts to wait or is dead-lettered, the attempt that would come next.
     pub attempt: u64,
     /// The mark to draw.
     pub mark: Mark,
@@ -27,7 +27,7 @@ pub enum Mark {
     Failed,
     /// An attempt succeeded.
     Succeeded,
-    /// The event waits from here on, drawn as a bar until the next moment.
+    /// The event waits from this moment on. A bar to the next moment shows the wait.
     Hid,
     /// The event was dead-lettered.
     DeadLettered,

@@ -103,8 +103,8 @@ fn other_settings(policy: &Policy) -> Settings {
     }
 }
 
-/// A plan, with settings ready for a deployment or, if no policy meets the goal, the reasons. `comeback plan --json`
-/// prints it as JSON.
+/// A plan, with settings ready for a deployment or, if no policy meets the goal, with the reasons.
+/// `comeback plan --json` prints the plan as JSON.
 #[derive(Serialize)]
 pub struct Recommended {
     /// The compared policies, and the recommended policy.
@@ -114,7 +114,7 @@ pub struct Recommended {
     pasted: Pasted,
     /// Sentences that say why no policy meets the goal; empty if a policy meets it.
     pub limited_by: Vec<String>,
-    /// The entry of `POLICIES` that the plan is for; `None` for a plan for the whole stack.
+    /// The entry of `POLICIES` that the plan is for; `None` if the plan is for the whole stack.
     #[serde(skip)]
     pub entry: Option<PolicyEntry>,
 }
@@ -227,8 +227,8 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
 }
 
 /// Returns a `comeback plan` command for an outage and a rate of events a second. The command also draws the policies.
-/// Readers are to replace the command's goal with their own. `own_policy` is the value of `--policies`, and the
-/// function to plan for.
+/// Readers should replace its goal with their own. `own_policy` is the value of `--policies`, and the function to plan
+/// for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];
@@ -237,7 +237,7 @@ pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<
     command_line(["comeback", "plan"].into_iter().chain(goal).chain(own_policy).chain(["--plot", "."]))
 }
 
-/// Parses a share: `1%`, `0.5 %` or `0.01`. Its range is checked later, with the whole goal.
+/// Parses a share: `1%`, `0.5 %` or `0.01`. The range of the share is checked later, with the rest of the goal.
 fn share(text: &str) -> Result<f64, String> {
     let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
     let share = number.trim().parse::<f64>().ok().filter(|number| number.is_finite());

@@ -18,10 +18,10 @@ pub use plot::draw;
 const ROWS: usize = 32;
 /// Number of first retries that have a row if there are more than [`ROWS`] retries.
 const FIRST_ROWS: usize = 12;
-/// Approximate number of later retries that then have a row. They have round numbers.
+/// Approximate number of later retries that have a row in that case: retries with round numbers.
 const ROUND_ROWS: usize = 12;
 
-/// Draws a policy's schedule for an HTML page. It follows a tenth of the usual number of events.
+/// Draws a policy's schedule for an HTML page. The schedule follows a tenth of the usual number of events.
 pub fn chart(policy: &Policy) -> Chart {
     const SEED: u64 = 1;
     let events = Schedule::default_events(policy, SEED) / 10;
@@ -53,7 +53,7 @@ pub fn headline(policy: &Policy, schedule: &Schedule) -> String {
     )
 }
 
-/// Describes the number of retries per event, and the reasons for which they end.
+/// Describes the number of retries per event, and the reasons why an event's retries end.
 pub fn outcome(schedule: &Schedule) -> String {
     let made = schedule.retries_made;
     let range = if made.min == made.max {
@@ -90,8 +90,8 @@ pub fn percent(share: f64) -> String {
 }
 
 /// Returns the time axis of a schedule, which starts at the first retry. If `MAX_RETRIES` ends the retries long before
-/// `MAX_AGE`, the axis ends at the last retry, otherwise at `MAX_AGE`. It is logarithmic if the gaps between retries
-/// grow, and linear if they are even.
+/// `MAX_AGE`, the axis ends at the last retry, otherwise at `MAX_AGE`. The axis is logarithmic if the gaps between
+/// retries grow, and linear if the gaps are even.
 pub fn axis_of(schedule: &Schedule, max_age: Duration) -> TimeAxis {
     let times = || schedule.retries.iter().map(|retry| retry.since_first_failure_seconds);
     let first = times().next().map_or(1, |time| time.p5);

@@ -1,4 +1,4 @@
-//! The calls to SQS, behind a trait so that tests can replace them.
+//! The calls to SQS, as a trait that the tests' stand-in implements too.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -39,14 +39,15 @@ pub(crate) struct Refused {
 
 /// The part of SQS's API that a consumer uses.
 pub(crate) trait Sqs: Send + Sync {
-    /// Hides at most ten messages. Returns the index and the reason of each that failed.
+    /// Hides at most ten messages. Returns the index of each message that could not be hidden, and the reason.
     fn hide<'a>(
         &'a self,
         queue_url: &'a str,
         messages: &'a [Hiding],
     ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>>;
 
-    /// Deletes at most ten messages, given their receipt handles. Returns the index and the reason of each that failed.
+    /// Deletes at most ten messages, given their receipt handles. Returns the index of each message that could not be
+    /// deleted, and the reason.
     fn delete<'a>(
         &'a self,
         queue_url: &'a str,
@@ -139,8 +140,8 @@ impl Sqs for Aws {
     }
 }
 
-/// Lists the entries of a batch call that SQS did not confirm: the index and the reason of each. A truncated response
-/// confirms no entry.
+/// Lists the entries that SQS did not confirm in its response to a batch call, each as its index and the reason. A
+/// truncated response confirms no entry.
 fn failed<'a>(
     verb: &str,
     entries: usize,

@@ -27,15 +27,15 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout of a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// The last part of the function's time, in which no record starts. It is limited to a tenth of the time left when the
-/// batch starts.
+/// Length of the reserve: the last part of the function's time, in which no further record starts. It is at most a
+/// tenth of the time that is left when the batch starts.
 const RESERVE: Duration = Duration::from_secs(5);
 /// Calls to SQS end when 1/`KEPT_FREE` of the reserve is left. If a call outlasted the function, Lambda would deliver
 /// the whole batch again, including the records that succeeded.
 const KEPT_FREE: u32 = 5;
 /// Maximum number of digits in a number that SQS gives: enough for milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
-/// Maximum number of characters of an event's source that an error quotes.
+/// Maximum number of characters that an error quotes from an event's source.
 const SHOWN: usize = 64;
 /// Maximum length of an error's type or message, in characters.
 const ERROR_CHARACTERS: usize = 8_192;
@@ -62,9 +62,8 @@ struct Shared<F> {
 /// Turns a function for one record into the Lambda function of an SQS event source mapping, for
 /// [`lambda_runtime::run`].
 ///
-/// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) makes one from a
-/// boxed error, so that a [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) inside it keeps
-/// its name.
+/// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) converts a boxed
+/// error; a [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) in the box keeps its name.
 ///
 /// # Errors
 ///
@@ -102,8 +101,8 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The time until the deadline. `cargo lambda watch` passes a deadline in 1970, so one more than a day away
-/// is replaced by Lambda's maximum timeout.
+/// The time until the deadline. A deadline more than a day from `now`, such as the one in 1970 that
+/// `cargo lambda watch` passes, is bogus. The result is then Lambda's maximum timeout.
 fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     let left = deadline.since(now);
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }
@@ -179,7 +178,8 @@ struct ReceivedMessage {
     /// The message's FIFO group; `None` on a standard queue, where a group does not order messages.
     group: Option<String>,
     end: Mutex<Ending>,
-    /// True once the message was hidden or deleted before the batch ended, so that SQS already knows its outcome.
+    /// True once SQS has been told the message's outcome: the message was hidden or deleted before the end of the
+    /// batch.
     told: AtomicBool,
 }
 
@@ -282,7 +282,7 @@ where
     /// then affects only the records that are still running. The response waits for those records, which would
     /// otherwise continue in the next invocation.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
-        // A single record has no others to protect.
+        // A timeout during a single record affects no other record.
         if messages.len() > 1 {
             tokio::time::sleep(self.until_reserve).await;
             let running = messages.iter().filter(|message| *message.end() == Ending::Untouched).count();
@@ -300,7 +300,7 @@ where
         if self.shared.options.concurrency == 1 {
             return self.run_in_order(messages).await;
         }
-        // Collected into a vector, because a stream that makes them is not known to be `Send`.
+        // Collected first: the compiler cannot tell that a stream over the iterator itself is `Send`.
         let lanes: Vec<_> = lanes(messages).into_iter().map(|lane| self.run_in_order(lane)).collect();
         stream::iter(lanes).buffer_unordered(self.shared.options.concurrency).collect().await
     }
@@ -465,7 +465,7 @@ where
         time
     }
 
-    /// Marks the messages whose outcome SQS accepted, and logs those that it refused.
+    /// Marks the messages whose outcome SQS accepted, and logs the messages whose outcome SQS refused.
     fn told(&self, part: &[&ReceivedMessage], answer: Result<Vec<(usize, String)>, Refused>) {
         let (refused, remedy) = match answer {
             Ok(failed) => (failed, None),

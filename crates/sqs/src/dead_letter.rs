@@ -21,7 +21,7 @@ const ATTRIBUTE_CHARACTERS: usize = 256;
 pub(crate) struct DeadLetter {
     pub(crate) body: String,
     pub(crate) attributes: Vec<DeadLetterAttribute>,
-    /// The FIFO group of the failed message. A standard queue uses it to share fairly among tenants.
+    /// The FIFO group of the failed message. On a standard queue, SQS uses groups to treat tenants fairly.
     pub(crate) group: Option<String>,
     /// The `AWSTraceHeader` of the failed message.
     pub(crate) trace_header: Option<String>,
@@ -91,8 +91,9 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
 }
 
 impl DeadLetter {
-    /// Makes the dead-letter of a message. If that would be too large for SQS, the error's message is left out; then
-    /// the dead-letter is only the received body with the reason as an attribute; and at last only the received body.
+    /// Makes the dead-letter of a message. If it is too large for SQS, the error's message is left out. If it is still
+    /// too large, the dead-letter is the received body with the reason as an attribute or, as a last resort, the
+    /// received body alone.
     pub(crate) fn of(record: &SqsMessage, sent: Sent, last: &Last<'_>, function_arn: &str) -> Self {
         let Last { error, end, at } = last;
         let payload = redriven(record).body.unwrap_or_default();
@@ -109,8 +110,8 @@ impl DeadLetter {
             payload: &payload,
         };
         let json = |body: &Body<'_>| {
-            let json = serde_json::to_string(body).expect("BUG: texts and numbers are JSON");
-            // SQS refuses these two characters if they are raw.
+            let json = serde_json::to_string(body).expect("BUG: strings and numbers are JSON");
+            // SQS refuses these two characters unless they are escaped.
             json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
         };
         let reason = text("Reason", end.reason.name());
@@ -180,7 +181,7 @@ fn own_attributes(
             Some(DeadLetterAttribute { name: name.clone(), data_type, value })
         })
         .collect();
-    // A map has no order. Without one, a different set would be left out each time.
+    // A map has no order, so without sorting, a different set of attributes could be left out each time.
     own.sort_by(|one, other| one.name.cmp(&other.name));
     own.truncate(MOST_ATTRIBUTES - ours.len());
     own

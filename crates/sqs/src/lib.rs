@@ -31,7 +31,7 @@
 //! |---|---|
 //! | `consumer` | [`consumer()`] and the batch: the records to run, and the outcome of each |
 //! | `policy` | [`Options`], checked; the time when a message returns, or the reason why it gets no retry |
-//! | `dead_letter` | the dead-letter's format, and the message inside it when it is moved back to the queue |
+//! | `dead_letter` | the dead-letter's format, and the original message in a dead-letter that was moved back |
 //! | `calls` | the calls to SQS |
 //! | `line` | the log |
 

@@ -9,8 +9,8 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, as for the retry handler.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout after the first receive. The time of a later receive is unknown: a throttled poller may
-/// have held the message for 1,230 s.
+/// Maximum visibility timeout on any receive but the first. The time of such a receive is unknown: a throttled poller
+/// may have held the message for 1,230 s.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
@@ -23,7 +23,7 @@ const MOST_AT_ONCE: usize = 1_000;
 /// Number of steps in the jitter that is added to the wait of a `RetryAfter`. The jitter is up to a tenth of the wait,
 /// so that messages do not come back together.
 const PARTS: u64 = 1_000_000;
-/// Maximum number of characters of an ignored `RetryAfter` that a log line quotes.
+/// Maximum number of characters that a log line quotes from an ignored `RetryAfter`.
 const SHOWN: usize = 64;
 
 /// The options of a consumer. Durations are whole seconds.
@@ -150,7 +150,7 @@ impl Options {
     }
 
     /// Decides when a message whose record failed at `now` returns, or why it gets no retry. If the error's
-    /// `RetryAfter` is ignored, also returns the reason.
+    /// `RetryAfter` is ignored, also returns the reason for that.
     pub(crate) fn decide(
         &self,
         message: Sent,
@@ -174,7 +174,7 @@ impl Options {
             }
             None => (self.draw(message.receives, message.fifo, draw), DueBy::Policy),
         };
-        // The last receive leaves the function some time before max_age.
+        // The last receive is due somewhat before max_age, so that the function has time to run.
         let margin = SHORTEST_AGE.min(self.max_age / 10);
         let last = message.sent.saturating_add(self.max_age - margin);
         let due = now.saturating_add(delay);
@@ -223,7 +223,7 @@ pub(crate) struct Retry {
     pub(crate) due_by: DueBy,
 }
 
-/// The reason for not retrying a message.
+/// The reason why a message gets no retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NoRetry {
     pub(crate) reason: ReasonCode,

@@ -1,7 +1,7 @@
 //! Ladders and retries that do not compile, and a ladder that does.
 
-/// All are refused by `cargo check`: a `trybuild` set without a passing case goes no further.
-/// The expected texts are those of the compiler that CI uses; `TRYBUILD=overwrite` renews them.
+/// For a set of cases that must all fail, `trybuild` only runs `cargo check`, so that must refuse each case. The
+/// expected errors are those of the compiler that CI uses; `TRYBUILD=overwrite` renews them.
 #[test]
 fn misuse_is_refused_by_cargo_check() {
     trybuild::TestCases::new().compile_fail("tests/ui/*/*.rs");

@@ -1,5 +1,5 @@
-//! One environment of a function: its process, and the services it talks to on the loopback interface: the Runtime API,
-//! and SQS, Lambda and SSM, where each call takes 10 ms.
+//! One environment of a function: its process, and the services that the process calls on the loopback interface. The
+//! services are the Runtime API, and SQS, Lambda and SSM, where each call takes 10 ms.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::events::{TARGET, headers};
 
-/// The longest that an environment may take for anything.
+/// Maximum time that an environment may take for any step.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The services that an environment calls and answers to.
@@ -28,7 +28,7 @@ struct Services {
 pub(crate) struct Environment {
     process: Child,
     started: Instant,
-    /// When the environment asked for its first event.
+    /// Time of the environment's first request for an event.
     ready: Instant,
     events: Sender<String>,
     asked: Receiver<Instant>,
@@ -83,8 +83,8 @@ impl Environment {
         answered - self.started
     }
 
-    /// Passes an event to the environment and waits for the answer. Returns the time that took, the moment of the
-    /// answer, and its text.
+    /// Passes an event to the environment and waits for the answer. Returns the time taken, the moment of the answer,
+    /// and the answer's text.
     pub(crate) fn handle(&self, event: String) -> io::Result<(Duration, Instant, String)> {
         self.events.send(event).map_err(io::Error::other)?;
         let given = self.given.recv_timeout(PATIENCE).map_err(io::Error::other)?;
@@ -149,7 +149,7 @@ fn of_the_runtime(
     request: Request,
     services: &Services,
 ) -> io::Result<()> {
-    // Nobody listens any more once the environment was dropped.
+    // Nobody is listening any more once the environment has been dropped.
     if request.path.ends_with("/next") {
         let _ = services.asked.send(now());
         let events = services.events.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +164,7 @@ fn of_the_runtime(
 /// Duration of each simulated call to AWS.
 const CALL: Duration = Duration::from_millis(10);
 
-/// Answers a call, and returns the time that took.
+/// Answers a call, and returns the time taken.
 fn serve_aws(connection: &BufReader<TcpStream>, call: &Request) -> io::Result<Duration> {
     let start = now();
     wait();

@@ -1,6 +1,6 @@
-//! Measures the retry handler's start, the time of its batches and its size. Compares them with those of an empty
-//! function on the same runtime, of the handler of an earlier commit and, if `bench.sh` finds it, of a handler in Python
-//! that an article describes. `make bench-handler` runs it.
+//! Measures the retry handler's start, the time of its batches and its size. Compares these figures with those of an
+//! empty function on the same runtime, of the handler of an earlier commit and, if `bench.sh` finds it, of a handler in
+//! Python that an article describes. `make bench-handler` runs it.
 //!
 //! Compare only the ratios, because the milliseconds depend on the machine. Each ratio is between two medians. The
 //! handler and the empty function are measured alternately.
@@ -19,8 +19,8 @@ use crate::environment::Environment;
 const STARTS: usize = 25;
 /// Number of batches of each kind, in one environment.
 const BATCHES: usize = 41;
-/// Environment variables as the template sets them: with them, the handler also builds the two clients besides those of
-/// SQS and Lambda, and its log has metrics.
+/// Environment variables as the template sets them. They make the handler build two clients besides those of SQS and
+/// Lambda, and write metrics to its log.
 const AS_DEPLOYED: [(&str, &str); 2] = [("PAUSES", "/comeback/bench/pauses"), ("METRICS", "stack")];
 /// Environment variables with which the handler neither reads the pauses parameter nor counts the messages in flight
 /// before the first batch.
@@ -90,8 +90,8 @@ fn zipped(program: &Path) -> io::Result<f64> {
     Ok(bytes / MB)
 }
 
-/// Measures the batches of an environment that has handled some before, and compares them with one call to AWS. Returns
-/// the milliseconds of a call.
+/// Measures batches in an environment that has already handled some, and compares their times with one call to AWS.
+/// Returns the milliseconds of a call.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
     let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());

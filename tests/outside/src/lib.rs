@@ -1,1 +1,1 @@
-//! Typical uses of the libraries, one each: see `tests/`.
+//! Typical uses of the libraries: see `tests/`.

@@ -1,3 +1,3 @@
-//! The Rust lines of docs/envelope.md, built as the function that a reader makes of them.
+//! The Rust lines of docs/envelope.md, built into the function that a reader would make of them.
 
 include!("../../tests/envelope_targets/target.rs");

@@ -105,13 +105,13 @@ impl Watch {
         }
     }
 
-    /// Sends each line of standard input as an event until the input ends. Returns true if Ctrl-C ended it.
+    /// Sends each line of standard input as an event until the input ends. Returns true if Ctrl-C ended the input.
     async fn send_lines(&mut self, is_terminal: bool) -> bool {
         let mut lines = lines();
         loop {
             if is_terminal {
                 print!("> ");
-                // A prompt that cannot be shown does not matter.
+                // It does not matter if the prompt cannot be shown.
                 let _ = stdout().flush();
             }
             let line = tokio::select! {
@@ -171,7 +171,7 @@ async fn has_succeeded(ministack: &MiniStack, stack: &Stack, id: &str) -> bool {
     lines.iter().any(|line| line["message"] == "succeeded" && line["idempotency_key"] == id)
 }
 
-/// Reads the event from a line of input; `None` if the line is empty. Fails if another line is not JSON.
+/// Reads the event from a line of input; `None` if the line is empty. Fails if the line is neither empty nor JSON.
 fn read(line: &str) -> Result<Option<String>, String> {
     match line.trim() {
         "" => Ok(None),
@@ -182,7 +182,7 @@ fn read(line: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Lines from standard input. Reading blocks, so a thread does it, while we also wait for Ctrl-C.
+/// Lines from standard input. Reading blocks, so a thread of its own reads, while the program also waits for Ctrl-C.
 fn lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

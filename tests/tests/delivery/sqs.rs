@@ -69,7 +69,7 @@ fn a_fifo_queue_has_each_group_in_order() {
             Message::new(number.to_string()).fifo(format!("group {}", number % 12), number.to_string())
         };
         let delivered = deliver.send((0..120).map(message)).await.unwrap();
-        // Twelve groups are sent concurrently, one message of each at a time.
+        // Twelve groups are sent concurrently, one message of each group at a time.
         assert_eq!(delivered.count(), 120);
         assert!((12..120).contains(&delivered.calls), "{delivered:?}");
         let groups = drain(server, &queue_url).await;

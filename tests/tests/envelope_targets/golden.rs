@@ -1,6 +1,6 @@
 //! Readers in all languages agree on the golden envelopes. A golden file has an `event`, the `request_id` of the
-//! invocation that receives it, and under `expect` either the `payload`, `attempt` and `idempotency_key`, or words of
-//! the error that the reader `raises`. Python and Node.js compare payloads as JSON, Rust byte for byte.
+//! invocation that receives it, and under `expect` either the `payload`, `attempt` and `idempotency_key`, or, as
+//! `raises`, words of the reader's error. Python and Node.js compare payloads as JSON, Rust byte for byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -159,7 +159,7 @@ for (const { event, all, node } of JSON.parse(require("node:fs").readFileSync(pr
 }
 
 /// Runs `source` in a folder with the files that docs/envelope.md copies. The arguments of `source` are the golden
-/// files. It must print the name of each file that passes.
+/// files. The program must print the name of each file that passes.
 fn assert_checks_every_golden_file(program: &str, flag: &str, source: &str) {
     let files = golden_files();
     let checked = assert_passes(program, flag, source, &files);

@@ -37,7 +37,7 @@ fn rust_writes_its_sample() {
 }
 
 /// Runs the example of docs/envelope.md in a real Lambda runtime. For a held order, the example fails as the sample in
-/// `events/` says. For a cancelled order, it requests that its event not be retried.
+/// `events/` says. For a cancelled order, the example requests that the event not be retried.
 fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) {
     let folder = page::function(&format!("runtime-{language}"));
     let fail = |request_id: &str, event: &str| {

@@ -5,7 +5,7 @@ use crate::world::World;
 const REASON: &str = "Größeres Problem beim Händler 東京 🚧";
 
 /// Uses the longest names for a stack and a function, nearly as many tags and attached functions as AWS allows, and
-/// non-ASCII texts. `make conformance` checks the requests.
+/// non-ASCII text. `make conformance` checks the requests.
 pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(world: &World) {
     let (stack, function) = (format!("{:s<128}", "longest-"), format!("{:f<64}", "longest-"));
     // The handler's variables then have about 200 of their 4,096 bytes left.
@@ -37,6 +37,6 @@ pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(wor
     // MiniStack's stack is not quite healthy, as the trials of doctor explain.
     ran(&format!("doctor {function}"), &[0, 3]);
     ran("dead list --error Größe", &[0]);
-    // Something is left to do once no event waits.
+    // Something is left to do once no event is waiting.
     ran(&format!("detach {function} --now --yes"), &[3]);
 }

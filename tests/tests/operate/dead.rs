@@ -71,7 +71,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     let operator = |command: &str| Operator::of_command(ministack, command, &stack, "none");
     let (list, show, redrive) = (operator("dead list"), operator("dead show"), operator("dead redrive"));
 
-    // One whose target really failed, and which the handler dead-lettered.
+    // An event whose target really fails, so that the handler dead-letters the event.
     let payload = r#"{"fail_times": 1, "error_type": "BrokenPipe", "order": 7}"#;
     ministack.invoke(stack.output("ExampleTargetName"), payload).await;
     let url = stack.output("DeadLetterQueueUrl");

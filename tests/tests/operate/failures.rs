@@ -1,4 +1,4 @@
-//! Fakes failures: invocation records, sent to a retry queue as Lambda would send them, without invoking a function.
+//! Fakes failures: sends invocation records to a retry queue as Lambda would, but invokes no function.
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use comeback_tests::{MiniStack, Stack};

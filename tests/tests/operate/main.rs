@@ -45,7 +45,7 @@ fn main() -> ExitCode {
             }),*]
         };
     }
-    // The longest begin first.
+    // The longest trials start first.
     let trials = trials![
         walk::commands_of_the_page_work_from_attach_to_detach,
         doctor::doctor_finds_each_fault_and_none_on_a_healthy_stack,

@@ -52,7 +52,7 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
 
     let said = operator.comeback(&format!("resume {function} --stack held --spread 1m --yes")).ended(0);
     assert!(said.contains("resumed; due events return over 1m"), "{said}");
-    // The emulator may show the first attempt's lines only with the next one's.
+    // The emulator may show the lines of the first attempt only with those of the next attempt.
     eventually("the retry", async || (attempts().await.len() == 2).then_some(())).await;
     assert_eq!(attempts().await, [(json!("failed"), json!(0)), (json!("succeeded"), json!(1))]);
     let again = operator.comeback(&format!("resume {function} --stack held --json --yes")).json(3);

@@ -18,7 +18,7 @@ const A_MINUTE: Duration = Duration::from_secs(60);
 /// Each backoff takes an hour, although the function works again before that. Each step must end within the `PATIENCE`
 /// of `eventually`, which is much shorter.
 pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World) {
-    // Nothing is moved, even if counting the messages in flight takes longer than the handler waits for it.
+    // Nothing is moved, even if counting the messages in flight takes longer than the handler allows.
     let parameters = "BaseBackoff=3600 MaxBackoff=3600 Jitter=none HideUpTo=always";
     let stack = world.deploy("recalling", parameters).await;
     let ministack = world.ministack().await;
@@ -29,7 +29,7 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
         let records: Vec<_> = keys.iter().map(|key| record(function, "TargetDown", key)).collect();
         send(ministack, &stack, &records).await;
     };
-    // Asks the queue, because the server would take long to read the log of this many events again and again.
+    // Asks the queue, because the server would need too long to read the log of this many events again and again.
     let queue_holds = async |wanted: &dyn Fn(u64, u64) -> bool| {
         eventually("the queue to change", async || {
             let (visible, in_flight) = depth(ministack, stack.output("RetryQueueUrl")).await;

@@ -11,7 +11,7 @@ use crate::world::World;
 /// Number of the function's events. A bug fails [`BROKEN`] of these events, which is 30 %.
 const EVENTS: usize = 20;
 const BROKEN: usize = 6;
-/// Time within which the retries are to come, as the operator requests.
+/// Time within which the operator requests the retries.
 const WITHIN: Duration = Duration::from_secs(14 * 60);
 /// The longest time from the request to the last retry, by the fast clock.
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
@@ -30,7 +30,7 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let fails = async |error: &str| {
         let event = format!(r#"{{"fail_times": 1, "error_type": "{error}"}}"#);
         let key = ministack.invoke(function, &event).await;
-        // Two environments that start at once can lose a line between them and MiniStack's log.
+        // If two environments start at once, a line can be lost on its way to MiniStack's log.
         let is_logged = async || logged().await.iter().any(|line| line["key"] == *key).then_some(());
         eventually("the handler to log the failure", is_logged).await;
         key

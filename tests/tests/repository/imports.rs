@@ -149,10 +149,10 @@ fn longest_file(path: &str, texts: &BTreeMap<String, String>) -> Option<String> 
     Some(path.into())
 }
 
-/// A circle of files that import each other, beginning and ending with the same file; `None` if there is none.
+/// A circle of files that import each other, beginning and ending with the same file; `None` without a circle.
 fn circle(imports: &Imports) -> Option<Vec<String>> {
     let mut left = imports.clone();
-    // A file that imports from none of those left is in no circle.
+    // A file that imports from none of the files left is not in a circle.
     while let Some(file) =
         left.iter().find(|(_, to)| !to.iter().any(|to| left.contains_key(to))).map(|it| it.0.clone())
     {

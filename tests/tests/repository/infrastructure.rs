@@ -21,7 +21,7 @@ fn known(provider: &str, resource: &str) -> BTreeSet<String> {
     golden.lines().skip(1).filter_map(of).flatten().collect()
 }
 
-/// The words of a text that are followed by one of these characters, except inside quotes.
+/// The words in `text` that are followed by one of these characters, except inside quotes.
 fn words_before(sign: &[char], text: &str) -> BTreeSet<String> {
     let of_line = |line: &str| {
         let line = line.split('"').step_by(2).collect::<String>();
@@ -89,7 +89,7 @@ fn hcl_is_formatted_as_terraform_does_it() {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        // It is not among the tools that `make` installs.
+        // Terraform is not among the tools that `make` installs.
         let Ok(mut terraform) = terraform else { return };
         let mut input = terraform.stdin.take().expect("piped");
         input.write_all(block.as_bytes()).expect("terraform reads it");

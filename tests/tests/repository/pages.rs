@@ -128,7 +128,7 @@ fn demo_is_a_simulation_of_a_recovery() {
     assert_eq!(recipe("demo"), simulate);
 }
 
-/// The console is built without the AWS SDK, because that takes minutes to build.
+/// The console is built without the AWS SDK, which takes minutes to build.
 #[test]
 fn console_is_built_without_the_sdk() {
     let console =

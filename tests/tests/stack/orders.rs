@@ -18,19 +18,20 @@ use crate::world::World;
 
 pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     const ORDERS: u64 = 12;
-    /// Seconds before the first retry. No wait is longer than `CAP` seconds.
+    /// Seconds before the first retry.
     const BASE: f64 = 60.0;
+    /// Maximum number of seconds before a retry.
     const CAP: f64 = 240.0;
     let ministack = world.sped_up().await;
     let parameters = format!("BaseBackoff={BASE} MaxBackoff={CAP}");
     let (stack, orders) = Orders::with_stack(ministack, "hours", &parameters).await;
     let (handler, queue) = (stack.output("RetryHandlerName"), stack.output("RetryQueueUrl"));
 
-    // The target is down, and half the orders come.
+    // The target is down, and half of the orders arrive.
     orders.come(0..ORDERS / 2).await;
     orders.all_seen("the first retries to fail", ORDERS / 2, |seen| seen.attempt >= 1).await;
 
-    // The handler is disabled as well when the others come, and is a different process afterwards.
+    // When the other orders arrive, the handler is disabled as well. Afterwards it runs as another process.
     enable(ministack, handler, false).await;
     orders.come(ORDERS / 2..ORDERS).await;
     orders.all_seen("the failures of the rest", ORDERS, |_| true).await;
@@ -40,7 +41,7 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     .await;
     kill(ministack, handler);
     enable(ministack, handler, true).await;
-    orders.all_seen("a retry of every order, in vain", ORDERS, |seen| seen.attempt >= 1).await;
+    orders.all_seen("a failed retry of every order", ORDERS, |seen| seen.attempt >= 1).await;
 
     // The handler is killed again before the retries of the second half. Then the target recovers.
     eventually("another process of the handler", async || (kill(ministack, handler) > 0).then_some(())).await;
@@ -55,11 +56,11 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
 /// No message is lost with `HIDE_UP_TO` at 0, where every waiting message is moved.
 pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     const ORDERS: u64 = 8;
-    /// Seconds before a retry. This is more than the longest delay of 900 s, so it takes two hops.
+    /// Seconds before a retry. This is more than the longest delay of 900 s, so a wait takes two hops.
     const BACKOFF: f64 = 960.0;
     /// Name of a function that does not exist.
     const NOBODY: &str = "nobody";
-    /// A payload that no parser would write again as it was.
+    /// A payload that would change if a parser read it and wrote it again.
     const PAYLOAD: &str =
         r#"{"n": 1E400, "n":-0.0,"id":123456789012345678901234567890, "text":"\u00e9é\"\ud83d\ude00"}"#;
     let ministack = world.moving().await;

@@ -38,7 +38,7 @@ pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: 
 }
 
 /// Invokes the example target with an event that fails and then waits for at least ten seconds. Returns the handler's
-/// log line about it.
+/// log line about the event.
 pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     ministack.invoke(function, r#"{"fail": true, "error_type": "Ruled"}"#).await;
     eventually(&format!("an event of {function} to wait"), async || {

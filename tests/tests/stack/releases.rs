@@ -15,11 +15,12 @@ const BEFORE_ANY_TAG: &str = "160eccec553f62961072a249fa6e6961b87fc296";
 const NAME: &str = "upgraded";
 /// Number of orders for each kind of message.
 const EACH: u64 = 4;
-/// Seconds before each retry, which is a real minute on the fast clock. All orders are sent in that time.
+/// Seconds before each retry. On the fast clock, they are a real minute, in which all orders are sent.
 const BACKOFF: f64 = 3_600.0;
 
-/// Updates a stack whose queue has invocation records that nobody has received, hidden ones, and envelopes of the
-/// earlier handler. The update also changes the style of the envelope, which docs/envelope.md allows while events wait.
+/// Updates a stack whose queue has invocation records that nobody has received, hidden invocation records, and
+/// envelopes of the earlier handler. The update also changes the style of the envelope, which docs/envelope.md allows
+/// while events wait.
 pub(crate) async fn update_of_the_previous_release_loses_nothing(world: &World) {
     let ministack = world.sped_up().await;
     let parameters = format!(
@@ -34,7 +35,7 @@ pub(crate) async fn update_of_the_previous_release_loses_nothing(world: &World) 
     let (handler, queue) = (stack.output("RetryHandlerName"), stack.output("RetryQueueUrl"));
 
     orders.come(0..EACH).await;
-    orders.all_seen("the first retries, in vain", EACH, |seen| seen.attempt == 1).await;
+    orders.all_seen("the first retries to fail", EACH, |seen| seen.attempt == 1).await;
     orders.come(EACH..2 * EACH).await;
     eventually("the earlier handler to hide all of them", async || {
         (depth(ministack, queue).await == Depth { visible: 0, in_flight: 2 * EACH as usize, delayed: 0 })

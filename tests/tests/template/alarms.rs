@@ -21,7 +21,7 @@ fn minutes(runs: Runs<'_>) -> Series {
     runs.iter().flat_map(|(value, minutes)| vec![*value; *minutes]).collect()
 }
 
-/// The numbers of minutes after which the alarm's state changes. Before the first, the alarm is not raised.
+/// The numbers of minutes after which the alarm's state changes. Before the first change, the alarm is not raised.
 fn changes(alarm: &str, recorded: &[(&'static str, Runs<'_>)]) -> Vec<usize> {
     let recorded: Recorded = recorded.iter().map(|(name, runs)| (*name, minutes(runs))).collect();
     let lengths: BTreeSet<_> = recorded.values().map(Vec::len).collect();
@@ -195,7 +195,7 @@ fn alarms_on_the_log_count_the_lines_of_their_filters() {
     }
 }
 
-/// CloudWatch refuses an alarm that looks back further.
+/// CloudWatch refuses an alarm that looks back over a week or, with periods under an hour, over a day.
 #[test]
 fn no_alarm_looks_back_too_far() {
     for (name, alarm) in alarms() {

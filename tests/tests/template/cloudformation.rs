@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// Maximum size of a template, in bytes. CloudFormation takes a larger one only from a bucket.
 const LARGEST_BODY: usize = 51_200;
 
-/// Output of a script in `packaging/`. The script needs the Python of the SAM CLI, so this runs it with that.
+/// Output of a script in `packaging/`. The script is run by the SAM CLI's Python, which it needs.
 fn printed(script: &str, argument: &str) -> Vec<u8> {
     let output = Command::new(root().join(".tools/sam/bin/python"))
         .args([script, argument])

@@ -112,8 +112,7 @@ fn template_passes_the_variables_that_the_handler_reads() {
     assert_eq!(names, known);
 }
 
-/// `POLICIES` may set every setting of a function: by the template's pattern, in the CDK construct, and in
-/// docs/settings.md.
+/// The template's pattern, the CDK construct and docs/settings.md let `POLICIES` set every setting of a function.
 #[test]
 fn policies_entry_may_set_every_function_setting() {
     let page = pages::read(PAGE);
@@ -177,7 +176,7 @@ fn template_refuses_odd_parameters() {
     }
 }
 
-/// `HideUpTo` is a text with a pattern, because a number could not also be `always`.
+/// `HideUpTo` is a string with a pattern, because a number could not also be `always`.
 #[test]
 fn hide_up_to_takes_one_spelling_of_each_number() {
     let pattern = whole_value(&template()["Parameters"]["HideUpTo"]).expect("a pattern");

@@ -98,7 +98,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
 /// A change that requests retries and remembers how to watch them afterwards.
 struct Watched {
     retries: RequestEvents,
-    /// The watch on the retries, set once they are requested. `None` means that there is nothing to watch.
+    /// The watch on the retries, set once the retries have been requested. `None` means that there is nothing to watch.
     requested: Rc<OnceCell<Option<Watch>>>,
 }
 

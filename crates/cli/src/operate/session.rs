@@ -33,7 +33,7 @@ pub(crate) struct Common {
     pub(crate) yes: bool,
 }
 
-/// Which deployment, and how to reach it.
+/// The deployment, and the region and profile to reach it with.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Deployment and output")]
 pub(crate) struct DeploymentFlags {
@@ -68,7 +68,7 @@ impl DeploymentFlags {
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) account: Account,
-    /// Raised by the first Ctrl-C or SIGTERM. A second one ends the process at once.
+    /// Raised by the first Ctrl-C or SIGTERM. A second signal ends the process at once.
     pub(crate) interrupt: Interrupt,
     pub(crate) common: Common,
     answer: Rc<RefCell<Option<String>>>,
@@ -106,7 +106,7 @@ impl Session {
     }
 
     /// Sets the JSON object to print when the command ends: the members of `json` and `more`, besides the account, the
-    /// region and the error. A later call replaces it.
+    /// region and the error. A later call replaces the object.
     pub(crate) fn answer_json(&self, json: &str, more: &str) {
         self.answer.replace(Some(shown_json(&joined(json, more))));
     }
@@ -145,7 +145,7 @@ pub(crate) fn run_in_session(
         }
         command(session).await
     });
-    // After Ctrl-C during a prompt, the prompt's thread still waits for a line.
+    // After Ctrl-C during a prompt, the prompt's thread is still waiting for a line.
     runtime.shutdown_background();
     let answer = answer.take();
     if common.json && !has_printed() && (answer.is_some() || result.is_err()) {
@@ -212,7 +212,7 @@ async fn ask(question: &str, session: &Session) -> Result<(), Failure> {
     anstream::eprint!("{question} [y/N] ");
     // If the question cannot be shown, no one will answer it with yes.
     let _ = anstream::stderr().flush();
-    // Reading the line blocks, so a thread of its own waits for it beside Ctrl-C.
+    // Reading a line blocks, so a separate thread reads it while this task also waits for Ctrl-C.
     let line = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().next()?.ok());
     let answer = session.interrupt.or(async { Ok::<_, Failure>(line.await.ok().flatten()) }).await?;
     if answer.is_some_and(|answer| is_yes(&answer)) {

@@ -1,4 +1,4 @@
-//! `comeback waiting`: lists waiting events, with why each waits and until when.
+//! `comeback waiting`: lists waiting events, with the reason and the end of each wait.
 
 use std::time::Duration;
 

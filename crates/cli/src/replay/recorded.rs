@@ -64,14 +64,15 @@ fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), 
     Ok((event.text().into(), event.assumed))
 }
 
-/// The messages of an SQS event; `None` if the value is not one.
+/// The messages of an SQS event; `None` if the value is not an SQS event.
 fn records_of(value: &RawValue) -> Option<Vec<&RawValue>> {
     let members: Members<'_> = serde_json::from_str(value.get()).ok()?;
     let records = members.get("Records").filter(|records| has_messages(records))?;
     serde_json::from_str(records.get()).ok()
 }
 
-/// Returns true if the list has SQS messages. S3 and SNS events have `Records` too, and may be the payload of a target.
+/// Returns true if the list has SQS messages. S3 and SNS events have `Records` too, and such an event may be a target's
+/// payload.
 fn has_messages(records: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -90,8 +91,8 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// The reason why the handler cannot read an event from a message with this body. `None` if the handler can read one,
-/// or if only the envelope is malformed.
+/// The reason why the handler cannot read an event from a message with this body. `None` if the handler can read an
+/// event, or if only the envelope is malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -189,7 +190,7 @@ impl Received {
 }
 
 /// Makes an SQS event of the file's values. `aws sqs receive-message` prints only the attributes that it is asked for,
-/// so a message may lack some. A message counts as sent at `at` if nothing says when it was sent or failed.
+/// so a message may lack some attributes. A message counts as sent at `at` if nothing says when it was sent or failed.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
     /// True if any message lacks an attribute that SQS always writes.
@@ -247,7 +248,7 @@ impl EventOf {
             message_attributes: received.message_attributes,
             event_source: "aws:sqs",
         };
-        self.messages.push(to_raw_value(&message).expect("BUG: texts and raw JSON are JSON"));
+        self.messages.push(to_raw_value(&message).expect("BUG: strings and raw JSON are JSON"));
     }
 
     fn text(&self) -> String {
@@ -272,7 +273,7 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// Reads a text with one message. Returns the message, and true if its times are assumed.
+    /// Reads a file's text with one message. Returns the message, and true if its times are assumed.
     fn message(text: &str) -> (Record, bool) {
         let Recorded { batch, times_assumed, .. } = read(text).unwrap();
         let [record] = batch.records.as_slice() else { panic!("{batch:?}") };

@@ -23,7 +23,7 @@ fn each_command_of_the_pages_runs() {
     let texts = pages.iter().filter(|page| page.extension().is_some_and(|extension| extension == "md"));
     let texts: Vec<String> =
         texts.map(|page| std::fs::read_to_string(page).expect("a readable page")).collect();
-    // Other tests run these and read their output.
+    // Other tests run the commands below these headings and read their output.
     let measured = ["Retries of one event", "Waiting events", "When the handler is down"];
     let measured: Vec<String> = measured.into_iter().flat_map(documented_commands).collect();
     let shown = ["schedule --rate 10/s", "schedule --rate 10/s --hide-up-to always"];
@@ -163,7 +163,7 @@ fn the_readme_says_when_the_demo_recovers() {
     let row = printed.lines().find(|line| line.contains("recovery after the outage")).expect("the row");
     let [half, all] = ["p50 ", "max "].map(|of| {
         let (_, rest) = row.split_once(of).expect("a figure");
-        rest.split(['│', 'p']).next().expect("a text").trim()
+        rest.split(['│', 'p']).next().expect("a string").trim()
     });
     let sentence =
         format!("Half of them are delivered within {half} of the end of the outage, and all within {all}.");

@@ -1,5 +1,5 @@
-//! Tests of `comeback simulate --report`: the text of the report, and refusals. `tests/tests/report_page.rs` tests its
-//! look.
+//! Tests of `comeback simulate --report`: the text of the report, and refusals. `tests/tests/report_page.rs` tests how
+//! the report looks.
 
 use std::path::Path;
 
@@ -164,7 +164,8 @@ fn the_page_says_that_waiting_events_have_no_limit() {
     let flags = "--events 100 --outage 1h --max-retries 12 --base-backoff 1s --jitter none --hide-up-to 50";
     let (page, text) = made(flags);
     // 100 events an hour wait for 4,095 s each, so 114 wait at once. An event has 12 retries, and 15 moves if none of
-    // its waits is hidden: at 1,000 a second 39,000 messages are received each, a hundred for each poller.
+    // its waits is hidden: at 1,000 events a second, 39,000 messages are received each second, a hundred by each
+    // poller.
     assert!(
         page.contains(
             " 114 at once, when as many are dead-lettered as arrive.\nAny number of events can wait."

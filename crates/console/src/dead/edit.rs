@@ -135,7 +135,8 @@ mod tests {
     use crate::page::encoded;
     use crate::tests::{Setting, address, hidden, locally};
 
-    /// A console of an account with two dead-letters. Also returns the form fields that name the first one, and its key.
+    /// A console of an account with two dead-letters. Also returns the form fields that name the first dead-letter, and
+    /// the dead-letter's key.
     async fn setting(read_only: bool) -> (Dead, Setting, String, String) {
         let dead_letters = [event("Timeout"), event("Timeout")];
         let key = dead_letters[0].key.clone();

@@ -35,7 +35,7 @@ use crate::work::Summary;
 
 /// Maximum size of an upload, in bytes.
 const LARGEST_UPLOAD: usize = 1 << 30;
-/// Bytes of a download that are in memory at a time.
+/// Number of bytes of a download that are in memory at once.
 const PIECE: usize = 64 << 10;
 const ENDING: &str = ".jsonl";
 
@@ -54,8 +54,8 @@ pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     format!("{what}-{day}-{time}{ENDING}")
 }
 
-/// Returns a form's file name if the console gives files names of this kind; otherwise `None`. These names have no
-/// folders, so a form cannot reach other files.
+/// Returns a form's file name if it has the format of the names that the console gives; otherwise `None`. Names of this
+/// format have no folder, so a form cannot reach other files.
 pub(super) fn file_name(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(ENDING)?;
     let is_plain =
@@ -166,7 +166,7 @@ async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), 
         Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(failure(error.error).into())
         }
-        // If the file exists already, the record of what was imported from it exists too.
+        // If the file exists already, so does the record of what was imported from it.
         stored => Ok((name, stored.is_ok())),
     }
 }

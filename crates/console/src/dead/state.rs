@@ -60,7 +60,8 @@ impl Dead {
         self.snapshot.replace(snapshot.map(Rc::new));
     }
 
-    /// Keeps a dead-letter that was read again, in place of the previous one. Returns the one-time name of the new one.
+    /// Keeps a dead-letter that was read again, in place of the previous one. Returns the one-time name of the new
+    /// dead-letter.
     pub(super) fn has_read(&self, read: ReadAgain) -> String {
         let name = token();
         self.read.replace(Some((name.clone(), Rc::new(read))));
@@ -71,7 +72,7 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// The snapshot with the id `scan`, which a form was made from. Fails if that is not the newest snapshot.
+    /// The snapshot with the id `scan`, from which a form was made. Fails if that is not the newest snapshot.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {

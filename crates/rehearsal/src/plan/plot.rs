@@ -36,7 +36,7 @@ pub fn draw(plan: &Plan) -> String {
         let unbeaten: Vec<(f64, f64)> = plan.unbeaten.iter().filter_map(point).map(|(_, at)| at).collect();
         LineStyle::Thin.draw(&mut chart, unbeaten, GREY)?;
         chart.draw_series(points.iter().map(|(policy, at)| Circle::new(*at, 4, colour(policy).filled())))?;
-        // The cheapest policy has its label below it, where no other policy is.
+        // The label of the cheapest policy is below its point, because no other policy lies there.
         let marked =
             plan.cheapest.iter().map(|policy| (policy, "the cheapest that meets the goal", VPos::Top, 10));
         for (policy, what, edge, below) in marked.chain([(&plan.defaults, "the defaults", VPos::Bottom, -8)])

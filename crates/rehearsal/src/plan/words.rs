@@ -11,9 +11,9 @@ use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, R
 use crate::deployed::DeployedSetting;
 use crate::figure::Table;
 
-/// Marks the cheapest policy that meets the goal in a plan's table.
+/// The mark, in a plan's table, of the cheapest policy that meets the goal.
 const CHEAPEST: &str = "▸ ";
-/// Marks the default policy in a plan's table.
+/// The mark, in a plan's table, of the default policy.
 const DEFAULTS: &str = "○ ";
 
 /// Describes in one headline the goal, and the number of policies compared.
@@ -96,8 +96,8 @@ pub fn legend(plan: &Plan) -> String {
     )
 }
 
-/// Describes how the cheapest policy delays events that fail outside an outage; `None` if its base is not longer than
-/// the default.
+/// Describes how the cheapest policy delays events that fail outside an outage; `None` if that policy's base is not
+/// longer than the default base.
 pub fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
     let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);

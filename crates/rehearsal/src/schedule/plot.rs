@@ -18,7 +18,7 @@ use crate::schedule::{axis_of, headline, outcome, percent, shown};
 const SIZE: (u32, u32) = (960, 720);
 /// Height of the file's header with its legend, in pixels.
 const HEADER: u32 = 136;
-/// Width in pixels of the file's plot of the share of events that reach each retry.
+/// Width, in pixels, of the plot in the file that shows the share of events that reach each retry.
 const SHARES: u32 = 280;
 /// Opacity of the band that covers nine events in ten.
 const BAND: f64 = 0.4;

@@ -39,8 +39,7 @@ pub type OperatorsOf = fn(&OperatorTasks) -> Option<MakeOperators>;
 type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 impl SimulateArguments {
-    /// Checks all arguments. The failure lists everything that is wrong, and an error that both policies share only
-    /// once.
+    /// Checks all arguments. The failure lists every mistake. A mistake that both policies share is listed only once.
     pub fn checked(&self, operators: OperatorsOf) -> Result<Checked, Failure> {
         let scenario = self.scenario(self.simulation.scenario().seed, operators);
         let other_flags = self.simulation.vs.as_ref().map(|changes| changes.applied_to(&self.policy));
@@ -61,7 +60,7 @@ impl SimulateArguments {
         Ok((scenario, policies, other))
     }
 
-    /// Builds the scenario with another seed, including its faults and its operators.
+    /// Builds the scenario with this seed, with its faults and its operators.
     pub fn scenario(&self, seed: u64, operators: OperatorsOf) -> Scenario {
         let scenario = self.faults.scenario(&self.simulation.scenario(), seed);
         let chaos = self.faults.chaos.map(|_| (seed, scenario.duration));
@@ -188,8 +187,8 @@ impl SimulationFlags {
         self.retry_now.map(|at| (at, self.within.unwrap_or(DEFAULT_WITHIN)))
     }
 
-    /// Returns the given flags as words of a command, without the seed and the CSV file. A report contains this command
-    /// and must not depend on its own path, so the command always writes to the current folder.
+    /// Returns the given flags as words of a command, without the seed and the CSV file. A report contains this
+    /// command, but must not depend on the report's own path, so the command always writes to the current folder.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);
@@ -221,7 +220,8 @@ impl SimulationFlags {
     }
 }
 
-/// Faults of a simulation besides the target's. The rates of `--chaos` are in `Faults::chaos` of `comeback_timelapse`.
+/// Faults of a simulation besides the target's failures. The rates of `--chaos` are in `Faults::chaos` of
+/// `comeback_timelapse`.
 #[derive(Debug, Default, Args)]
 pub struct FaultFlags {
     /// Inject every fault at random, except that SQS deletes a message for its age; with `storm`, fail each kind of call
@@ -245,7 +245,7 @@ enum Chaos {
 }
 
 impl FaultFlags {
-    /// Builds the scenario with another seed and with these faults.
+    /// Builds the scenario with this seed and these faults.
     fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
         let mix = match self.chaos {
             Some(Chaos::Mixed) => Faults::chaos(seed, scenario.duration),

@@ -15,7 +15,7 @@ pub fn headline(scenario: &Scenario) -> String {
     format!("{}; seed {}", assumptions(scenario), scenario.seed)
 }
 
-/// Describes runs of many seeds in one line.
+/// Describes the runs with many seeds in one line.
 pub fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
     let seeds = counted(seeds, "seed", "seeds");
     format!("{}; {seeds} from {} on", assumptions(scenario), scenario.seed)
@@ -69,7 +69,7 @@ fn percent(share: f64) -> String {
     format!("{} %", (share * 1_000.0).round() / 10.0)
 }
 
-/// One figure, for each of the compared runs.
+/// A figure, with its value in each of the compared runs.
 pub struct Figure {
     /// Name of the figure.
     pub label: String,
@@ -153,7 +153,8 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
 /// Heads of the columns of [`costs`].
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
-/// Returns the number and the list price of the calls and the compute, and the total price.
+/// Returns a row for each kind of call and for the compute time, with the number and the list price, and a row with the
+/// total price.
 pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut costs = Vec::new();
     let mut row = |label: String, count: String, usd: f64| {
@@ -202,10 +203,10 @@ pub(super) fn peak(summary: &Summary) -> String {
     )
 }
 
-/// Maximum number of rows in a table by time. In a table of a day, each row is one hour.
+/// Maximum number of rows in a table by time. In a table of a day, each row covers one hour.
 const ROWS: usize = 24;
 
-/// Number of minutes per row that makes at most 24 rows.
+/// Number of minutes per row, chosen so that there are at most 24 rows.
 pub fn minutes_a_row(summary: &Summary) -> usize {
     summary.minutes.len().saturating_sub(1).div_ceil(ROWS).max(1)
 }

@@ -94,7 +94,7 @@ mod tests {
         Summary { minutes, ..run(&scenario(), &policy().into(), &mut ()).unwrap() }
     }
 
-    /// Makes this many minutes with visible messages, between two without.
+    /// Makes this many minutes with visible messages, between two minutes without.
     fn visible(minutes: usize, visible: u32) -> Vec<Minute> {
         let quiet = Minute { in_flight: LIMIT - 1, ..Minute::default() };
         let behind = vec![Minute { visible, ..quiet }; minutes];

@@ -1,4 +1,4 @@
-//! Runs the cases that the consumers in all languages share (`tests/golden/consumer`), and some of its own.
+//! Runs the cases that the consumers in all languages share (`tests/golden/consumer`), and some cases for Rust alone.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -52,8 +52,8 @@ struct Given {
 enum Does {
     Succeeds,
     Fails(String, String),
-    /// The function returns an iterator, which consumers in other languages fail at run time. In Rust it would not
-    /// compile, so an error stands in for it.
+    /// The function returns an iterator. In other languages, the consumer reports that as a failure at run time. In
+    /// Rust such a function does not compile, so this one returns an error instead.
     ReturnsAnIterator,
 }
 

@@ -14,7 +14,7 @@ pub(crate) const WIDE: Look = Look { width: 1_280, dark: false };
 /// A running `comeback ui`, which ends when this is dropped.
 pub(crate) struct Running {
     server: Background,
-    /// Folder that the console was started in, where it writes files.
+    /// Folder in which the console was started and writes files.
     pub(crate) folder: PathBuf,
     port: u16,
 }
@@ -75,7 +75,8 @@ pub(crate) struct Browser {
     origin: String,
 }
 
-/// The element with this text or label that can be pressed, in the page's main part, its head or the demonstration's bar.
+/// JavaScript that finds the element to press: the one with this text or label, in the page's main part, its head or
+/// the demonstration's bar.
 const PRESSED: &str = r#"
     const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a, #demo button")];
     const named = pressable.filter(it => it.checkVisibility() && [it.textContent.trim(), it.ariaLabel].includes(name));
@@ -126,7 +127,7 @@ impl Browser {
     /// The visible text of the page's main part.
     pub(crate) fn text(&mut self) -> String {
         let text = self.ask("return document.querySelector('main').innerText");
-        text.as_str().expect("a text").to_owned()
+        text.as_str().expect("a string").to_owned()
     }
 
     /// Waits until the text of the page's main part meets `is_it`, and returns the text. The page refreshes itself in
@@ -139,7 +140,7 @@ impl Browser {
         eventually(what, seen).await
     }
 
-    /// Waits until `text` appears anywhere on a page, also one from another origin.
+    /// Waits until `text` appears anywhere on the page, even if the page is from another origin.
     pub(crate) async fn shows(&mut self, what: &str, text: &str) {
         let is_there = format!("document.body.innerText.includes({})", json!(text));
         let shown = async || (self.chromium.ask(&is_there) == Ok(json!(true))).then_some(());
@@ -162,7 +163,7 @@ impl Browser {
 
     /// Clicks the link or button with this text as soon as the page has it. Does not wait for the next page.
     pub(crate) async fn press(&mut self, name: &str) {
-        // The page is marked in the same step, because a page whose work has ended reloads itself.
+        // The page is marked in the same step, because the page of a change that has ended reloads itself.
         let click = format!(
             "(() => {{ const name = {}; {PRESSED} window.isBefore = true; named[0].click(); }})()",
             json!(name)
@@ -210,7 +211,7 @@ impl Browser {
         }
     }
 
-    /// Types a text into the element that has the focus.
+    /// Types text into the element that has the focus.
     pub(crate) fn types(&mut self, text: &str) {
         self.chromium.call("Input.insertText", json!({"text": text}));
     }
@@ -234,7 +235,7 @@ impl Browser {
 
     /// Presses these keys, and waits for the next page to load.
     pub(crate) async fn keys_lead_on(&mut self, keys: &[&str]) {
-        // A page whose work has ended reloads itself, and hears no key before its script has run.
+        // The page of a change that has ended reloads itself, and ignores keys until its script has run.
         let is_loaded = async || {
             (self.chromium.ask("document.readyState === 'complete'") == Ok(json!(true))).then_some(())
         };

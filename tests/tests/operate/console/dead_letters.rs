@@ -33,7 +33,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     let shown = browser.sees("the groups", |text| text.contains("Mended") && text.contains("Spoilt")).await;
     assert!(!shown.contains("customer"), "{shown}");
 
-    // One is read and sent back.
+    // One dead-letter is read and redriven.
     group(&mut browser, "Mended").await;
     browser.follow("Error, payload").await;
     browser.follow("Show payload").await;
@@ -58,7 +58,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     .await;
     assert_eq!(dead_letters_of(ministack, &stack).await.0, 3);
 
-    // Typing 2 discards two.
+    // Typing 2 discards two dead-letters.
     browser.visit("/dead");
     group(&mut browser, "Spoilt").await;
     browser.follow("Discard …").await;
@@ -76,7 +76,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
 
     refuse_another_file(&mut browser, &running.folder).await;
 
-    // The discarded ones are imported again.
+    // The discarded dead-letters are imported again.
     browser.visit("/dead");
     choose_file(&mut browser, &discarded);
     browser.follow("Upload").await;

@@ -19,7 +19,7 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     browser.follow("Stop the clock").await;
     let shown = browser.sees("which functions fail", |text| text.contains("ConnectTimeout")).await;
     let worst = browser.ask("return document.querySelector('main tbody tr').innerText");
-    let worst = worst.as_str().expect("a text");
+    let worst = worst.as_str().expect("a string");
     for part in ["orders", "failing", " ago", "ConnectTimeout", "Retry now"] {
         assert!(worst.contains(part), "{part}: {worst}");
     }
@@ -96,7 +96,7 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.keys(&["Escape"]);
     assert_eq!(browser.ask(has_dialog), false);
 
-    // Search finds the function that is down, and its key leads to one event.
+    // Search finds the waiting events with an error, and the first page leads to a pause of their function.
     browser.keys(&["/"]);
     browser.types("connecttimeout");
     browser.keys_lead_on(&["Enter"]).await;
@@ -136,8 +136,8 @@ async fn assert_times_are_local(browser: &mut Browser, key: &str) {
                  .find(it => it.textContent === 'First failure').nextElementSibling.firstElementChild;
              return [time.dateTime, time.textContent, time.title]",
         );
-        let texts = time.as_array().expect("three texts").iter();
-        texts.map(|text| text.as_str().expect("a text").to_owned()).collect::<Vec<_>>()
+        let texts = time.as_array().expect("three strings").iter();
+        texts.map(|text| text.as_str().expect("a string").to_owned()).collect::<Vec<_>>()
     };
     browser.chromium.call("Emulation.setTimezoneOverride", json!({"timezoneId": "Asia/Tokyo"}));
     let tokyo = first_failure(browser).await;

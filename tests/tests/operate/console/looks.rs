@@ -64,7 +64,7 @@ async fn link(browser: &mut Browser, place: &str) -> String {
 fn pages_of(browser: &mut Browser) -> Vec<String> {
     let links = browser
         .ask("return [...document.querySelectorAll('header nav a')].map(it => it.getAttribute('href'))");
-    links.as_array().expect("a list").iter().map(|it| it.as_str().expect("a text").to_owned()).collect()
+    links.as_array().expect("a list").iter().map(|it| it.as_str().expect("a string").to_owned()).collect()
 }
 
 /// Asserts, in both themes and at a different width in each, that axe-core finds nothing and that the page fits into
@@ -83,8 +83,8 @@ fn looks_well(browser: &mut Browser, page: &str) {
 }
 
 /// Asserts that the picture `docs/NAME.png` shows this page. Times, counts and pixels differ from run to run, and so do
-/// the number of rows and the part of the page in the picture. This therefore compares only the set of words that were
-/// on the page when the picture was taken.
+/// the number of rows and the part of the page in the picture. So this function compares only the set of words that
+/// were on the page when the picture was taken.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_000;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});
@@ -96,7 +96,7 @@ fn assert_is_pictured(browser: &mut Browser, name: &str) {
     let png = base64.decode(shot["data"].as_str().expect("text")).expect("base64");
     assert!(png.starts_with(b"\x89PNG") && png.len() > 10_000, "{} bytes", png.len());
     let words = browser.ask(WORDS);
-    let words = words.as_str().expect("a text");
+    let words = words.as_str().expect("a string");
     let (picture, golden) =
         (root().join(format!("docs/{name}.png")), root().join(format!("tests/golden/pictures/{name}.txt")));
     if std::env::var_os("UPDATE_SCREENSHOT").is_some() {

@@ -1,5 +1,6 @@
-//! The environment of the contracts: a retry queue, with or without an event source mapping. A *stand* is one with
-//! a mapping. MiniStack and the model that simulations use are stands; the queue of the engine's tests is not.
+//! The environment of the contracts: a retry queue, with or without an event source mapping. A *stand* is an
+//! environment with a mapping. MiniStack and the model that simulations use are stands; the queue of the engine's tests
+//! is not.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -27,8 +28,8 @@ pub(crate) trait Queue {
     /// Waits until a message is visible, and receives it.
     async fn next(&self) -> Record;
 
-    /// Sets the visibility timeouts of messages, in seconds, with one batch call. Returns true for each that was
-    /// accepted.
+    /// Sets the visibility timeouts of messages, in seconds, with one batch call. Returns true for each accepted
+    /// timeout.
     async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
 
     /// Deletes a message. Returns true if the queue reports success.
@@ -57,7 +58,7 @@ pub(crate) trait Stand: Queue {
     /// The numbers of visible, hidden and delayed messages that the queue reports.
     async fn depth(&self) -> Depth;
 
-    /// Waits until the mapping passes a batch of this many messages to its function, and returns them.
+    /// Waits until the mapping passes a batch of this many messages to its function, and returns the messages.
     async fn deliver(&self, messages: usize) -> Vec<Record>;
 
     /// Makes the function report these messages as failed, and waits until the mapping has finished the batch.
@@ -80,14 +81,14 @@ pub(crate) struct Delayed {
 /// difference, a contract therefore fails, and the variant can be removed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// MiniStack can hide a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: it does not check
-    /// visibility timeouts.
+    /// MiniStack can hide a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: MiniStack does not
+    /// check visibility timeouts.
     HidesOverTwelveHours,
     /// MiniStack can hide a message that is visible again. AWS documents `MessageNotInflight`; others have also seen
     /// success without effect. The model refuses. Cause: MiniStack looks only for the receipt handle.
     HidesWhatIsVisible,
-    /// MiniStack can delay a message for more than 15 minutes. AWS: `InvalidParameterValue`. Cause: it checks only the
-    /// delay of a queue.
+    /// MiniStack can delay a message for more than 15 minutes. AWS: `InvalidParameterValue`. Cause: MiniStack checks
+    /// only the delay of a queue.
     DelaysOverFifteenMinutes,
     /// MiniStack loses the system attributes of a message that was sent in a batch. AWS keeps them. Cause: MiniStack
     /// copies only an entry's other members.

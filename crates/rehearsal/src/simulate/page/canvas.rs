@@ -35,13 +35,13 @@ impl OverTime {
         TimeAxis::linear(self.end.as_secs_f64())
     }
 
-    /// The beginning of a point, in seconds since the start.
+    /// The beginning of a point, in seconds since the run's start.
     fn edge(&self, point: usize) -> f64 {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
 
-    /// Returns the corners of a step line in which each value lasts for its interval, as seconds since the start and
-    /// value.
+    /// Returns the corners of a step line in which each value lasts for its interval. A corner is a time, in seconds
+    /// since the start, and a value.
     pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
         steps(values, |point| self.edge(point))
     }

@@ -20,7 +20,7 @@ struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,
     line: LineStyle,
-    /// Colour in a chart of one run. In a comparison, each policy has its own colour.
+    /// Colour of the count in a chart of one run. In a comparison, colours stand for policies instead.
     colour: RGBColor,
 }
 

@@ -20,7 +20,7 @@ pub struct Lives(Vec<Vec<Moment>>);
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     at: Duration,
-    /// The attempt that was made. If the event waits or is dead-lettered, the attempt that would come next.
+    /// The attempt that was made. If the event starts to wait or is dead-lettered, the attempt that would come next.
     attempt: u64,
     mark: Mark,
     text: String,
@@ -34,8 +34,8 @@ pub(super) struct Life {
 }
 
 impl Lives {
-    /// Chooses the life with the most invocations of the target; the first if several have the same number. `None` if
-    /// no event arrived.
+    /// Chooses the life with the most invocations of the target; the first such life if several have the same number.
+    /// `None` if no event arrived.
     pub(super) fn most_eventful(self) -> Option<Life> {
         let ran = |moment: &&Moment| matches!(moment.mark, Mark::Failed | Mark::Succeeded);
         let runs = |moments: &Vec<Moment>| moments.iter().filter(ran).count();

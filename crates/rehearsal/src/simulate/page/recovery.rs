@@ -35,7 +35,7 @@ pub(super) struct Recovery<'a> {
     summary: &'a Summary,
 }
 
-/// Colours of the runs under other jitters. If a compared policy has the jitter, its own colour is used instead.
+/// Colours of the runs under other jitters. A compared policy with one of these jitters keeps its own colour.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
 /// Returns the runs to draw: first the policy under its own jitter, then under each other jitter. If the compared
@@ -75,8 +75,8 @@ pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     sides.iter().map(recovery).collect()
 }
 
-/// Draws a line for each run: the share of the events of the outage that were delivered, over the time since the
-/// outage's end. `size` is in pixels.
+/// Draws a line for each run: the share of the outage's events that were delivered, over the time since the outage's
+/// end. `size` is in pixels.
 pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
@@ -101,7 +101,7 @@ pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
 }
 
 impl RecoveryLine<'_> {
-    /// The percentage of the events that were delivered by a moment, in seconds since the end of the outage.
+    /// The percentage of the events that were delivered by a moment, given in seconds since the end of the outage.
     fn delivered_by(&self, seconds: f64) -> f64 {
         self.percent(self.delays_ms.partition_point(|ms| *ms as f64 / 1e3 <= seconds))
     }

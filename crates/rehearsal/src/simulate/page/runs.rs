@@ -33,13 +33,13 @@ pub(super) struct Side {
     pub(super) schedule: Schedule,
 }
 
-/// Divisor of the number of events that `comeback schedule` follows. A tenth of them gives the time in flight within a
-/// few percent.
+/// Divisor of the number of events that `comeback schedule` follows. A tenth of these events gives the time in flight
+/// to within a few percent.
 const FOLLOWED_SHARE: usize = 10;
 
 impl Runs {
     /// Makes all runs except the first, whose summary the caller passes in. `watch` returns the watcher for a run,
-    /// given its description.
+    /// given the run's description.
     pub fn make<W: Watcher>(
         scenario: &Scenario,
         (flags, policies, summary): (PolicyFlags, Policies, Summary),

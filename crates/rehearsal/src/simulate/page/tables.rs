@@ -43,7 +43,7 @@ pub(super) fn policy(sides: &[Side]) -> Table {
     })
 }
 
-/// Returns a table with the number of strikes of each fault, without the target's failures; `None` if no fault could
+/// Returns a table with the number of strikes of each fault, except the target's failures; `None` if no fault could
 /// strike.
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     let of = |side: &Side| side.summary.faults.as_ref().map(strikes);
@@ -54,7 +54,7 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     }))
 }
 
-/// Returns a table of the outcomes of the events, and of the calls and time that these took.
+/// Returns a table of the outcomes of the events, and of the calls and the time that the events took.
 pub(super) fn outcome(sides: &[Side]) -> Table {
     let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
     let labels = figures.iter().map(|figure| figure.label.clone()).collect();
@@ -105,8 +105,8 @@ pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<
         .collect()
 }
 
-/// Returns a table with a row for each rate of arrivals: the number of waiting events, and the moves and pollers they
-/// take. If the events can reach the in-flight limit, the table also says after what time.
+/// Returns a table with a row for each rate of arrivals: the number of waiting events, and the number of moves and
+/// pollers that these events need. If the events can reach the in-flight limit, the table also says how soon.
 pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let own = own_rate(scenario);
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();
