@@ -89,7 +89,14 @@ impl Browser {
         let tab = chromium.open_tab();
         let mut browser = Self { chromium, tab, origin: running.origin() };
         browser.chromium.look(WIDE);
-        browser.chromium.visit(&running.way_in().await);
+        // On a busy machine, a code may expire before the browser opens its address.
+        let is_refused = "document.body.innerText.includes('This code is invalid')";
+        loop {
+            browser.chromium.visit(&running.way_in().await);
+            if browser.chromium.ask(is_refused) != Ok(json!(true)) {
+                break;
+            }
+        }
         let is_in = "location.pathname === '/' && document.readyState === 'complete'";
         let goes_on = async || (browser.chromium.ask(is_in) == Ok(json!(true))).then_some(());
         eventually("the page that goes on by itself", goes_on).await;
