@@ -1,7 +1,7 @@
 //! Redrives a function's dead-letters after a deployment: `cargo run --example redrive -- orders`.
 //!
 //! A pipeline runs this after it has deployed a fix, and so sends back the events that the function could not handle
-//! before. If a dead-letter remains that the plan did not skip, the program fails, and the pipeline fails with it.
+//! before. If a dead-letter of the plan is left, the program fails, and so does the pipeline.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Failure> {
     let target = std::env::args().nth(1).unwrap_or_else(|| "orders".into());
     let target = target.parse().map_err(|problem| Failure::refused(format!("{target}: {problem}")))?;
 
-    // The region and the credentials are those that the AWS CLI would use.
+    // Uses the same region and credentials as the AWS CLI.
     let (aws, place) = SdkAws::connect(None, None).await?;
     let operator = Operator::new(Account { aws: Rc::new(aws), place }, Which::Stack("comeback".into()));
 

@@ -1,4 +1,4 @@
-//! The AWS account and region that a command works in, and the identity it runs under.
+//! The AWS account and region that a command works in, and the identity that makes its calls.
 
 use std::fmt;
 use std::rc::Rc;
@@ -38,7 +38,7 @@ pub fn user_name(arn: &str) -> &str {
     arn.rsplit(['/', ':']).next().unwrap_or(arn)
 }
 
-/// A connected AWS account: the implementation of the calls to it, and the place that they go to.
+/// A connected AWS account: an implementation of the AWS calls, with their account, region and identity.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// The implementation of the AWS calls.

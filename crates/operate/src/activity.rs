@@ -24,14 +24,14 @@ pub struct Recorded {
     since: Option<Timestamp>,
     /// The changes, the newest first.
     changes: Vec<Entry>,
-    /// The number of lines that a newer version wrote and this version cannot read.
+    /// The number of lines that this version cannot read, because a newer version wrote them.
     newer: u64,
     #[serde(skip)]
     deployment: Deployment,
 }
 
 /// Reads the changes that were recorded within the last `since`. If `since` is `None`, reads all changes that the log
-/// has kept.
+/// still has.
 ///
 /// # Errors
 ///
@@ -256,7 +256,7 @@ when | who | what | on | how many | why | result
     #[tokio::test]
     async fn a_change_that_ended_halfway_is_recorded_with_what_it_did() {
         let dead = Dead::with((0..150).map(|_| event("Timeout")));
-        // The scan reports progress three times, and the first dead-letter goes alone.
+        // The scan reports progress three times, and the first dead-letter is sent on its own.
         let redrive = Redrive::new(dead.stopping_after(4), Chosen::all());
         assert_eq!(made(redrive).await.0, Err(Failure::interrupted("redrove 1 dead-letter")));
         let read = read(&dead.operator()).await["changes"].take();

@@ -31,7 +31,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// The flags to add to a suggested command so that it acts on this deployment, quoted, with a space before each.
+    /// The flags that make a suggested command act on this deployment. They are quoted, with a space before each.
     pub fn flags(&self) -> String {
         let which = match &self.which {
             Which::Handler(handler) => flag("handler", Some(&handler.unqualified())),

@@ -40,7 +40,7 @@ pub enum Watched {
     DeadLetters,
     /// Dead-letters whose event payload was lost.
     LostPayloads,
-    /// Failed events of the named function that Lambda drops.
+    /// The named function's failed events that Lambda drops.
     Lost(String),
     /// Errors of the handler, or error lines in its log.
     Errors,
@@ -173,7 +173,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Reads the alarms on the failed events of a function that Lambda drops.
+    /// Reads the alarms on a function's failed events that Lambda drops.
     ///
     /// # Errors
     ///
@@ -200,8 +200,8 @@ impl Losses {
                 self.others |= !is_ours && !alarm.name.ends_with(&lost_suffix(function));
             }
         } else if watched(alarm, deployment).is_some() {
-            // Actions that are not SNS topics are left out: they do more than notify, perhaps also when the alarm is
-            // over.
+            // Only SNS topics are kept. Other actions do more than notify, and the new alarm would run them even when
+            // it is over.
             let topics = alarm.actions.iter().filter(|action| action.contains(":sns:"));
             self.topics.get_or_insert_default().extend(topics.cloned());
         }
@@ -224,7 +224,7 @@ impl TopicArn {
     ///
     /// # Errors
     ///
-    /// Fails if the text is not the ARN of such a topic. The error says what is wrong.
+    /// Fails if `text` is not the ARN of such a topic. The error says what is wrong.
     pub fn read(text: &str, handler: &FunctionArn) -> Result<Self, String> {
         let is_word = |word: &str| {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -259,7 +259,7 @@ impl fmt::Display for TopicArn {
 /// CloudWatch's limit of an alarm's actions per state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
-/// The alarm that `attach` creates on the failed events of a function that Lambda drops.
+/// The alarm that `attach` creates on a function's failed events that Lambda drops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostAlarm {
     /// The alarm's name.

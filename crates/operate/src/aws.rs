@@ -135,8 +135,8 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// `sqs:ChangeMessageVisibility`: hides each message for its duration from now on; a duration of zero makes it
-    /// visible.
+    /// `sqs:ChangeMessageVisibility`: hides each message for its duration, counted from now; a duration of zero makes
+    /// the message visible.
     async fn hide(
         &self,
         url: &str,
@@ -407,14 +407,15 @@ pub struct EntryFailure {
     pub text: String,
 }
 
-/// The kinds of failure of a batch call's entry, by what they mean for other entries and for a later try.
+/// The kinds of failure of an entry in a batch call. They differ in what they mean for other entries and for a later
+/// try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFailureKind {
     /// The caller lacks the permission, so every other entry fails too.
     Denied,
     /// The queue does not exist.
     Missing,
-    /// SQS refused this entry, such as for the receipt handle of a deleted message.
+    /// SQS refused this entry, for example because its message has been deleted.
     Refused,
     /// A later try may succeed.
     Transient,
@@ -574,7 +575,7 @@ pub struct StackResource {
     pub kind: String,
 }
 
-/// An event of a CloudFormation stack: the status of one of its resources changed.
+/// An event of a CloudFormation stack: a change in the status of one of the stack's resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackEvent {
     /// The name of the resource in the template.
@@ -605,7 +606,7 @@ pub enum Verdict {
 pub struct Key {
     /// The key's ARN; `None` if KMS returned none.
     pub arn: Option<String>,
-    /// True for a key that AWS manages: everyone who may use the service may use the key.
+    /// True if AWS manages the key. Everyone who may use the key's service may then use the key.
     pub is_managed_by_aws: bool,
     /// The key's state, such as `Enabled` or `PendingDeletion`; `None` if KMS names none.
     pub state: Option<String>,

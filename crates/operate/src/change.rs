@@ -1,9 +1,9 @@
 //! Changes to a deployment: all are planned, shown, confirmed and performed in the same way.
 //!
 //! A [`Change`] is planned and then performed. [`Planned`] is the plan of any change, in a form that a program can
-//! handle: a terminal prints its layout, asks its question and performs it; the console shows it on a page, and
-//! performs it when its button is pressed. [`perform`] and [`Planned::perform`] also record the change, in a line that
-//! says who changed what, when, why, and with which result.
+//! handle: a terminal prints the plan's layout, asks its question, and performs the plan; the console shows the plan on
+//! a page, and performs it when the operator presses a button. [`perform`] and [`Planned::perform`] also record the
+//! change, in a line that says who changed what, when, why, and how the change ended.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -28,11 +28,11 @@ pub trait Answer: Serialize {
         Box::new(std::iter::empty())
     }
 
-    /// The result of a command that only shows this value: a failure if the value shows something broken or left out.
+    /// The result of a command that only shows this value.
     ///
     /// # Errors
     ///
-    /// Fails if the value shows something broken or left out.
+    /// Fails if the value shows that something is broken or was left out.
     fn end(&self) -> Result<(), Failure> {
         Ok(())
     }
@@ -53,7 +53,7 @@ pub trait Change {
     /// Fails if the account cannot be read, or if the change is refused as a whole.
     async fn plan(&self) -> Result<Self::Plan, Failure>;
 
-    /// Performs a plan and reports progress. If the operator interrupts it, stops between two calls.
+    /// Performs a plan and reports progress. If the operator interrupts the work, stops between two calls.
     async fn perform(&self, plan: &Self::Plan) -> Performed<Self::Plan, Self::Done>;
 
     /// The operator who makes the change.
@@ -71,7 +71,7 @@ pub trait Plan: Answer + Clone {
         json(self)
     }
 
-    /// The question to ask before performing the plan; `None` if there is nothing to perform.
+    /// The question to ask before the plan is performed. `None` if the plan changes nothing.
     fn question(&self) -> Option<Question>;
 
     /// The log group of the deployment's handler, where the change is recorded.
@@ -95,7 +95,7 @@ impl Question {
     }
 }
 
-/// The outcome of performing a plan of one kind of change.
+/// The outcome of performing a plan, in the types of its kind of change.
 #[derive(Debug)]
 pub enum Performed<P, D> {
     /// The plan is out of date, and nothing was done. Holds the new plan.
@@ -106,7 +106,7 @@ pub enum Performed<P, D> {
     Failed(Failure),
 }
 
-/// Performs a plan and records what was done. The second result is a failure if that could not be recorded.
+/// Performs a plan and records what was done. The second result is a failure if the change could not be recorded.
 pub async fn perform<C: Change>(
     change: &C,
     plan: &C::Plan,
@@ -130,7 +130,7 @@ pub struct Planned {
     pub json: String,
     /// The plan's [`Plan::identity`].
     pub identity: String,
-    /// The question to ask before performing the plan; `None` if there is nothing to perform.
+    /// The question to ask before the plan is performed. `None` if the plan changes nothing.
     pub question: Option<Question>,
     /// The result of a command that only shows the plan.
     pub end: Result<(), Failure>,
@@ -143,14 +143,14 @@ impl std::fmt::Debug for Planned {
     }
 }
 
-/// The outcome of performing the plan of any kind of change.
+/// The outcome of performing a [`Planned`], whatever its kind of change.
 #[derive(Debug)]
 pub enum Ended {
     /// The plan is out of date, and nothing was done. Holds the new plan.
     Outdated(Box<Planned>),
     /// The plan was performed.
     Done {
-        /// The layout of the result, with a note if it could not be recorded.
+        /// The layout of the result, with a note if the change could not be recorded.
         layout: Layout,
         /// The reason why the change could not be recorded; `None` if it was recorded.
         not_recorded: Option<Failure>,

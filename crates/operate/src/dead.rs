@@ -4,9 +4,9 @@
 //! [`scan()`] receives every dead-letter once, hides it for [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and
 //! in the end makes all of them visible again. Its result is a [`Snapshot`], without the payloads. A change selects
 //! dead-letters of a snapshot, records their ids in its plan, and receives these dead-letters again to act on them. A
-//! change deletes a dead-letter only once a queue or a file has its copy. Killing a change at any moment loses nothing:
-//! hidden dead-letters become visible again, and at most the dead-letters that were being processed are duplicated,
-//! with the same keys.
+//! change deletes a dead-letter only once a queue or a file has a copy of it. Killing a change at any moment loses
+//! nothing: hidden dead-letters become visible again, and at most the dead-letters that were being processed are
+//! duplicated, with the same keys.
 //!
 //! | file | holds |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | [`scan`](mod@scan) | receiving each dead-letter once, and making the remaining ones visible again |
 //! | [`groups`], [`snapshot`] | the result of a scan: a row for each dead-letter, and their groups |
 //! | [`list`](mod@list), [`show`](mod@show) | the commands that only read |
-//! | [`plan`], [`pace`], [`work`](plan) | the selected dead-letters of a change, and how it acts on them |
+//! | [`plan`], [`pace`], [`work`](plan) | the selected dead-letters of a change, and how the change acts on them |
 //! | [`redrive`], [`discard`], [`import`] | the commands that change the queue |
 //! | [`mod@file`] | the file of a discard, an export or an import |
 

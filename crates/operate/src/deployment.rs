@@ -49,7 +49,7 @@ pub struct Deployment {
     pub variables: BTreeMap<String, String>,
     /// True if the handler never runs, because its reserved concurrency is 0.
     pub never_runs: bool,
-    /// The event source mapping that feeds the handler from the retry queue; `None` if there is none.
+    /// The event source mapping that feeds the handler from the retry queue; `None` if the handler has no such mapping.
     pub mapping: Option<Mapping>,
     /// The retry queue.
     pub retry_queue: Queue,
@@ -152,14 +152,14 @@ impl Deployment {
         }
     }
 
-    /// A text that shows a function under the name `shown`. A program may draw the function as a link.
+    /// Text that shows a function under the name `shown`. A program may draw the function as a link.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
 
-    /// A text with the commands that attach the functions with these ARNs, without duplicates, and a hint for functions
-    /// that moved to another stack. A function in another account or region cannot be attached here; for such a
-    /// function, the text says what to do instead.
+    /// The commands that attach the functions with these ARNs, each once, and a hint for functions that moved to
+    /// another stack. A function in another account or region cannot be attached here; for such a function, the text
+    /// says what to do instead.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -285,7 +285,7 @@ pub fn aws(place_flags: &str, command: impl Display) -> String {
     format!("aws {command}{place_flags}")
 }
 
-/// The entries of a comma-separated list, without the empty ones.
+/// The entries of a comma-separated list that are not empty.
 pub fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }

@@ -14,7 +14,7 @@ use crate::text::Text;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub enum Failure {
-    /// Something is missing, denied or unreachable. Exit code 1.
+    /// Something that the work needs is missing, denied or unreachable. Exit code 1.
     CouldNot(Text),
     /// The request itself is invalid. Exit code 2.
     Refused(Text),
@@ -28,27 +28,27 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Makes a [`Failure::CouldNot`].
+    /// A [`Failure::CouldNot`] with this text.
     pub fn could_not(text: impl Into<Text>) -> Self {
         Self::CouldNot(text.into())
     }
 
-    /// Makes a [`Failure::Refused`].
+    /// A [`Failure::Refused`] with this text.
     pub fn refused(text: impl Into<Text>) -> Self {
         Self::Refused(text.into())
     }
 
-    /// Makes a [`Failure::Undone`].
+    /// A [`Failure::Undone`] with this text.
     pub fn undone(text: impl Into<Text>) -> Self {
         Self::Undone(text.into())
     }
 
-    /// Makes a [`Failure::NotConfirmed`].
+    /// A [`Failure::NotConfirmed`] with this text.
     pub fn not_confirmed(text: impl Into<Text>) -> Self {
         Self::NotConfirmed(text.into())
     }
 
-    /// Makes a [`Failure::Interrupted`].
+    /// A [`Failure::Interrupted`] with this text.
     pub fn interrupted(text: impl Into<Text>) -> Self {
         Self::Interrupted(text.into())
     }

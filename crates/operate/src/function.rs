@@ -211,7 +211,7 @@ impl Target {
         })
     }
 
-    /// The function's ARN as invocation records have it. For the unqualified function, it ends with `:$LATEST`.
+    /// The function's ARN as invocation records have it. For the unqualified function, the ARN ends with `:$LATEST`.
     pub fn invoked_arn(&self) -> String {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }

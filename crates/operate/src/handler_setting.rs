@@ -44,9 +44,9 @@ pub const ENVIRONMENT_BYTES: usize = 4_096;
 /// environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingPlace {
-    /// The parameter of the stack with this name.
+    /// The parameter of this stack, given by the stack's name.
     Stack(String),
-    /// The environment variable of the handler with this name.
+    /// The environment variable of this handler, given by the handler's name.
     Function(String),
 }
 
@@ -260,7 +260,7 @@ async fn edit_variable(
     }
     // An empty list stays: without the variable, the handler would not start.
     variables.insert(TARGET_FUNCTIONS.variable.to_owned(), edited);
-    // Lambda refuses this if anybody has changed the function since it was read.
+    // Lambda refuses the write if anybody has changed the function since it was read.
     account.aws.set_variables(name, variables, handler.revision).await?;
     let check = async || match configuration(account, name).await?.update {
         UpdateStatus::InProgress => Ok(Some(format!("function {name}"))),

@@ -96,7 +96,7 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 
 impl Window {
     /// Sums up the points of a window. The three metrics are messages sent to the retry queue, messages deleted from
-    /// it, and messages sent to the dead-letter queue.
+    /// the retry queue, and messages sent to the dead-letter queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
         let steps = (length.as_secs() / step.as_secs()) as usize;

@@ -1,16 +1,16 @@
-//! [`Interrupt`], an operator's signal to stop long work.
+//! [`Interrupt`], an operator's signal to stop long-running work.
 
 use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's signal to stop long work. The work checks for the signal between two calls to AWS. Once it is raised,
-/// the work makes the dead-letters that it has hidden visible again, and reports what was done.
+/// An operator's signal to stop long-running work. The work checks for the signal between two calls to AWS. Once the
+/// signal is raised, the work makes visible again the dead-letters that it has hidden, and reports what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 
 impl Interrupt {
-    /// A new interrupt, with a sender that raises it by sending `true`.
+    /// A new interrupt, with a sender that raises the interrupt by sending `true`.
     pub fn new() -> (watch::Sender<bool>, Self) {
         let (raise, raised) = watch::channel(false);
         (raise, Self(raised))
@@ -26,7 +26,7 @@ impl Interrupt {
         Self::new().1
     }
 
-    /// Returns true once the interrupt was raised.
+    /// Returns true once the interrupt has been raised.
     pub fn is_raised(&self) -> bool {
         *self.0.borrow()
     }

@@ -18,7 +18,7 @@ pub struct Layout(pub Vec<Block>);
 pub enum Block {
     /// A line of text. An empty line separates parts.
     Line(Text),
-    /// Titles with a text beside each.
+    /// Titles, each with text beside it.
     Facts(Vec<Fact>),
     /// Numbers over time, drawn as a chart.
     Series(Series),
@@ -64,7 +64,7 @@ pub struct Column {
     pub is_number: bool,
 }
 
-/// A title with a text beside it, such as `Waiting` with `12 events`.
+/// A title with text beside it, such as `Waiting` with `12 events`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     /// The title, such as `Waiting`.

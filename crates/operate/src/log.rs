@@ -95,7 +95,7 @@ pub fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
-/// Returns true if `id` is one of the line's ids: of the message, the event, or an invocation. CloudWatch's filter may
+/// Returns true if `id` is the id of the line's message, of its event, or of an invocation. CloudWatch's filter may
 /// also return lines that contain the id in another place.
 pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();

@@ -19,9 +19,9 @@ pub struct Operator {
     pub account: Account,
     /// The deployment to work on.
     pub which: Which,
-    /// The signal that stops long work.
+    /// The signal that stops long-running work.
     pub interrupt: Interrupt,
-    /// The follower, which shows the progress of long work.
+    /// The follower, which shows the progress of long-running work.
     pub follow: Rc<dyn Follow>,
 }
 
@@ -73,7 +73,7 @@ impl Operator {
     }
 }
 
-/// Shows an operator the progress of a long question or change.
+/// Shows an operator the progress of a question or change that takes long.
 pub trait Follow: fmt::Debug {
     /// Shows the progress of the work. When the unit changes, a new stage has begun.
     fn progress(&self, progress: Progress);

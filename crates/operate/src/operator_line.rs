@@ -1,4 +1,4 @@
-//! The line that records a change: who made it, when, on what, why, and with which result.
+//! The line that records a change: who made the change, when, on what, why, and how it ended.
 //!
 //! The lines are in a log stream of their own, in the log group of the handler. Searches of the handler's log skip
 //! them, because they have no `key`, and their `action` is not one of the handler's. No metric filter matches them
@@ -14,7 +14,7 @@ use crate::operator::Operator;
 /// The log stream with the operators' lines, in the log group of the handler.
 pub const STREAM: &str = "operators";
 
-/// The line's `action`, which distinguishes it from the handler's own lines.
+/// The line's `action`, which distinguishes the line from the handler's own.
 const ACTION: &str = "operator";
 /// The version of the line's format.
 const VERSION: u64 = 1;
@@ -30,11 +30,13 @@ pub struct Activity {
     /// its name only.
     #[serde(default)]
     pub flags: Vec<String>,
-    /// The functions that the change was about: ARNs or names, or `*` for every function. The line names the first twenty.
+    /// The functions that the change was about: ARNs or names, or `*` for every function. The line names the first
+    /// twenty.
     pub functions: Vec<String>,
     /// The keys of the events that the change was about. Empty if the change named no events.
     pub keys: Vec<String>,
-    /// The number of events, dead-letters or functions that the change was about. `None` if there is no such number.
+    /// The number of events, dead-letters or functions that the change was about. `None` if the change has no such
+    /// number.
     pub count: Option<u64>,
     /// The reason that the operator gave, if any.
     pub why: Option<String>,
@@ -125,7 +127,7 @@ impl Entry {
     ///
     /// # Errors
     ///
-    /// Fails if the text is not a line about a change, or if a later version of the format is used.
+    /// Fails if the text is not a line about a change, or is in a later version of the format.
     pub fn read(text: &str) -> Result<Self, NotALine> {
         let read = |_| NotALine::Other;
         let head: Head = serde_json::from_str(text).map_err(read)?;

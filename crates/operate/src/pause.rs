@@ -256,8 +256,8 @@ fn terms(pause: &Pause) -> Text {
     text!["until ", until, format!("; events then return over {}{why}", durations::text(pause.spread))]
 }
 
-/// A note that a function was moved to another deployment and its new failures go there, with the command that also
-/// pauses those. `None` if the function was not moved, or could not be read.
+/// A note that a function was moved to another deployment and its new failures go there, with the command that pauses
+/// the function there too. `None` if the function was not moved, or could not be read.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

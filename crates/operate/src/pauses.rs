@@ -36,8 +36,8 @@ pub fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Validates a text to be stored in the SSM parameter. SSM refuses `{{`, because it takes that for a reference to
-/// another parameter.
+/// Validates a string to be stored in the SSM parameter. SSM refuses `{{`, which it takes for a reference to another
+/// parameter.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());
@@ -59,9 +59,9 @@ pub struct OpenPause {
     pub from: Timestamp,
     /// The planned end of the pause. `None` means until an operator resumes the function.
     pub until: Option<Timestamp>,
-    /// Seconds since the start of the pause.
+    /// The number of seconds since the start of the pause.
     pub open_seconds: u64,
-    /// Seconds after the end of the pause over which the held events are retried.
+    /// The number of seconds after the end of the pause over which the held events are retried.
     pub spread_seconds: u64,
     /// The operator who opened the pause, if known.
     pub by: Option<String>,

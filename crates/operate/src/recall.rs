@@ -189,8 +189,8 @@ impl Recalled {
         Ok(())
     }
 
-    /// Counts a message by SQS's response to its new visibility timeout. Fails if the permission or the queue is
-    /// missing.
+    /// Counts a message according to SQS's answer to the new visibility timeout. Fails if the permission or the queue
+    /// is missing.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;

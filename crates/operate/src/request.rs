@@ -156,7 +156,7 @@ impl Change for RequestEvents {
 }
 
 impl RequestEvents {
-    /// The flags that the command has for this request, without its keys.
+    /// The command's flags for this request, except its keys.
     fn flags(&self) -> Vec<String> {
         let within = match self.ask {
             Ask::Retry { within } => Some(flag("within", &durations::flag(within))),
@@ -456,7 +456,7 @@ pub(crate) mod tests {
         aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(now, "s", line);
     }
 
-    /// Logs that a message was moved. The handler checks it every 15 minutes.
+    /// Logs that a message was moved. The handler then checks the message every 15 minutes.
     pub(crate) fn moves(aws: &SimulatedAws, key: &str) {
         let due = aws.time().saturating_add(Duration::from_secs(30_000));
         writes(aws, key, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 900}));

@@ -12,7 +12,7 @@ fn is_obeyed(character: char) -> bool {
         )
 }
 
-/// Puts a text on one line, with each character that a terminal would obey escaped, as in `\u{1b}`.
+/// Puts `text` on one line, and escapes each character that a terminal would obey, as in `\u{1b}`.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return text.into();
@@ -33,7 +33,7 @@ pub fn shown_page(page: String) -> String {
     }
 }
 
-/// Escapes each line of a text with [`shown`].
+/// Escapes each line of `text` with [`shown`].
 pub fn shown_lines(text: &str) -> String {
     text.split('\n').map(shown).collect::<Vec<_>>().join("\n")
 }
@@ -58,7 +58,7 @@ pub fn shown_json(json: &str) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// A text that would set the terminal's title, clear the screen, delete a character, and reverse the text's
+    /// Text that would set the terminal's title, clear the screen, delete a character, and reverse the text's
     /// direction.
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";

@@ -1,5 +1,4 @@
-//! The output of `comeback status`: the state of a deployment, as read from SQS, the pauses
-//! parameter and CloudWatch.
+//! The output of `comeback status`: the state of a deployment, as read from SQS, the pauses parameter and CloudWatch.
 
 mod facts;
 
@@ -37,7 +36,7 @@ pub const WAITING: &str = "Waiting";
 pub const DUE: &str = "Due";
 /// The title of the number of dead-letters.
 pub const DEAD_LETTERS: &str = "Dead-letters";
-// Titles of the parts that may fail to be read while others can be, for example if a permission is missing.
+// Titles of the parts that may be unreadable while other parts are not, for example because a permission is missing.
 const OLDEST: &str = "Oldest";
 const LAST_HOUR: &str = "Last hour";
 const ALARMS: &str = "Alarms";
@@ -52,7 +51,7 @@ pub struct Status {
     version: Option<String>,
     /// The errors in the settings that the handler refuses. The handler does not start with any such error.
     refused_settings: Vec<String>,
-    /// The number of messages in the retry queue.
+    /// The message counts of the retry queue.
     pub retry_queue: Depth,
     /// `HIDE_UP_TO`, the number of messages that the handler hides before it moves others. `None` if there is no
     /// limit, or the handler refuses its settings.
@@ -60,7 +59,7 @@ pub struct Status {
     /// The entries of `POLICIES`, the retry policies of individual functions. Empty if the handler refuses its
     /// settings.
     policies: Vec<OwnPolicy>,
-    /// The number of messages in the dead-letter queue.
+    /// The message counts of the dead-letter queue.
     pub dead_letters: Depth,
     oldest_dead_letter: Option<OldestDeadLetter>,
     mapping: Option<MappingState>,
@@ -246,7 +245,7 @@ fn hide_up_to(policies: &Policies) -> Option<u64> {
     }
 }
 
-/// The part of the state that comes from CloudWatch. A failed read is reused for as long as a successful one.
+/// The part of the state that comes from CloudWatch. A failure to read it is reused for as long as a successful read.
 struct Metrics {
     at: Timestamp,
     last_hour: LastHour,

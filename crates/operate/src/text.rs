@@ -1,6 +1,6 @@
 //! Text for people, in which functions, events, moments and suggested commands are values.
 //!
-//! A terminal draws a text with [`Display`](fmt::Display) and colours; the console turns the values into links and
+//! A terminal draws the text with [`Display`](fmt::Display) and colours; the console turns the values into links and
 //! buttons. So neither has to search prose for them.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::command::Command;
 
-/// A text for people, made of spans.
+/// Text for people, made of spans.
 ///
 /// ```
 /// use comeback_operate::{Command, CommandName, text, text::quoted};
@@ -22,7 +22,7 @@ use crate::command::Command;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text(Vec<Span>);
 
-/// A part of a text, with its tone.
+/// A part of a [`Text`], with its tone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The content of the span.
@@ -67,7 +67,7 @@ pub enum Quotes {
     Bare,
 }
 
-/// The tone of a span: good, bad, or neither. A terminal draws it as a colour.
+/// The tone of a span: good, bad, or neither. A terminal shows the tone as a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
     /// Neither good nor bad.
@@ -82,20 +82,20 @@ pub enum Tone {
 }
 
 impl Text {
-    /// A text in which every span has at least this tone.
+    /// Text in which every span has at least this tone.
     pub fn toned(tone: Tone, text: impl Into<Self>) -> Self {
         let spans = text.into().0.into_iter();
         Self(spans.map(|span| Span { tone: span.tone.max(tone), ..span }).collect())
     }
 
-    /// Appends a text, and returns the whole.
+    /// Appends `more`, and returns the whole text.
     #[must_use]
     pub fn and(mut self, more: impl Into<Self>) -> Self {
         self.push(more);
         self
     }
 
-    /// Appends a text.
+    /// Appends `more`.
     pub fn push(&mut self, more: impl Into<Self>) {
         self.0.extend(more.into().0);
     }

@@ -43,9 +43,9 @@ pub struct Trace {
     /// The event's invocations that were looked up in its targets' logs, in order. [`LinesOf`] selects those with log
     /// lines.
     pub invocations: Vec<Invocation>,
-    /// The state of the pauses of the event's function. `None` if it is unknown, or if the event does not wait.
+    /// The state of the pauses of the event's function. `None` if the state is unknown, or if the event is not waiting.
     pub pause: Option<InForce>,
-    /// The reason why the pauses could not be read. `None` if they were read, or if the event does not wait.
+    /// The reason why the pauses could not be read. `None` if they were read, or if the event is not waiting.
     pub pause_unknown: Option<String>,
     /// The handler's treatment of a waiting event whose function is not on the allow-list. `None` for any other event.
     pub not_allowed: Option<Unlisted>,
@@ -167,8 +167,8 @@ impl Trace {
         )
     }
 
-    /// A remark that it is unknown whether the event's function is paused. `None` if this is known, or if the event
-    /// does not wait.
+    /// A remark that it is unknown whether the event's function is paused. `None` if this is known, or if the event is
+    /// not waiting.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;
         Some(format!("Unknown whether its function is paused now: {why}").into())
@@ -263,8 +263,8 @@ pub(crate) mod tests {
         Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None, now, deployment }
     }
 
-    /// A simulated account whose handler logged lines with these fields, each at this second, about event `k-1`. Its
-    /// clock stands at second 64.
+    /// A simulated account whose handler logged lines about event `k-1`, each given as its second and its fields. The
+    /// account's clock stands at second 64.
     fn account(lines: &[(u64, Value)]) -> SimulatedAws {
         let aws = Sample { is_attached: true, ..Sample::new(at(64)) }.build();
         for (second, fields) in lines {

@@ -258,7 +258,7 @@ impl Attachment {
                     self.check_size(list.len())?;
                 } else if self.may_invoke == Verdict::Allowed {
                     // Somebody has removed the function from the handler's list by hand. Deploying the stack again
-                    // would not restore it.
+                    // would not restore the entry.
                     self.list_in_handler(steps)?;
                 } else {
                     let words = [&*self.name(), "--only", "CB109"];

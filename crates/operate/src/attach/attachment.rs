@@ -19,7 +19,7 @@ use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, list_with, paramete
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
-    /// True if Lambda has no such function. Lambda deleted the settings and tags together with the function.
+    /// True if Lambda has no such function. Its settings and tags are then gone too.
     pub(crate) is_gone: bool,
     pub(crate) deployment: Deployment,
     /// The other deployments that retry the function. The key is the qualifier whose failed events the deployment
@@ -44,7 +44,7 @@ pub(crate) struct Attachment {
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations. `None` if no stack owns them.
     pub(crate) owner: Option<String>,
-    /// The alarms on failed events of the function that Lambda drops.
+    /// The alarms on the function's failed events that Lambda drops.
     pub(crate) losses: Losses,
     /// The place that sets the allow-list, `TARGET_FUNCTIONS`.
     pub(crate) list_owner: ListOwner,
@@ -67,7 +67,7 @@ impl Attachment {
     ///
     /// # Errors
     ///
-    /// Fails if something cannot be read, or if no deployment can retry the function.
+    /// Fails if a fact cannot be read, or if the function is of a kind that cannot be retried.
     pub(crate) async fn read(
         account: &Account,
         deployment: Deployment,
@@ -96,7 +96,7 @@ impl Attachment {
         let sending = attachment.sending();
         let has_key = attachment.key.iter().flatten().any(|key| key.state.is_some());
         for (actions, resource) in &sending.statements {
-            // IAM's simulator refuses the key's id if the key does not exist, so it is not asked about such a key.
+            // IAM's simulator refuses the id of a key that does not exist, so such a key is skipped.
             for action in actions.iter().filter(|action| has_key || !action.starts_with("kms:")) {
                 let verdict = account.aws.may(&attachment.target.role_arn, action, &resource[0]).await?;
                 attachment.may_send = attachment.may_send.max(verdict);
@@ -147,7 +147,7 @@ impl Attachment {
         })
     }
 
-    /// Reads what a deployment still has of a deleted function.
+    /// Reads the remains of a deleted function in a deployment.
     async fn of_gone(
         account: &Account,
         deployment: Deployment,
@@ -238,7 +238,7 @@ impl ListOwner {
     }
 }
 
-/// Fails if the function's name is an ARN with a region or account other than the deployment's.
+/// Fails if the function is named by an ARN outside the deployment's account or region.
 fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Failure> {
     let Some(place) = &function.place else { return Ok(()) };
     let handler = &deployment.handler_arn;
@@ -285,8 +285,8 @@ async fn elsewhere(
 }
 
 /// The stack that owns the qualifier's settings for asynchronous invocations. Usually, that is the function's own
-/// stack. If a CDK app imported and attached the function, it is a deployment's stack. `None` if no stack owns the
-/// settings.
+/// stack. If a CDK app imported and attached the function, the owner is a deployment's stack. `None` if no stack owns
+/// the settings.
 async fn owner(
     account: &Account,
     deployment: &Deployment,
@@ -300,7 +300,7 @@ async fn owner(
     let stacks: BTreeSet<&str> =
         target.stack().into_iter().chain(deployment.stack.as_deref()).chain(others).collect();
     for stack in stacks {
-        // The stack may be deleted: a function keeps the tag that names its stack.
+        // The stack may have been deleted: a function keeps the tag with its stack's name.
         let resources = account.aws.stack_resources(stack, stack).await?;
         let is_owned = resources.into_iter().flatten().any(|it| {
             it.kind == "AWS::Lambda::EventInvokeConfig" && it.physical_id.is_some_and(|id| is_of(&id, target))

@@ -13,8 +13,8 @@ use crate::text;
 use crate::text::{quoted, shell};
 
 impl Attachment {
-    /// Plans the steps that detach the function. The destination is removed at once. Everything else is removed once
-    /// the function's events have left the retry queue. With `--now`, it is removed immediately too.
+    /// Plans the steps that detach the function. The destination is removed immediately, and the rest when the
+    /// function's events have left the retry queue. With `--now`, everything is removed immediately.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());
@@ -102,13 +102,14 @@ impl Attachment {
         }
     }
 
-    /// The key of the tag that records since when the function's failures no longer go to this deployment. If another
-    /// deployment retries the function, `kept::MOVED`, because `kept::DETACHED` then belongs to that deployment.
+    /// The key of the tag with the time from which the function's failures have no longer gone to this deployment. The
+    /// key is `kept::MOVED` if another deployment retries the function, because `kept::DETACHED` then belongs to that
+    /// deployment.
     pub(crate) fn mark(&self) -> &'static str {
         if self.elsewhere.is_empty() { kept::DETACHED } else { kept::MOVED }
     }
 
-    /// The keys of the tags to remove at the very end, without those that another deployment needs.
+    /// The keys of the tags to remove last, except those that another deployment needs.
     fn last_tags(&self) -> &'static [&'static str] {
         if self.elsewhere.is_empty() {
             &[kept::RECURSION, kept::DETACHED, kept::MOVED]
@@ -203,8 +204,8 @@ impl Attachment {
         }
     }
 
-    /// Plans to remove everything that a deployment still has of a deleted function. There is no running invocation to
-    /// wait for, and there are no settings to restore.
+    /// Plans to remove the remains of a deleted function from a deployment. There is no running invocation to wait for,
+    /// and there are no settings to restore.
     fn clear_away(&self) -> FunctionPlan {
         let mut plan = FunctionPlan::of(self);
         plan.note(self.missing());

@@ -22,7 +22,7 @@ struct Policy(Map<String, Value>);
 impl Policy {
     fn read(text: &str) -> Result<Self, serde_json::Error> {
         let mut document: Map<String, Value> = serde_json::from_str(text)?;
-        // A policy with a single statement may have it without a list.
+        // A policy with a single statement need not put it in a list.
         if let Some(statement) = document.get_mut("Statement").filter(|it| it.is_object()) {
             *statement = Value::Array(vec![statement.take()]);
         }

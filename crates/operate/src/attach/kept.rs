@@ -84,7 +84,8 @@ fn is_destination(arn: &str) -> bool {
         }
 }
 
-/// The on-failure destination in the settings, unless its ARN shows that it is in this account; otherwise `None`.
+/// The on-failure destination in the settings. `None` if none is set, or if its ARN shows that the destination is in
+/// this account.
 pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
     let arn = settings.on_failure.as_deref()?;
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())

@@ -22,7 +22,7 @@ use crate::operator::{Operator, Progress};
 /// and up to another minute until the failure is sent.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
-/// Evidence on whether all events of a function have left the retry queue.
+/// Evidence of whether all events of a function have left the retry queue.
 ///
 /// SQS cannot list the messages in a queue, but the handler logs a line when an event arrives, and another line when it
 /// settles the event. No event is left once all of this holds: every invocation that may still fail has ended; the

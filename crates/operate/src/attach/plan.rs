@@ -31,7 +31,7 @@ pub struct RouteFailures {
     pub route: Route,
 }
 
-/// The new destination of the functions' failed events: the deployment, or the destination from before.
+/// The new destination of the functions' failed events: the deployment, or their earlier destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Attaches the functions: their failed events go to the deployment.
@@ -55,7 +55,7 @@ impl Route {
         }
     }
 
-    /// The word that describes a function that needs no change.
+    /// The state of a function that needs no change, in words.
     const fn state(self) -> &'static str {
         match self {
             Self::Attach { .. } => "attached",
@@ -74,7 +74,7 @@ pub struct AttachPlan {
     log_group: String,
 }
 
-/// One function of a plan: its steps, or the failure that ended its plan.
+/// One function of a plan: its steps, or the failure that prevented them.
 #[derive(Clone, Debug)]
 struct Part {
     function: FunctionName,
@@ -264,7 +264,7 @@ impl Change for RouteFailures {
 
     /// Makes the changes, and waits until AWS shows them.
     async fn perform(&self, plan: &AttachPlan) -> Performed<AttachPlan, Attached> {
-        // Somebody else may have changed something while the operator was asked.
+        // Somebody else may have changed something while the operator was deciding.
         let mut plan = match self.plan().await {
             Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
             Ok(now) => now,

@@ -45,7 +45,7 @@ pub(crate) enum Step {
     Settings(InvokeSettings),
 }
 
-/// A setting that a plan changes, with its values before and after.
+/// A setting that a plan changes, with the values before and after the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// The resource that has the setting, such as `function orders` or `stack comeback`.
@@ -175,8 +175,8 @@ pub(crate) struct FunctionPlan {
     pub(crate) notes: Vec<Text>,
     /// The changes that only a later run can make, with the reason. `None` if this run can make all changes.
     pub(crate) left: Option<String>,
-    /// A sentence that says what `--now` does to the events that `detach` would otherwise wait for. `None` if it need
-    /// not wait.
+    /// A sentence that says what `--now` does to the events that `detach` would otherwise wait for. `None` if `detach`
+    /// need not wait.
     pub(crate) effect_of_now: Option<String>,
     /// A warning that the operator must confirm even with `--yes`.
     pub(crate) warning: Option<String>,
@@ -212,7 +212,7 @@ impl FunctionPlan {
     }
 }
 
-/// The delays between checks whether AWS shows a change. In all, they take a minute. A new permission takes a few
+/// The delays between the checks that AWS shows a change. Together they last a minute. A new permission takes a few
 /// seconds to reach every part of AWS.
 pub(crate) fn delays() -> Delays {
     let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(8));
@@ -255,8 +255,8 @@ impl Step {
     }
 }
 
-/// Puts the settings of asynchronous invocations. Repeats the call while Lambda refuses it because it does not yet know
-/// that the function's role may send to the destination.
+/// Puts the settings of asynchronous invocations. Repeats the call while Lambda refuses the destination because a new
+/// permission of the function's role has not taken effect yet.
 async fn put_settings(
     account: &Account,
     target: &Target,

@@ -91,7 +91,7 @@ async fn attach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     plan
 }
 
-/// Detaches a function: once now, and again an hour later to finish. Returns the last plan.
+/// Detaches a function, and finishes an hour later with a second run. Returns the last plan.
 async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     let (_, end) = carry_out(&to_detach(aws, &[function])).await;
     assert!(matches!(end, Err(Failure::Undone(_))), "{end:?}");
@@ -576,7 +576,7 @@ prop_compose! {
 }
 
 impl Facts {
-    /// The same facts without anything that an earlier `attach` may have left.
+    /// These facts, without anything that an earlier `attach` may have left.
     fn never_attached(mut self) -> Self {
         self.settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
         if self.list == ARN {

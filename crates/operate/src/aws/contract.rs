@@ -194,7 +194,8 @@ pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     assert_done(aws.send(&url, messages, &|_, _| ()).await);
     assert_eq!(counts(aws, &url).await, ["2", "0"]);
 
-    // The messages are made visible at once after the first receive, and hidden for one more second after the second.
+    // After the first receive, the messages are made visible at once. After the second receive, they are hidden for
+    // another second.
     for (receives, seconds) in [("1", 0), ("2", 1)] {
         let received = receive(aws, &url, 60).await;
         assert_eq!(received.keys().collect::<Vec<_>>(), ["ours", "plain"]);

@@ -47,7 +47,7 @@ trait Or<T, E> {
     /// Names the call by its IAM action, `action`, such as `sqs:GetQueueAttributes`, and by its resource, `of`.
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
-    /// Returns `None` if `gone` recognizes the error as one that says that the call's resource does not exist.
+    /// Returns `None` if `gone` recognizes the error of a resource that does not exist.
     fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure>;
 }
 

@@ -2,12 +2,12 @@
 //!
 //! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`]: queues with messages, functions, roles, a
 //! parameter, log lines. The owner of the state fills it, and may read and change it between any two calls. [`Sample`]
-//! is an account with a deployment to begin with, in which nothing runs by itself. In a [`Demo`], functions fail and
-//! the retry handler retries them. Before each call to the account, they run up to the time of the account's [`Clock`].
-//! [`SimulatedOperators`] work on the deployment of a simulated run of `timelapse`.
+//! is an account that has a deployment from the start, but nothing in it runs by itself. In a [`Demo`], functions fail
+//! and the retry handler retries them: before each call to the account, the functions and the handler run up to the
+//! time of the account's [`Clock`]. [`SimulatedOperators`] work on the deployment of a simulated run of `timelapse`.
 //!
 //! Each call yields once before it takes effect, so that the calls of operators polled in turn interleave. A hook may
-//! give each call a [`Fault`]: the call fails, its answer is lost, or the operator is killed before it.
+//! give each call a [`Fault`]: the call fails, its answer is lost, or the operator is killed before the call.
 
 mod calls;
 mod clock;
@@ -67,7 +67,7 @@ pub struct SimulatedAws {
 /// The state that all callers of an account share.
 struct World {
     state: RefCell<State>,
-    /// The clock of the account, unless `clock` is set.
+    /// The clock of the account, unless `clock` holds another.
     manual: Rc<ManualClock>,
     clock: OnceCell<Rc<dyn Clock>>,
     running: OnceCell<Rc<Running>>,
@@ -82,7 +82,7 @@ pub struct State {
     pub roles: BTreeMap<String, Role>,
     /// Event source mappings.
     pub mappings: Vec<Mapping>,
-    /// The numbers of concurrent executions that the account allows.
+    /// The account's limits of concurrent executions.
     pub executions: Option<Executions>,
     /// Queues by name.
     pub queues: BTreeMap<String, Queue>,

@@ -53,7 +53,7 @@ pub struct Discarded {
     export: String,
     #[serde(skip)]
     read: Read,
-    /// True if no dead-letter was written, so the file is removed again.
+    /// True if no dead-letter was written. The file is then removed again.
     #[serde(skip)]
     is_empty: bool,
 }

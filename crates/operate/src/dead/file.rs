@@ -174,7 +174,7 @@ impl Action for NewFile {
         vec![self.write(&lines); lines.len()]
     }
 
-    /// Cuts off the lines of the last `dead_letters` written: they are still in the queue, and an import would
+    /// Cuts off the lines of the last `dead_letters` dead-letters. These are still in the queue, so an import would
     /// duplicate them.
     fn take_back(&self, dead_letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
@@ -192,7 +192,7 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// The result of an export: how many dead-letters were written to which file. They are still in the queue.
+/// The result of an export: how many dead-letters were written to which file. The dead-letters are still in the queue.
 #[derive(Debug, Serialize)]
 pub struct Exported {
     file: String,
@@ -202,7 +202,7 @@ pub struct Exported {
     read: Read,
 }
 
-/// Writes the selected dead-letters of a snapshot to a new file. They stay in the queue.
+/// Writes the selected dead-letters of a snapshot to a new file, and leaves them in the queue.
 ///
 /// # Errors
 ///
@@ -434,8 +434,8 @@ pub(super) mod tests {
 
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
 
-    /// A limit on the size of files simulates a full disk. It applies to a whole process, so the test starts itself
-    /// again as a child process with the limit.
+    /// A limit on the size of files simulates a full disk. The limit applies to a whole process, so the test runs
+    /// itself again in a child process with the limit.
     #[cfg(unix)]
     #[test]
     fn full_disk_leaves_no_copy_in_the_file() {

@@ -89,8 +89,8 @@ fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) 
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of a dead-letter's reason. If SQS moved the message by itself, `max_receive_count`; if Comeback did not
-/// write it, `unknown`, which no filter can name.
+/// The name of a dead-letter's reason. The name is `max_receive_count` if SQS moved the message by itself. It is
+/// `unknown`, which no filter can name, if Comeback did not write the message.
 pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),
@@ -142,8 +142,8 @@ fn retries_text(retries: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// A test that the payload has a value at a place, such as `/customer/id=42`. This test accepts both the number `42`
-/// and the text `"42"`.
+/// A test that the payload has a certain value at a certain place, such as `/customer/id=42`. The example matches both
+/// the number `42` and the string `"42"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PayloadTest {
     pointer: String,

@@ -14,15 +14,16 @@ use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
-/// The maximum number of groups. Functions may report any text as an error's type, so the number of types has no limit.
-/// Dead-letters beyond this maximum are counted in one more group.
+/// The maximum number of groups. Functions may report any string as an error's type, so the number of types has no
+/// limit. Once there are this many groups, all dead-letters that would need a new group are counted in a single further
+/// group.
 pub(super) const MOST_GROUPS: usize = 1_000;
 /// Texts of errors, such as the type and the message, are cut to this number of characters.
 pub(super) const LONGEST_ERROR: usize = 256;
-/// A table shows this number of characters of an error's message.
+/// The number of characters of an error's message that a table shows.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
-/// The criteria by which dead-letters are grouped. All dead-letters of a group have the same values.
+/// The values that all dead-letters of a group share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alike {
     /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`.
@@ -37,7 +38,7 @@ pub struct Alike {
 }
 
 impl Alike {
-    /// The group that counts all dead-letters beyond the maximum number of groups.
+    /// The group of all dead-letters that would need a new group, once there are [`MOST_GROUPS`] groups.
     pub(super) const OTHER: Self = Self { reason: "other", target: None, error_type: None, detail: None };
 
     pub(super) fn of(dead_letter: &ReceivedDeadLetter<'_>) -> Self {
@@ -55,7 +56,7 @@ impl Alike {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
     /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`. `other` for the group
-    /// that counts all dead-letters beyond the maximum number of groups.
+    /// that collects the rest when there would be too many groups.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
@@ -270,7 +271,7 @@ fn age(moment: Timestamp, now: Timestamp) -> String {
     durations::short(now.since(moment).as_secs_f64().floor())
 }
 
-/// Cuts a text after `most` characters, and ends it with `…` if anything was cut.
+/// Cuts `text` after `most` characters, and appends `…` if anything was cut.
 pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),

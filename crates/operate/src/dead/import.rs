@@ -71,7 +71,7 @@ pub struct Imported {
 ///
 /// # Errors
 ///
-/// Fails if the file cannot be read, is still being written, or has a line that a discard did not write.
+/// Fails if the file cannot be read, is still being written, or has a line that is not a dead-letter.
 pub fn check(file: &Path) -> Result<(), Failure> {
     count(file, &HashSet::new()).map(drop)
 }
@@ -446,7 +446,7 @@ mod tests {
 
     #[tokio::test]
     async fn sends_before_a_failure_are_counted() {
-        // The spaces put the second line into another read of the file than the first.
+        // Because of the spaces, the second line is not in the same read of the file as the first.
         let second = " ".repeat(50_000) + &LINE.replace("m-1", "m-2");
         let setting = Setting::with(format!("{LINE}\n{second}\n"));
         let plan = setting.plan().await.unwrap();

@@ -26,8 +26,8 @@ impl Pace {
         read_rate(text).map(Self)
     }
 
-    /// The number of dead-letters to process in one batch: as many as in one second, but only one if none has been
-    /// `tried` yet. If a permission for deleting is missing, at most that one is copied without being deleted.
+    /// The number of dead-letters to process in one batch: those of one second, but only one if none has been `tried`
+    /// yet. So if the permission to delete is missing, only that one is copied without being deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }

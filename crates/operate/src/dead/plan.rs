@@ -45,8 +45,8 @@ impl Chosen {
         Self::Matching(Box::new(filter))
     }
 
-    /// The flags of the filter as the record of a change has them: without a key, which the record names anyway, and
-    /// without values of payloads.
+    /// The filter's flags, for the record of a change. They leave out the key, which the record names anyway, and the
+    /// values of payloads.
     fn flags(&self) -> Vec<String> {
         let Self::Matching(filter) = self else { return Vec::new() };
         let flags = filter.flags().into_iter().filter(|flag| !flag.starts_with("--key="));
@@ -86,7 +86,7 @@ pub struct Picked {
     pub(super) ids: Rc<HashSet<Box<str>>>,
     /// The number of skipped dead-letters for each reason. They would be dead-lettered again immediately.
     pub(super) skipped: BTreeMap<&'static str, u64>,
-    /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow, so that their dead-letters are skipped.
+    /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. Their dead-letters are skipped.
     pub(super) not_allowed: BTreeSet<String>,
     /// The maximum number of dead-letters to act on; `None` means no limit.
     pub(super) limit: Option<u64>,
@@ -166,8 +166,8 @@ impl Picked {
         })
     }
 
-    /// The identity of a plan. It is the same for two plans with the same dead-letters, pace and limit, whenever they
-    /// were made.
+    /// The identity of a plan. Two plans with the same dead-letters, pace and limit have the same identity, even if
+    /// they were made at different times.
     pub(super) fn identity(&self) -> String {
         let mut ids: Vec<&str> = self.ids.iter().map(AsRef::as_ref).collect();
         ids.sort_unstable();
@@ -238,14 +238,14 @@ pub struct Outcome {
     pub done: u64,
     /// The number of dead-letters left unchanged, for each problem.
     pub left: BTreeMap<String, u64>,
-    /// Dead-letters that were not deleted, and are or may be stored elsewhere too. `None` if there are none.
+    /// Dead-letters that were not deleted, although they are, or may be, stored elsewhere. `None` if there are none.
     pub not_deleted: Option<NotDeleted>,
     /// The reason why some of the plan's dead-letters may not have been received. `None` if the scan was complete.
     pub incomplete: Option<String>,
 }
 
-/// Dead-letters that were not deleted, and are or may be stored elsewhere too. If the command is repeated, it acts on
-/// them again.
+/// Dead-letters that were not deleted, although they are, or may be, stored elsewhere. If the command is repeated, it
+/// acts on them again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotDeleted {
     /// The number of these dead-letters.
@@ -255,7 +255,7 @@ pub struct NotDeleted {
 }
 
 impl Outcome {
-    /// Counts a dead-letter that was not deleted, and is or may be stored elsewhere too.
+    /// Counts a dead-letter that was not deleted, although it is, or may be, stored elsewhere.
     pub(super) fn not_delete(&mut self, why: &str) {
         self.not_deleted.get_or_insert_with(|| NotDeleted { count: 0, why: why.to_owned() }).count += 1;
     }

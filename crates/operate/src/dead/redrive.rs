@@ -97,7 +97,7 @@ impl RedrivePlan {
         self.plan.count()
     }
 
-    /// The failure to report if the plan's dead-letters have functions that are not on the allow-list.
+    /// The failure to report if the plan's dead-letters belong to functions that are not on the allow-list.
     fn refusal(&self) -> Failure {
         not_allowed(self.plan.not_allowed.iter().map(String::as_str), self.plan.deployment())
     }

@@ -17,7 +17,7 @@ use crate::text::quoted;
 pub struct NewPayload(Box<RawValue>);
 
 impl NewPayload {
-    /// Parses a payload. Leaves out white space between values, and keeps all numbers, texts and members exactly as
+    /// Parses a payload. Leaves out white space between values, and keeps all numbers, strings and members exactly as
     /// written.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ fn compact(json: &str) -> String {
     json.chars().filter(is_kept).collect()
 }
 
-/// The policies of a deployment's handler, which decide what it would do with a redriven dead-letter.
+/// The policies of a deployment's handler, which decide what the handler would do with a redriven dead-letter.
 #[derive(Clone, Debug)]
 pub struct RedriveRules {
     policies: Policies,
@@ -96,12 +96,12 @@ impl RedriveRules {
         Self { payload, ..self }
     }
 
-    /// The payload to send instead of the dead-letter's own; `None` if that is kept.
+    /// The payload to send instead of the dead-letter's own. `None` keeps the dead-letter's payload.
     pub fn payload(&self) -> Option<&NewPayload> {
         self.payload.as_ref()
     }
 
-    /// The function to invoke instead of the original one; `None` if the original is kept.
+    /// The function to invoke instead of the original one. `None` keeps the original.
     pub fn retarget(&self) -> Option<&str> {
         self.retarget.as_deref()
     }

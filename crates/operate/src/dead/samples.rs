@@ -74,7 +74,7 @@ pub fn unknown() -> DeadLetter {
 }
 
 impl DeadLetter {
-    /// The same dead-letter of function `payments`, which is not on the allow-list.
+    /// The same dead-letter, but of function `payments`, which is not on the allow-list.
     #[must_use]
     pub fn of_payments(self) -> Self {
         Self { body: self.body.replace("function:orders", "function:payments"), ..self }

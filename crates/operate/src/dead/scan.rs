@@ -32,7 +32,7 @@ const MOST_HIDDEN: usize = 110_000;
 const QUIET_ROUNDS: u32 = 2;
 /// The number of dead-letters to make visible again in one batch.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// Making more dead-letters than this visible again takes a while, so the operator is told.
+/// Making more dead-letters than this visible again takes a while, so the operator is notified first.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
@@ -50,7 +50,7 @@ pub enum End {
     Failed(Failure),
 }
 
-/// The result of a scan: how many dead-letters were read, why it ended, and which dead-letters are still hidden.
+/// The result of a scan: how many dead-letters were read, why the scan ended, and which dead-letters are still hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     /// The number of different dead-letters that were read.
@@ -74,13 +74,13 @@ pub struct Locked {
     /// The approximate number of these dead-letters.
     pub dead_letters: u64,
     /// The latest time when all of these dead-letters are visible again, if the other reader has ended by now. SQS does
-    /// not say when they were hidden, so a later check gives a later time.
+    /// not say when the dead-letters were hidden, so a later check gives a later time.
     pub until: Timestamp,
 }
 
 impl Locked {
-    /// The dead-letters that other readers keep hidden. At `now`, before `read` dead-letters were read from the queue,
-    /// its message counts were `depth`. `None` if no dead-letters are hidden.
+    /// The dead-letters that other readers keep hidden. `depth` holds the queue's message counts at `now`, before
+    /// `read` dead-letters were read. `None` if no dead-letters are hidden.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
         // The counts may be a minute old: dead-letters counted as hidden may have become visible since, and then have
         // been read.
@@ -143,8 +143,8 @@ impl Read {
         }
     }
 
-    /// The result of a command that has scanned the queue. `done` is a text that says what the command has done. An
-    /// error begins with the scan's problem, followed by `done`.
+    /// The result of a command that has scanned the queue. `done` says what the command has done. An error begins with
+    /// the scan's problem, followed by `done`.
     ///
     /// # Errors
     ///
@@ -185,8 +185,8 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Passes each dead-letter that was sent until `until` to `show`. Stops as soon as `show` returns true. Then makes all
-/// of the dead-letters visible again. Tells the operator beforehand that the dead-letters are hidden while this runs.
+/// Passes each dead-letter that was sent by `until` to `show`. Stops as soon as `show` returns true. Then makes all of
+/// the dead-letters visible again. Tells the operator beforehand that the dead-letters are hidden while this runs.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,
@@ -219,7 +219,7 @@ pub(super) async fn show_each(
     };
     tell(scan.read.dead_letters, scan.read.dead_letters);
     let read = scan.give_back(end).await?;
-    // The counts are from before the scan, so dead-letters sent during it are not in them.
+    // The counts are from before the scan, so they do not include dead-letters sent during the scan.
     Ok(Read { locked: Locked::of(depth, read.dead_letters, now), ..read })
 }
 
@@ -253,8 +253,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives the next dead-letters: at most `most`, and at most [`ROUND`]. At the end of the scan, all of them
-    /// become visible again except those that the caller has reported as [deleted](Self::deleted).
+    /// Receives the next dead-letters, at most `most` and at most [`ROUND`] of them. At the end of the scan, all of
+    /// them become visible again except those that the caller has reported as [deleted](Self::deleted).
     pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, End> {
         loop {
             if self.operator.interrupt.is_raised() {
@@ -280,7 +280,7 @@ impl<'a> Scan<'a> {
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Ends the scan: makes all received dead-letters that were not deleted visible again. Fails only if a call had
+    /// Ends the scan, and makes visible again all received dead-letters that were not deleted. Fails only if a call had
     /// failed before any dead-letter was read.
     pub(super) async fn give_back(self, end: End) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
@@ -295,7 +295,7 @@ impl<'a> Scan<'a> {
             let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
             let answers = operator.account.aws.hide(url, visible, &tell_pause(operator)).await;
             // SQS refuses a handle if the dead-letter is visible already, was deleted, or was received by another
-            // reader. None of these needs to be made visible.
+            // reader. The dead-letter then need not be made visible.
             let failures = answers.into_iter().filter_map(Result::err);
             let failures: Vec<_> = failures.filter(|it| it.kind != EntryFailureKind::Refused).collect();
             let Some(failure) = failures.first() else { continue };

@@ -71,7 +71,7 @@ pub struct Row {
     kind: u32,
 }
 
-/// A group of rows: the criteria that its dead-letters share, and the error's message of the first dead-letter.
+/// A group of rows: the values that its dead-letters share, and the error's message of the first dead-letter.
 #[derive(Debug)]
 struct Kind {
     alike: Alike,
@@ -207,7 +207,7 @@ impl Snapshot {
         self.rows.iter().filter(|row| selection.has(row)).filter(is_left).collect()
     }
 
-    /// The last dead-letter of the event with this key. `None` if the snapshot has none.
+    /// The last dead-letter of the event with this key. `None` if the snapshot has no such dead-letter.
     pub fn dead_letter_of(&self, key: &str) -> Option<&Row> {
         let key = Some(beginning(key, MOST_OF_A_KEY));
         self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)
@@ -250,12 +250,12 @@ impl Snapshot {
         dead_letters_table(lines, &self.deployment, now)
     }
 
-    /// The criteria that the dead-letters of a row's group share.
+    /// The values that the dead-letters of a row's group share.
     pub fn alike(&self, row: &Row) -> &Alike {
         &self.kinds[row.kind as usize].alike
     }
 
-    /// The criteria that the dead-letters of a group share; `None` if no group has this number.
+    /// The values that the dead-letters of a group share; `None` if no group has this number.
     pub fn group(&self, number: usize) -> Option<&Alike> {
         self.kinds.get(number).map(|kind| &kind.alike)
     }

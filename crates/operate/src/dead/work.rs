@@ -24,8 +24,8 @@ pub(super) trait Action {
     /// elsewhere, so the caller deletes it.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the action for the last `dead_letters` that were stored, because they stay in the queue. Returns true if
-    /// that worked.
+    /// Undoes the action for the last `dead_letters` dead-letters that were stored, because these stay in the queue.
+    /// Returns true on success.
     fn take_back(&self, dead_letters: usize) -> bool;
 }
 
@@ -40,7 +40,7 @@ pub(super) struct NotDone {
 }
 
 impl NotDone {
-    /// Converts the failure of a send. `queue` is the name of the queue, for the text.
+    /// Converts the failure of a send. `queue` is the queue's name, for the error text.
     pub(super) fn of_send(failure: &EntryFailure, queue: &str) -> Self {
         let why = failed("sqs:SendMessage", failure);
         let for_all = matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing);

@@ -76,8 +76,8 @@ fn no_queue(name: &str) -> Failure {
     Failure::could_not(format!("queue {name} does not exist: {how}"))
 }
 
-/// Reads attributes of a queue, and returns their values in the order of `names`. If the queue lacks an attribute, its
-/// value is `None`.
+/// Reads attributes of a queue, and returns their values in the order of `names`. The value of an attribute that the
+/// queue lacks is `None`.
 ///
 /// # Errors
 ///

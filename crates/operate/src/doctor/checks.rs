@@ -29,7 +29,7 @@ pub struct Check {
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
     Function(fn(&Facts, &Function) -> Judged),
-    /// Runs once for each way to invoke a function that is checked: unqualified, or by an alias or a version.
+    /// Runs once for each checked alias, version or unqualified function.
     Entrance(fn(&Facts, &Entrance) -> Judged),
     Consumer(fn(&Consumer) -> Judged),
 }

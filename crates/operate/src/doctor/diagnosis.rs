@@ -123,7 +123,7 @@ fn lay_out(finding: &Finding, layout: &mut Layout) {
     }
 }
 
-/// Splits a text at its line breaks.
+/// Splits text at its line breaks.
 fn lines(text: &Text) -> Vec<Text> {
     let mut lines = vec![Text::default()];
     for span in text.spans() {

@@ -26,8 +26,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The finding's name: the check's number. If the check is about a function, its name follows, as in `CB102
-    /// orders`.
+    /// The finding's name: the check's number. If the check is about a function, the function's name follows, as in
+    /// `CB102 orders`.
     pub fn name(&self) -> String {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
     }
@@ -85,7 +85,7 @@ pub(super) fn findings(
     findings
 }
 
-/// Runs those of these checks that apply to functions reading SQS directly.
+/// Runs the checks among these that apply to functions that read SQS directly.
 pub(super) fn of_consumers(
     consumers: &[Consumer],
     checks: impl IntoIterator<Item = &'static Check>,

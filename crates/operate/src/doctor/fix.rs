@@ -47,8 +47,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key. After its deletion is cancelled, a key must
-/// also be enabled. The doctor suggests that in its next run.
+/// The command that makes a queue's key usable again, or replaces the key. A key whose deletion was cancelled must also
+/// be enabled. The doctor suggests that in its next run.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -209,7 +209,7 @@ fn attach_with(facts: &Facts, arn: &str, flag: Option<&str>) -> Text {
     facts.deployment.command(CommandName::Attach, words).into()
 }
 
-/// The function's name for the AWS CLI, or its ARN if the function is in another account or region.
+/// The function's name, as an argument for the AWS CLI. If the function is in another account or region, its ARN.
 pub(crate) fn name(facts: &Facts, target: &Target) -> String {
     command_name(&target.arn, &facts.deployment.handler_arn)
 }

@@ -278,8 +278,8 @@ pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(planned(facts, entrance, "retries", means).unwrap_or_else(|| ok("none")))
 }
 
-/// Ten minutes, in seconds. An event age up to this, as a template may set it, is short enough. It is longer than most
-/// throttles last, and short compared with the backoff that follows.
+/// The longest `MaximumEventAgeInSeconds` that is short enough. A template may set it to ten minutes, which is longer
+/// than most throttles last, and short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
 pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {

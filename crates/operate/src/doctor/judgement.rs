@@ -6,10 +6,10 @@ use crate::alarms::TopicArn;
 use crate::failure::Failure;
 use crate::text::{Piece, Text};
 
-/// Stands in a fix for the ARN of an SNS topic, which only the operator knows.
+/// The placeholder in a fix for the ARN of an SNS topic, which only the operator knows.
 pub(crate) const TOPIC: &str = "TOPIC_ARN";
 
-/// The outcome of a check, from the best to the worst.
+/// The possible outcomes of a check, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -26,7 +26,7 @@ pub enum Outcome {
 /// The result of a check: its outcome, the facts found, and what to do about them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
-    /// The severity of the result.
+    /// The outcome of the check.
     pub outcome: Outcome,
     /// The facts found, in words.
     pub found: Text,
@@ -38,7 +38,8 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The lines of the fix, with this topic where it needs one. A topic that is `None` leaves the word that stands for it.
+    /// The lines of the fix, with the topic's ARN in place of the placeholder. If `topic` is `None`, the placeholder
+    /// stays.
     pub fn fix_lines(&self, topic: Option<&TopicArn>) -> Vec<FixLine> {
         let Some(fix) = &self.fix else { return Vec::new() };
         let commands = fix.spans().iter().map(|span| &span.piece);

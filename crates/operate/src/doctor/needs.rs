@@ -51,7 +51,7 @@ const fn need(
     Need { check, actions, on, without, means }
 }
 
-/// The permissions that the handler's role needs for any functions.
+/// The permissions that the handler's role needs, whichever functions it retries.
 #[rustfmt::skip]
 pub(crate) const OF_HANDLER: [Need; 6] = [
     need("CB030", TAKE, Resource::Queue, Outcome::Broken,

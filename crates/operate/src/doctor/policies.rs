@@ -31,7 +31,7 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
 }
 
 /// Returns true if an entry of `POLICIES` names a single function, and the handler's allow-list or the list in the
-/// stack's parameter has that function. It may be attached later.
+/// stack's parameter has that function. The function may be attached later.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);

@@ -22,10 +22,11 @@ const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
 /// Time allowed for cold starts, pollers, and log lines that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// If the event may take longer than this, the probe is skipped, because nobody would watch the terminal for so long.
+/// The longest time that the probe's event may take. If it may take longer, the probe is skipped, because nobody would
+/// watch the terminal for so long.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// The search of the log begins this long before the event was sent, because clocks differ.
+/// The time before the event was sent at which the search of the log begins, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and follows it in the logs until the event has succeeded, was

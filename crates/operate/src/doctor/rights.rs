@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Text, shell};
 
-/// Judges the permission of the handler's role that the check with number `check` is about.
+/// Judges a permission of the handler's role. `check` is the number of the permission's check.
 pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
     let mut rights = facts.rights[need.check].clone();

@@ -1,5 +1,5 @@
 //! Edits the pauses for `comeback pause` and `comeback resume`, and refuses invalid pauses. In this file, `now` is the
-//! time of the operator's machine.
+//! time by the operator's clock.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct Wanted {
     pub why: Option<String>,
 }
 
-/// The automatic end of a pause, without `comeback resume`.
+/// The time when a pause ends automatically, without `comeback resume`.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
     /// The pause ends at this time.
@@ -32,7 +32,7 @@ pub enum End {
 }
 
 impl Wanted {
-    /// The flags of `pause` with these terms, without the reason.
+    /// The flags of `pause` for these terms, except the reason.
     pub fn flags(&self) -> Vec<String> {
         let end = self.end.map(|end| match end {
             End::At(until) => flag("until", &until.to_string()),
@@ -128,7 +128,7 @@ fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
         Some(until) if until <= from => Err(Failure::refused(format!(
             "the pause would end at {until}, not after its start at {from}; choose a later end"
         ))),
-        // Rounds up here too, because an end that was counted from now is rounded up.
+        // `from` is rounded up too, because an end counted from now was rounded up.
         Some(until) if until.since(from.rounded_up_to_secs()) > LONGEST_PAUSE => {
             Err(Failure::refused(format!(
                 "the pause would end at {until}, more than 14 days after {from}, and SQS keeps no message \
@@ -152,7 +152,7 @@ pub fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// The pauses of a target that have not ended. Comeback's commands keep at most one.
+/// The pauses of a target that have not ended. Comeback's commands keep at most one such pause.
 pub fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,

@@ -1,5 +1,5 @@
-//! The history of a deployment's pauses: who paused which function, and when. It is as long as SSM keeps versions of
-//! the parameter: the last hundred.
+//! The history of a deployment's pauses: who paused which function, and when. The history covers the versions of the
+//! parameter that SSM keeps: the last hundred.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub struct Entry {
     at: Timestamp,
     by: Option<String>,
     what: What,
-    /// The ARN of the paused function, or `*` for every function. `None` if the text of the parameter's version is
+    /// The ARN of the paused function, or `*` for every function. `None` if this version of the parameter is
     /// unreadable.
     target: Option<String>,
     until: Option<Timestamp>,
@@ -37,7 +37,7 @@ enum What {
     Paused,
     Changed,
     Resumed,
-    /// The text of the parameter's version is unreadable, so its pauses are unknown.
+    /// This version of the parameter is unreadable, so its pauses are unknown.
     Unreadable,
 }
 
@@ -57,8 +57,8 @@ pub fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
-/// Compares each version with the one before. If the first version does not have number 1, it is not compared, because
-/// SSM no longer keeps the version before it.
+/// Compares each version with the version before it. If the first version does not have number 1, it is not compared,
+/// because SSM no longer keeps the version before it.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {

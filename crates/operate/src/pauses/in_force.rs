@@ -1,5 +1,5 @@
-//! The current state of a function's pauses. The handler's log cannot tell it, because the log has only the pauses that
-//! the handler knew when it last checked an event.
+//! The current state of a function's pauses. The handler's log cannot show this state, because the log has only the
+//! pauses that the handler knew when it last checked an event.
 
 use std::time::Duration;
 

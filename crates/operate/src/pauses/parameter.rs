@@ -134,8 +134,9 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// The number of the version after `version` that has this text, although its write failed: the answer was lost. Fails
-    /// as the write did if there is no such version, and says so if that cannot be found out.
+    /// The number of the version that a failed write created nevertheless, because only the answer was lost: a version
+    /// after `version` with this text. If no version is, fails with the write's own `failure`. If that cannot be found
+    /// out, the error says so.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";
@@ -145,8 +146,8 @@ impl<'a> Parameter<'a> {
         written.map(|it| it.number).ok_or(failure)
     }
 
-    /// Writes the edit that `make` returns, without losing it or another operator's. `is_in` returns true for pauses
-    /// that contain the edit. Returns the ended pauses that were dropped because the parameter was full.
+    /// Writes the edit that `make` returns, without losing this edit or another operator's. `is_in` returns true for
+    /// pauses that contain the edit. Returns the ended pauses that were dropped because the parameter was full.
     ///
     /// Each write replaces the whole text, and gets the next version number. If our write skipped a number, another
     /// operator wrote in between, and our write replaced that edit. So we read the replaced version, apply our edit to
@@ -294,8 +295,8 @@ mod tests {
         assert!(unknown.ends_with("it may have been written all the same: see pause --list"), "{unknown}");
     }
 
-    /// Ended pauses fill the parameter, and each further one replaces the oldest. There is room for one more, and for
-    /// seven requests.
+    /// Ended pauses fill the parameter, and each further pause replaces the oldest. There is room for one more pause,
+    /// and for seven requests.
     #[tokio::test]
     async fn full_history_leaves_room_for_pauses_and_requests() {
         const SEVEN: usize = 7;

@@ -95,7 +95,7 @@ impl RequestInForce {
         in_force.map(|(request, ask)| Self::of(request, ask)).collect()
     }
 
-    /// Converts a request in the parameter that holds the pauses. `ask` is its action.
+    /// Converts a request in the parameter that holds the pauses. `ask` is the request's action.
     pub fn of(request: &Request, ask: Ask) -> Self {
         Self {
             ask,

@@ -37,8 +37,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reports the counts of retries and new failures to `say` whenever they change. Ends when all awaited retries
-    /// were made and had time to fail, when the request has ended, or when the operator interrupts.
+    /// Reports the counts of retries and new failures to `say` whenever they change. Ends when all awaited retries have
+    /// been made and have had time to fail, when the request has ended, or when the operator interrupts.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Watch {
     }
 
     /// A remark on events without a retry in the log when the request ends: either the log lost a line, or the handler
-    /// was behind. `None` if there are no such events.
+    /// was behind. `None` if the log has a retry of every event.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");

@@ -23,7 +23,7 @@ const HOP: Duration = Duration::from_secs(900);
 pub struct Reach {
     /// Events that match the request's function, error and keys.
     pub found: u64,
-    /// Events that the request affects, including those that are retried just as soon without it.
+    /// Events that the request affects, including those that are retried just as soon without the request.
     pub reached: u64,
     /// Affected events whose messages are recalled.
     pub recalled: u64,
@@ -117,8 +117,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message that is not recalled, by the reason. Returns true if the request does not change when its
-    /// event is retried.
+    /// Counts a message that is not recalled, by the reason. Returns true if the request does not change when the
+    /// message's event is retried.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
@@ -180,9 +180,9 @@ impl Reach {
     }
 }
 
-/// The time when the handler first checks a message after it has noticed the request. If the next check in the last log
-/// line is before that time, the message was moved: until the retry is due, the handler checks a moved message every 15
-/// minutes, without logging.
+/// The time when the handler first checks a message after it has noticed the request. If the last log line gives an
+/// earlier time for the next check, the message was moved: until the retry is due, the handler checks a moved message
+/// every 15 minutes, without logging.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,
@@ -217,7 +217,8 @@ mod tests {
         waits.take(&test_line(line));
     }
 
-    /// The reach of a request for every function, spread over five minutes, which the handler notices within 38 s.
+    /// The reach of a request for every function. The request spreads the retries over five minutes, and the handler
+    /// notices it within 38 s.
     fn reach(waits: &Waits, pauses: &str) -> Reach {
         let request = Request {
             target: PauseTarget::All,

@@ -1,4 +1,4 @@
-//! The lines of `comeback status`: a title with a text for each topic.
+//! The lines of `comeback status`: a title with text for each topic.
 
 use comeback_engine::LONG_PAUSE;
 
@@ -179,7 +179,7 @@ impl Status {
     }
 }
 
-/// Describes the counts of the last hour, without those that CloudWatch does not have.
+/// Describes those counts of the last hour that CloudWatch has.
 fn last_hour(hour: &LastHour) -> String {
     let known = |counts: &[(Option<f64>, &str)]| {
         let count = |(count, what): &(Option<f64>, &str)| Some(format!("{} {what}", rounded((*count)?)));

@@ -13,7 +13,7 @@ use crate::trace::logs::Report;
 use crate::trace::story::{End, Happened, Step};
 
 impl Trace {
-    /// The last sentence: how the event ended, or what the event waits for.
+    /// The last sentence: how the event ended, or what it is waiting for.
     pub fn ending(&self) -> Text {
         if let Some(text) = self.by_allow_list().or_else(|| self.by_pauses()) {
             return text;

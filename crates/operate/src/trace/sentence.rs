@@ -76,7 +76,7 @@ fn policy_of(preposition: &str, policy: Option<&str>) -> String {
 }
 
 /// Says how late an invocation was: `, 20s after it was due at 10:28:00`. Empty if it was less than a second late. A
-/// pause may have changed the due time since a line last named it.
+/// pause may have changed the due time since a log line last named it.
 fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     let late = step.late(due, early);
     if late.as_millis() < 1_000 {

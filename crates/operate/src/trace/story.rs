@@ -69,7 +69,7 @@ pub enum Happened {
 /// The state after an event's latest failure, derived from all log lines about the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The event waits for a retry.
+    /// The event is waiting for a retry.
     Waits(WaitsFor),
     /// The event was retried, and the handler has logged nothing about it since. A success leaves no line in the
     /// handler's log.
@@ -135,11 +135,11 @@ impl Timeline {
     fn take(&mut self, line: LogLine<'static>) {
         let LogLine { timestamp: at, event: Some(event), what, .. } = line else { return };
         self.failure(at, &event);
-        // If an action failed, the wait before it continues.
+        // If an action failed, the wait before the action continues.
         if matches!(what, What::Keep { failure: None, .. }) {
             return;
         }
-        // A later check knows the due time better: it counts from the message's first receive.
+        // The due time of a later check is more exact, because it is counted from the message's first receive.
         match self
             .steps
             .last_mut()

@@ -18,7 +18,7 @@ use crate::waiting::wanted::Wanted;
 /// Maximum number of errors to name in the note that an error glob matches no waiting event.
 const MOST_NAMED: usize = 5;
 
-/// The events that wait, according to the handler's log lines taken so far.
+/// The events that are waiting, according to the handler's log lines taken so far.
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
@@ -73,7 +73,7 @@ impl DueRange {
 struct Situation {
     /// The state of the function's pauses. `None` if it is unknown.
     in_force: Option<InForce>,
-    /// True if the handler will dead-letter the function's events, because the allow-list lacks it.
+    /// True if the handler will dead-letter the function's events, because the allow-list lacks the function.
     is_dead_lettered: bool,
 }
 
@@ -162,7 +162,7 @@ impl Waits {
     }
 
     /// Applies the current allow-list. `dead_letters` returns true for a function whose events the handler
-    /// dead-letters, because the list lacks it.
+    /// dead-letters, because the list lacks the function.
     pub fn apply_allow_list(&mut self, dead_letters: impl Fn(&str) -> bool) {
         self.change(|it, target| it.is_dead_lettered = target.is_some_and(&dead_letters));
     }
@@ -235,7 +235,7 @@ impl Waits {
         self.log.waiting().filter(|message| self.since.is_none_or(|since| message.at >= since))
     }
 
-    /// The most frequent errors of the waiting events: `TargetDown (3), Timeout (1)`. `None` if no event waits.
+    /// The most frequent errors of the waiting events: `TargetDown (3), Timeout (1)`. `None` if no event is waiting.
     pub fn errors(&self) -> Option<String> {
         let mut counts = BTreeMap::<_, u64>::new();
         for event in self.all() {
@@ -300,8 +300,8 @@ impl Waits {
         }
     }
 
-    /// The reason for a message's wait, its due time, and the planned end of the pause that holds it, under the
-    /// current pauses and allow-list.
+    /// The reason for a message's wait, its due time, and the planned end of the pause that holds the message, under
+    /// the current pauses and allow-list.
     fn now(&self, message: &WaitingMessage) -> (Why, Option<Timestamp>, Option<Timestamp>) {
         let situation = self.situations.get(message.kind as usize).copied().unwrap_or_default();
         let why = Why::from(message.waits_for);
@@ -355,7 +355,7 @@ impl Serialize for Sorted<'_> {
     }
 }
 
-/// An event that waits for its next retry.
+/// An event that is waiting for its next retry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WaitingEvent<'w> {
     /// The event's key.
@@ -371,7 +371,7 @@ pub struct WaitingEvent<'w> {
     /// The time when the retry is due. `None` while the function is paused, or if the message could not be hidden. If
     /// the function was resumed, or is not on the allow-list, this is the latest possible time.
     pub due: Option<Timestamp>,
-    /// The reason why the event waits.
+    /// The reason why the event is waiting.
     pub why: Why,
     /// The planned end of the pause that holds the event. `None` if no pause holds it, or if the pause has no planned
     /// end.

@@ -1,4 +1,5 @@
-//! The state of each function with failed events: what waits, what happened lately, and when everything is back.
+//! The state of each function with failed events: what is waiting, what happened lately, and when everything will be
+//! back.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,32 +12,33 @@ use crate::waiting::events::Group;
 use crate::waiting::reading::Reading;
 use crate::waiting::recent::{Step, begin, number};
 
-/// Number of steps to count. Together they are three hours.
+/// The number of steps to count. Together the steps cover three hours.
 const STEPS: u64 = 36;
-/// Number of complete steps that show whether a function recovers: ten minutes.
+/// The number of complete steps that show whether a function is recovering: ten minutes.
 const NEWEST: usize = 2;
-/// Minimum number of retries in these steps for a function that recovers.
+/// The minimum number of retries in these steps for a function to count as recovering.
 const FEWEST_RETRIES: u64 = 3;
-/// Number of steps in twelve hours, which is as far back as the log is always read.
+/// The number of steps in twelve hours, which is as far back as the log is always read.
 const TWELVE_HOURS: u64 = 144;
-/// Number of steps in the last hour.
+/// The number of steps in the last hour.
 const AN_HOUR: usize = 12;
 
 /// The possible states of a function, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Events wait because they failed.
+    /// Events are waiting because they failed.
     Failing,
-    /// No event waits, but some were dead-lettered in the last twelve hours.
+    /// No event is waiting, but some were dead-lettered in the last twelve hours.
     DeadLettering,
-    /// Events wait, and most of them have no error: Lambda throttled their function, or never ran it.
+    /// Events are waiting, and most of them have no error: Lambda throttled their function, or never ran it.
     Throttled,
-    /// Events wait, and far more were retried than failed, both in the last ten minutes and since then.
+    /// Events are waiting, and far more were retried than failed, both in the last two complete steps and in the
+    /// current step.
     Recovering,
     /// The function is paused.
     Paused,
-    /// No event waits, and none was dead-lettered lately.
+    /// No event is waiting, and none was dead-lettered lately.
     Quiet,
 }
 
@@ -61,7 +63,7 @@ pub struct FunctionState<'r> {
     pub target: &'r str,
     /// The function's state.
     pub state: State,
-    /// The time when the event that has waited longest first failed. `None` if no event waits.
+    /// The first failure of the event that has been waiting longest. `None` if no event is waiting.
     pub since: Option<Timestamp>,
     /// The number of waiting events, including those that are due.
     pub waiting: u64,
@@ -71,9 +73,10 @@ pub struct FunctionState<'r> {
     pub held: u64,
     /// The number of events dead-lettered in the last twelve hours.
     pub dead_lettered: u64,
-    /// The most frequent error of the waiting events. `None` if no event waits, or if the largest group has no error.
+    /// The most frequent error of the waiting events. `None` if no event is waiting, or if the largest group has no
+    /// error.
     pub error: Option<&'r str>,
-    /// The latest due time of the waiting events. `None` if no event waits, or if some due time is unknown.
+    /// The latest due time of the waiting events. `None` if no event is waiting, or if some due time is unknown.
     pub back_by: Option<Timestamp>,
     /// Counts of the last three hours, the oldest step first. The last step is the current one.
     pub steps: Vec<Step>,
@@ -92,8 +95,8 @@ impl FunctionState<'_> {
         self.back_by = self.back_by.max(group.last_due);
     }
 
-    /// The function's state. `in_force` is the state of its pauses; `has_errors` is true if at least half of its
-    /// waiting events have an error.
+    /// The function's state. `in_force` is the state of the function's pauses; `has_errors` is true if at least half of
+    /// the function's waiting events have an error.
     fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
         let [lately, now] = [(1, NEWEST), (0, 1)]
             .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));
@@ -114,7 +117,7 @@ impl FunctionState<'_> {
 
 impl Reading {
     /// The state of each function that the log mentions, the worst first. Call [`apply_pauses`](Self::apply_pauses)
-    /// before.
+    /// first.
     pub fn functions(&self, now: Timestamp) -> Vec<FunctionState<'_>> {
         let mut functions: BTreeMap<&str, FunctionState<'_>> = BTreeMap::new();
         let new = |target| FunctionState {
@@ -171,7 +174,7 @@ impl Reading {
     }
 
     /// The number of events that were due when the [last hour](FunctionState::last_hour) began, but that the handler
-    /// had not checked by then. Call [`apply_pauses`](Self::apply_pauses) before.
+    /// had not checked by then. Call [`apply_pauses`](Self::apply_pauses) first.
     pub fn due_an_hour_ago(&self, now: Timestamp) -> u64 {
         let step = (number(now) + 1).saturating_sub(AN_HOUR as u64);
         let at = begin(step);

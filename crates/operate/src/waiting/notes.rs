@@ -154,7 +154,7 @@ impl Reading {
     }
 
     /// A note on events that the handler will dead-letter because the allow-list lacks their functions, with the
-    /// commands that attach these functions. `None` if no such event waits.
+    /// commands that attach these functions. `None` if no such event is waiting.
     fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let unlisted = || groups.iter().filter(|group| group.not_allowed > 0);
         let what = match unlisted().map(|group| group.not_allowed).sum() {

@@ -42,7 +42,7 @@ pub struct Reading {
     pub(super) since: Timestamp,
     /// The time up to which the log was read. `None` before the first read.
     pub(super) until: Option<Timestamp>,
-    /// The maximum age of the last log line about an event that still waits.
+    /// The maximum age of the last log line about an event that is still waiting.
     pub(super) reach: Duration,
     /// The retention of the log group. `None` unless it is shorter than `reach`.
     pub(super) kept_for: Option<Duration>,
@@ -51,7 +51,7 @@ pub struct Reading {
     pub waits: Waits,
     /// The number of log lines about events that match the filter.
     pub(super) lines: u64,
-    /// The number of log lines that a newer version of the handler wrote and this command cannot read.
+    /// The number of log lines that this command cannot read, because a newer version of the handler wrote them.
     pub(super) newer: u64,
     /// The indices of the filter's functions that a log line mentions.
     pub(super) logged: BTreeSet<usize>,
@@ -60,7 +60,7 @@ pub struct Reading {
 /// The lines of the handler's log to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// Read only lines about these events.
+    /// Read only lines about events that match this filter.
     pub wanted: &'a Wanted,
     /// Read log lines that are at most this old. `None` means as far back as an event can wait.
     pub since: Option<Duration>,
@@ -69,7 +69,8 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Selects the lines about these events, as far back as an event can wait, without receipt handles.
+    /// Selects the lines about events that match the filter, as far back as an event can wait. Keeps no receipt
+    /// handles.
     pub fn of(wanted: &'a Wanted) -> Self {
         Self { wanted, since: None, handles: false }
     }
@@ -93,8 +94,8 @@ impl Reading {
     }
 
     /// Updates a reading that was made without a filter: reads the queue and the pauses again, and the log lines
-    /// since the last time. The reading can be used meanwhile. If this future is dropped, the next call continues
-    /// where it stopped.
+    /// written since the last read. The reading can be used meanwhile. If this future is dropped, the next call
+    /// continues where it stopped.
     ///
     /// # Errors
     ///
@@ -257,8 +258,8 @@ impl Reading {
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// If the filter has an error glob that matches no waiting event, the errors of the waiting events; otherwise
-    /// `None`. Reads the log again, because the first read got only lines that match the glob. Also `None` if that read
+    /// The errors of the waiting events, if the filter's error glob matches none of them; otherwise `None`. Reads the
+    /// log again, because the first read got only lines that match the glob. Also returns `None` if the second read
     /// fails, because the errors are only a hint.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
@@ -272,10 +273,10 @@ impl Reading {
     }
 }
 
-/// The maximum age of the last log line about an event that still waits.
+/// The maximum age of the last log line about an event that is still waiting.
 ///
-/// The handler logs a hidden message each time that it receives the message again. A moved message, which is sent again
-/// with a delay, is only logged at its first move and at its end, so its last line may be as old as the longest
+/// The handler logs a hidden message each time that it receives the message again. A moved message (one sent again with
+/// a delay) is logged only when it is first moved and when it is settled, so its last line may be as old as the longest
 /// `MAX_AGE`. `MAX_AGE` does not count the time of a pause, so with a pause the line may be as old as SQS's retention.
 fn reach(
     deployment: &Deployment,

@@ -1,5 +1,5 @@
-//! Recent failures, retries and dead-letters of each function, and how many events were due, counted from the handler's log
-//! in steps of five minutes.
+//! Recent failures, retries and dead-letters of each function, and the number of events that were due, counted from the
+//! handler's log in steps of five minutes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,7 +39,8 @@ impl Step {
     }
 }
 
-/// Counts from the handler's log, by the number of the step since 1970. Lines may come in any order, and more than once.
+/// Counts from the handler's log, by the number of the step since 1970. Lines may come in any order, and more than
+/// once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// The failures, retries and dead-letters of each function, by ARN.
@@ -49,7 +50,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Counts a line. `before` is the state of its message according to all lines before it.
+    /// Counts a line. `before` is the message's state according to all earlier lines.
     pub(super) fn take(
         &mut self,
         line: &LogLine<'_>,
@@ -107,7 +108,7 @@ impl Recent {
     }
 }
 
-/// The time when a message's wait ends, according to the log. `None` if the log does not have it.
+/// The time when a message's wait ends, according to the log. `None` if the log does not show this time.
 pub(super) fn due(message: &WaitingMessage) -> Option<Timestamp> {
     match message.waits_for {
         WaitsFor::Due { due, .. } => Some(due),

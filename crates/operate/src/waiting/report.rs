@@ -103,8 +103,8 @@ impl Reading {
     }
 }
 
-/// A note to show while a request is in force. The log has the due time that a request sets only after the handler has
-/// next checked the event.
+/// A note to show while a request is in force. The due time that a request sets is in the log only once the handler has
+/// checked the event again.
 const REQUEST_NOT_COUNTED: &str =
     "The due times above do not reflect a request until the handler has checked the event.";
 

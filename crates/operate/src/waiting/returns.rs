@@ -18,9 +18,9 @@ const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200,
 /// The number of events due in each period of equal length, by function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Returns<'w> {
-    /// The start of the first period. It also counts events that were due earlier.
+    /// The start of the first period. The first period also counts events that were due earlier.
     pub from: Timestamp,
-    /// The length of each period. It is serialized as seconds.
+    /// The length of each period. Serialized in seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
     /// The counts of the functions with the most events. If other functions have events too, the last entry counts the

@@ -1,5 +1,5 @@
-//! A filter of waiting events. CloudWatch applies it as a filter pattern, which may match too much; we then apply it
-//! exactly.
+//! A filter of waiting events. CloudWatch searches the log by the filter's pattern, which may match too much; the
+//! filter itself is then applied to the lines found.
 
 use comeback_engine::{LoggedEvent, error_names, logged};
 use wildmatch::WildMatch;
@@ -98,8 +98,8 @@ fn longest_part(glob: &str) -> &str {
     parts.max_by_key(|part| part.len()).unwrap_or_default()
 }
 
-/// Returns true if CloudWatch matches this quoted text literally. The length is limited, because a log line has at most
-/// 512 characters of each text.
+/// Returns true if CloudWatch matches this string literally when it is quoted. The length is limited, because a log
+/// line has at most 512 characters of each string.
 fn is_plain(text: &str) -> bool {
     text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
 }
@@ -132,7 +132,7 @@ mod tests {
             wanted(&[], Some("*"), &[]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*" }"#
         );
-        // Texts that CloudWatch may not match literally are left to our own filter.
+        // Strings that CloudWatch may not match literally are left to our own filter.
         assert_eq!(
             wanted(&[], Some("a\"b*c"), &["k\" || $.x = \""]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*c*" }"#

@@ -50,8 +50,7 @@ pub(super) fn event(event: types::StackEvent) -> StackEvent {
     }
 }
 
-/// Fills in a call that gives one parameter of a stack a new value. The call keeps the template and the other
-/// parameters.
+/// Fills in a call that sets one parameter of a stack. The call keeps the template and the other parameters.
 pub(super) fn update(
     call: UpdateStackFluentBuilder,
     stack: &Stack,
@@ -62,8 +61,8 @@ pub(super) fn update(
         let built = Parameter::builder().parameter_key(key);
         if key == parameter { built.parameter_value(value) } else { built.use_previous_value(true) }.build()
     });
-    // The update needs the capabilities of the last deployment. A SAM template is a macro, and a direct update must
-    // also be allowed to expand it.
+    // The update needs the capabilities of the last deployment. A SAM template uses a macro, which a direct update may
+    // expand only with a further capability.
     let mut capabilities: Vec<Capability> =
         stack.capabilities.iter().map(|it| Capability::from(&**it)).collect();
     if !capabilities.contains(&Capability::CapabilityAutoExpand) {

@@ -34,7 +34,8 @@ use crate::text::{Piece, Quotes, Text};
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of an answer's body, in bytes. AWS's largest answer has ten SQS messages, with 10 MiB, or three
-/// times that as JSON. A larger answer must come from something between here and AWS, and could exhaust the memory.
+/// times that as JSON. A larger answer must come from something between this machine and AWS, and could exhaust the
+/// memory.
 const LARGEST_ANSWER: usize = 64 << 20;
 /// The compass directions that occur in the names of AWS regions.
 const DIRECTIONS: [&str; 9] =
@@ -161,9 +162,9 @@ impl Intercept for LimitAnswers {
     }
 }
 
-/// Fails if a name cannot be the name of a region, for example because it is that of an availability zone. The name of
-/// a region consists of lower-case words and a number, and the last word is a compass direction. A fixed list of
-/// regions would refuse new regions.
+/// Fails if a name cannot be a region's name, such as `eu-west-1a`, which names an availability zone. The name of a
+/// region consists of lower-case words and a number, and the last word is a compass direction. A fixed list of regions
+/// would refuse new regions.
 fn check_region(name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('-').collect();
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -202,11 +203,11 @@ fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failu
     Failure::could_not(text![format!("no AWS credentials{cause}: "), how])
 }
 
-/// The profile to log in with, if the selected profile uses single sign-on, or the profile from which its role is
-/// assumed does. `None` otherwise.
+/// The profile to log in with, if the selected profile uses single sign-on, itself or through its source profile.
+/// `None` otherwise.
 fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     let mut name = profiles.selected_profile();
-    // This search stops at a circle of source profiles, which is refused elsewhere.
+    // The limit ends the search in a circle of source profiles. The circle itself is refused elsewhere.
     for _ in 0..10 {
         let profile: &Profile = profiles.get_profile(name)?;
         let has = |key: &str| profile.get(key).is_some();

@@ -20,8 +20,8 @@ use crate::failure::Failure;
 const MOST_OF_A_RECEIVE: usize = 10;
 /// The number of calls to send or delete that run concurrently.
 const AT_ONCE: usize = 8;
-/// The number of calls to hide messages that run concurrently. It is larger, because there may be 100,000 messages, and
-/// a call takes only ten.
+/// The number of calls to hide messages that run concurrently. It is larger than [`AT_ONCE`], because 100,000 messages
+/// may have to be hidden, ten in each call.
 const HIDING: usize = 16;
 
 pub(super) async fn receive(

@@ -27,7 +27,7 @@ pub struct Call<'a> {
     pub entries: usize,
 }
 
-/// A fault of a call that remains after all retries of the SDK.
+/// The fault of a call after all of the SDK's retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The call has no effect and fails with a transient error.
@@ -49,7 +49,7 @@ pub(super) struct Caller {
     hook: RefCell<Option<Hook>>,
     denied: RefCell<BTreeSet<String>>,
     latency: RefCell<Option<Latency>>,
-    /// Lead of the caller's clock over the account's, in milliseconds; negative if the caller's clock is behind.
+    /// The milliseconds that the caller's clock is ahead of the account's; negative if it is behind.
     clock_ahead: Cell<i64>,
     calls: Cell<u64>,
     /// The number of calls left before the caller is killed; `None` if this number is unlimited.
@@ -112,7 +112,7 @@ impl Caller {
         self.calls.get()
     }
 
-    /// Performs `work`. Kills the caller before its next call once it has made `calls` calls. Returns `None` if the
+    /// Performs `work`. Lets the caller make `calls` calls, and kills it before the next one. Returns `None` if the
     /// caller is killed.
     pub(super) async fn alive<T>(&self, calls: Option<u64>, work: impl Future<Output = T>) -> Option<T> {
         self.lives_for.set(calls);

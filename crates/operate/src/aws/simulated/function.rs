@@ -30,7 +30,7 @@ pub struct Function {
     pub recursion_allowed: bool,
     /// The asynchronous invocations that nobody has taken yet, the oldest first.
     pub invocations: Vec<Invocation>,
-    /// When the last update of the function's configuration is complete; `None` before the first update.
+    /// The time when the last update of the function's configuration is complete; `None` before the first update.
     pub(super) updated_at: Option<Timestamp>,
 }
 
@@ -43,7 +43,7 @@ pub struct Invocation {
     pub qualifier: Option<String>,
     /// The payload.
     pub payload: String,
-    /// When Lambda accepted the invocation.
+    /// The time when Lambda accepted the invocation.
     pub at: Timestamp,
 }
 

@@ -30,7 +30,7 @@ impl Metrics {
         }
     }
 
-    /// Performs `GetMetricData`: returns a point of each series for each period that has a value, the newest first.
+    /// Performs `GetMetricData`: returns, for each series, a point for each period that has a value, the newest first.
     pub(super) fn points(&self, query: &MetricQuery<'_>) -> Vec<Vec<(Timestamp, f64)>> {
         let of = |series: &Series<'_>| {
             let mut periods: BTreeMap<Timestamp, Vec<f64>> = BTreeMap::new();

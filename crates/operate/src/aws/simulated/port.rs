@@ -43,7 +43,7 @@ impl SimulatedAws {
         }
     }
 
-    /// Makes one batch call after the other. Stops after a call that is denied, or if the queue does not exist.
+    /// Makes batch calls one after the other. Stops after a call that is denied, or if the queue does not exist.
     async fn batch<E>(
         &self,
         action: &'static str,
@@ -101,7 +101,7 @@ impl SimulatedAws {
 }
 
 impl SimulatedAws {
-    /// The CloudWatch metric that counts the entries of such calls. `None` if there is no such metric, or if no
+    /// The CloudWatch metric that counts the entries of calls with this action. `None` if no metric does, or if no
     /// deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;
@@ -122,7 +122,8 @@ fn transient(text: &str) -> EntryFailure {
     EntryFailure { kind: EntryFailureKind::Transient, code, text: text.to_owned() }
 }
 
-/// Takes the entries of the next call. Together, their messages may be as large as the largest single message.
+/// Takes the entries of the next batch call. Together, their messages are no larger than the largest single message may
+/// be.
 fn entries_of_a_call<E>(entries: &mut VecDeque<E>, size: impl Fn(&E) -> usize) -> Vec<E> {
     let mut bytes = 0;
     let mut call = Vec::new();

@@ -34,9 +34,9 @@ pub struct Queue {
     pub in_flight_limit: usize,
     messages: BTreeMap<u64, Stored>,
     visible: VecDeque<u64>,
-    /// When each delayed or hidden message becomes visible.
+    /// The time when each delayed or hidden message becomes visible.
     hidden: BTreeSet<(Timestamp, u64)>,
-    /// When the retention of each message ends.
+    /// The time when the retention of each message ends.
     ends: BTreeSet<(Timestamp, u64)>,
     in_flight: usize,
     sent: u64,
@@ -63,18 +63,18 @@ pub struct Stored {
     pub id: String,
     /// The message as it was sent.
     pub message: NewMessage,
-    /// When the message was sent.
+    /// The time when the message was sent.
     pub sent: Timestamp,
     /// The number of receives.
     pub receives: u32,
-    /// When the message becomes visible; `None` if it is visible.
+    /// The time when the message becomes visible; `None` if it is visible.
     pub visible_at: Option<Timestamp>,
     first_receive: Timestamp,
     last_receive: Timestamp,
-    /// The number of the last receive. The receipt handle of that receive contains it.
+    /// The number of the last receive. The receipt handle of that receive contains this number.
     receive: u64,
     is_in_flight: bool,
-    /// The ARN of the queue that moved the message here after too many receives; `None` if none did.
+    /// The ARN of the queue that moved the message here after too many receives; `None` if the message was sent here.
     source: Option<String>,
 }
 

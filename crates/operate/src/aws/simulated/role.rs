@@ -9,7 +9,8 @@ use wildmatch::WildMatch;
 use crate::aws::Verdict;
 use crate::aws::simulated::REGION;
 
-/// Limit of a role's inline policies together, without white space. Source: "IAM and AWS STS quotas", AWS IAM User Guide.
+/// IAM's limit of the total size of a role's inline policies, in characters without white space. Source: "IAM and AWS
+/// STS quotas", AWS IAM User Guide.
 const CHARACTERS: usize = 10_240;
 
 /// A role with its inline policies.
@@ -19,7 +20,7 @@ pub struct Role {
     pub policies: BTreeMap<String, String>,
     /// Actions that the organization denies, whatever the policies say.
     pub denied: BTreeSet<String>,
-    /// When a policy was last put. Lambda learns of it `State::permissions_take` later.
+    /// The time when a policy was last put. Lambda learns of the policy `State::permissions_take` later.
     pub(super) changed: Option<Timestamp>,
 }
 

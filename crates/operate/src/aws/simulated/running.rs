@@ -19,7 +19,7 @@ use crate::aws::{self, AttributeValue, EntryFailure, Message, NewMessage, Series
 #[derive(Debug)]
 pub(super) struct Running {
     live: RefCell<Live>,
-    /// The environment variables with which the handler runs.
+    /// The environment variables of the running handler.
     variables: RefCell<BTreeMap<String, String>>,
 }
 

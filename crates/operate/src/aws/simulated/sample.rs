@@ -14,8 +14,8 @@ use crate::aws::{self, Executions, InvokeSettings, Mapping, MetricAlarm, StackRe
 use crate::function::STACK_TAG;
 
 /// The deployment of stack `comeback` as its template makes it: a handler with its role, two queues, the event source
-/// mapping between them, and an alarm on dead-letters. Function `orders`, which no stack owns, may be attached to the
-/// deployment.
+/// mapping from the retry queue to the handler, and an alarm on dead-letters. Function `orders`, which no stack owns,
+/// may be attached to the deployment.
 ///
 /// ```
 /// use comeback_engine::Timestamp;
@@ -30,28 +30,28 @@ pub struct Sample {
     pub now: Timestamp,
     /// True if function `orders` is attached.
     pub is_attached: bool,
-    /// The functions besides `orders` that exist; they are not attached.
+    /// The other functions that exist besides `orders`. They are not attached.
     pub others: BTreeSet<String>,
 }
 
 impl Sample {
-    /// The stack.
+    /// The stack's name.
     pub const STACK: &str = "comeback";
-    /// The retry handler.
+    /// The retry handler's name.
     pub const HANDLER: &str = "retry-handler";
-    /// The handler's role.
+    /// The name of the handler's role.
     pub const HANDLER_ROLE: &str = "handler-role";
-    /// The handler's log group.
+    /// The name of the handler's log group.
     pub const LOG_GROUP: &str = "/aws/lambda/retry-handler";
-    /// The retry queue.
+    /// The retry queue's name.
     pub const RETRY_QUEUE: &str = "retries";
-    /// The dead-letter queue.
+    /// The dead-letter queue's name.
     pub const DEAD_LETTER_QUEUE: &str = "dead";
-    /// The parameter that holds the pauses; it does not exist yet.
+    /// The name of the parameter that holds the pauses. The parameter does not exist yet.
     pub const PAUSES: &str = "/comeback/comeback/pauses";
-    /// The function that may be attached.
+    /// The name of the function that may be attached.
     pub const ORDERS: &str = "orders";
-    /// The topic that the alarm notifies.
+    /// The ARN of the topic that the alarm notifies.
     pub const TOPIC: &str = "arn:aws:sns:eu-west-1:123456789012:on-call";
 
     /// A deployment to which no function is attached.
@@ -144,7 +144,7 @@ fn add_function(state: &mut State, name: &str) {
     state.roles.insert(format!("{name}-role"), role);
 }
 
-/// Changes the function as `comeback attach` would.
+/// Attaches the function by the same changes as `comeback attach`.
 fn attach(state: &mut State, name: &str) {
     let retries = queue_arn(Sample::RETRY_QUEUE);
     let role = state.roles.get_mut(&format!("{name}-role")).expect("BUG: it was added");
@@ -195,7 +195,7 @@ fn add_stack(state: &mut State, targets: &str) {
     state.stacks.insert(Sample::STACK.into(), Stack::new(described, resources, deploy));
 }
 
-/// Updates a parameter of the stack, without the time that an update takes.
+/// Updates a parameter of the stack. The update takes no time.
 fn redeploy(state: &mut State, parameter: &str, value: impl FnOnce(&str) -> String) {
     let stack = state.stacks.get_mut(Sample::STACK).expect("BUG: it was added");
     let parameter = stack.stack.parameters.get_mut(parameter).expect("BUG: the template has it");

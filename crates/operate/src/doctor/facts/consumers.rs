@@ -135,8 +135,8 @@ impl ReadQueue {
 impl MaxAge {
     fn of(variable: Option<&String>) -> Self {
         let Some(text) = variable else { return Self::Default };
-        // A `max_age` allows less than a `RetryAfter`: it has no date, no ISO 8601 duration and no comment, and
-        // consists of whole seconds.
+        // Fewer forms are valid for a `max_age` than for a `RetryAfter`: no dates, no ISO 8601 durations, no comments,
+        // and only whole seconds.
         let begins = text.starts_with(|it: char| it.is_ascii_digit()) && !text.contains([';', ':']);
         let ends = text.trim_ascii_end().ends_with(|it: char| it.is_ascii_alphabetic());
         let is_plain = begins && (ends || text.bytes().all(|it| it.is_ascii_digit()));
@@ -145,8 +145,8 @@ impl MaxAge {
         taken.map_or_else(|| Self::Refused(text.clone()), Self::Set)
     }
 
-    /// The longest time that the consumer retries a message: the variable's value, or the default if it is not set or
-    /// refused.
+    /// The longest time that the consumer retries a message: the variable's value, or the default if the variable is
+    /// not set or is refused.
     pub(crate) fn duration(&self) -> Duration {
         match self {
             Self::Set(duration) => *duration,

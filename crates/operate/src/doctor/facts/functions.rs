@@ -24,7 +24,8 @@ pub(crate) struct Function {
     pub(crate) arn: String,
     /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// The ways to invoke the function that are attached or were named. If there are none, the unqualified function.
+    /// An entry for each qualifier that is attached or was named. If no qualifier is, one entry for the unqualified
+    /// function.
     pub(crate) entrances: Vec<Entrance>,
     /// Aliases and versions that are attached or were named, but that do not exist.
     pub(crate) gone: Vec<String>,
@@ -57,8 +58,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) retry_queue: &'a Result<QueueSettings, Failure>,
 }
 
-/// Reads the functions to check. The second value is an error if it was not possible to list the functions that match
-/// the allow-list's patterns.
+/// Reads the functions to check. The second value is an error if the functions that match the allow-list's patterns
+/// could not be listed.
 pub(crate) async fn read(
     destination: Destination<'_>,
     named: &[FunctionName],
@@ -159,7 +160,7 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Want
 }
 
 /// The qualifiers to check: those whose failure destination is the retry queue, and those that the operator or the
-/// allow-list named. If there are none, the unqualified function is checked.
+/// allow-list named. If no qualifier is either, only `None`, the unqualified function.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

@@ -61,7 +61,7 @@ impl QueueSettings {
 impl Redrive {
     fn of(policy: &Value) -> Option<Self> {
         let count = &policy["maxReceiveCount"];
-        // SQS accepts the count as a number or as a string, and returns it in the form in which it was set.
+        // SQS accepts the count as a number or as a string, and returns it in the form that was set.
         let max_receive_count = count.as_u64().or_else(|| count.as_str()?.parse().ok())?;
         Some(Self { target_arn: policy["deadLetterTargetArn"].as_str()?.to_owned(), max_receive_count })
     }

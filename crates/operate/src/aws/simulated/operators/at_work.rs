@@ -57,9 +57,9 @@ pub(super) struct AtWork {
     aws: SimulatedAws,
     clock: Rc<RunClock>,
     log: LateLog,
-    /// The policies of the account, and when it got them.
+    /// The account's policies, and the time when the account got them.
     policies: (Arc<Policies>, Timestamp),
-    /// The number of the last version of the pauses parameter that was passed to the run.
+    /// The number of the pauses parameter's last version that was passed to the run.
     written: i64,
     commands: Vec<Working>,
     made: Made,
@@ -71,7 +71,7 @@ struct Working {
     arn: String,
     work: Pin<Box<dyn Future<Output = Ending>>>,
     awake: Arc<Awake>,
-    /// True once one of its calls had a fault.
+    /// True once one of the command's calls had a fault.
     had_fault: Rc<Cell<bool>>,
 }
 
@@ -135,7 +135,7 @@ impl AtWork {
         true
     }
 
-    /// Counts what a command did. If the command failed and nothing explains it, ends the run.
+    /// Counts what a command did. If the command failed and nothing explains the failure, ends the run.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
@@ -159,7 +159,7 @@ impl AtWork {
         ended.had_fault.get() || by_others || self.policies.1 >= began
     }
 
-    /// If the pauses parameter has a new version, passes the text to the run.
+    /// If the pauses parameter has a new version, passes its text to the run.
     fn pass_on_pauses(&mut self) {
         let state = self.aws.state();
         let Some(version) = state.parameters.get(Sample::PAUSES).and_then(|it| it.versions.last()) else {
@@ -239,7 +239,7 @@ fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     }
 }
 
-/// Draws this many keys of events that the log shows; fewer if the log shows fewer.
+/// Draws `count` keys of events in the log, or fewer if the log has fewer events.
 fn some_keys(aws: &SimulatedAws, count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<String> {
     if count == 0 {
         return Vec::new();
@@ -257,7 +257,7 @@ struct LateLog {
     delay: Duration,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// Lines that cannot be read yet, by the time from which each can be read and by number.
+    /// Lines that cannot be read yet. The key is the time from which the line can be read, and a number.
     late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
 }
 

@@ -16,7 +16,7 @@ use crate::resume::ResumeRetries;
 /// A command that an operator runs and confirms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulatedCommand {
-    /// When the command is run, counted from the start of the simulated run.
+    /// The time of the command, counted from the start of the simulated run.
     pub at: Duration,
     /// The change that the command makes.
     pub change: SimulatedChange,
