@@ -106,13 +106,13 @@ impl Shell {
 
     fn command(&self) -> Command {
         let mut command = Command::new("sh");
-        command.current_dir(&self.folder).envs(self.variables.iter().map(|(name, value)| (name, value)));
         without_cargos_variables(&mut command);
         // With clippy as the compiler, the bootstraps would be optimized less.
         let compiler = "RUSTC_WORKSPACE_WRAPPER";
         for inherited in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_PROFILE", compiler] {
             command.env_remove(inherited);
         }
+        command.current_dir(&self.folder).envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 }

@@ -7,7 +7,12 @@ pub(crate) async fn local_stack_is_healthy_and_serves_until_stopped(world: &Worl
     // `make local` builds the same functions, so it finds them built.
     world.built().await;
     let operator = Operator::of(world.ministack().await);
-    let shell = operator.shell().clone().with("LOCAL", env!("CARGO_BIN_EXE_local"));
+    let mut shell = operator.shell().clone().with("LOCAL", env!("CARGO_BIN_EXE_local"));
+    // Otherwise, it would build the command again, with another compiler than that of the tests.
+    let compiler = "RUSTC_WORKSPACE_WRAPPER";
+    if let Some(set) = std::env::var_os(compiler) {
+        shell = shell.with(compiler, set);
+    }
     let path = scratch("operate-local").join("output");
     let local = shell.start("exec \"$LOCAL\"", &path).unwrap_or_else(|error| panic!("{error}"));
     let served =
