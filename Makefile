@@ -39,7 +39,7 @@ check: ## run what CI runs: formatting and lints, then `make test`
 # leaves out the features that tests add.
 local: tools ## deploy to this machine, send an event and watch it succeed
 	$(CARGO_TEST) --no-run --test repository
-	@$(WITH) -- "$${CARGO_TARGET_DIR:-target}/debug/local"
+	@$(WITH) clippy -- "$${CARGO_TARGET_DIR:-target}/debug/local"
 
 build: tools ## build the two functions for ARCH (arm64 or x86_64)
 	$(CARGO) lambda build --release --$(subst _,-,$(ARCH)) -p retry-handler -p flaky-target

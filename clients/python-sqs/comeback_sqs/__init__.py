@@ -225,8 +225,8 @@ class _Policy(NamedTuple):
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
 
     def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
-        """The time at which a message that fails now returns, and the rule that set that time. The time is None if the
-        message would be too old by then."""
+        """When a message returns if it fails now, and the rule behind that time. The time is None if the message would
+        be too old by then."""
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:
@@ -327,7 +327,7 @@ class _Batch:
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
 
     def settle_early(self, messages: list[_Message]) -> None:
-        """Hides or deletes the messages whose outcome is known when only the reserve is left, so that a timeout costs
+        """Once only the reserve is left, hides or deletes every message with a known outcome, so that a timeout affects
         only the records that are still running. The function answers only after those records have ended: otherwise,
         they would run on in the next invocation."""
         if self.ended.wait(self.until_reserve):

@@ -154,7 +154,7 @@ pub struct Retry<
     result: PhantomData<fn(&T, &E)>,
 }
 
-/// A failed call, or a call whose value [`when_ok`](Retry::when_ok) retries, as [`Retry::notify`] reports it.
+/// A call that [`Retry::notify`] reports: it failed, or [`when_ok`](Retry::when_ok) asked for a retry.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt<'r, T, E> {
@@ -224,8 +224,8 @@ where
         with!(self: when; operation, delays, when_ok, hint, notify, elapsed, tally)
     }
 
-    /// Also retries a call whose value `when_ok` accepts, such as the state of a job that is still pending. The retry
-    /// returns the value of the last call, whatever that value is.
+    /// Also retries a successful call if `when_ok` returns true for its value, for example because a job is still
+    /// pending. The retry returns the value of the last call, whatever that value is.
     ///
     /// ```
     /// # use comeback_backoff::retry_blocking;

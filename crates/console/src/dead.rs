@@ -96,7 +96,7 @@ struct DeadPage {
     under_way: Option<String>,
     filters: Vec<Input>,
     once: String,
-    /// Name of the function whose dead-letters are shown; empty for all functions.
+    /// Name of the only function whose dead-letters are shown; empty if those of all functions are.
     only_of: String,
     scanned: Option<Scanned>,
     files: Vec<String>,

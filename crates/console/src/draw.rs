@@ -30,7 +30,7 @@ pub(super) fn short_key(key: &str) -> Cow<'_, str> {
     }
 }
 
-/// The path of the console's page that does the same as a command; `None` if there is no such page.
+/// The path of the page for a command; `None` if the console has no such page.
 pub(super) fn address(command: &Command) -> Option<String> {
     let operand = command.operand();
     let of = |path: &str| {
@@ -57,8 +57,8 @@ pub(super) fn address(command: &Command) -> Option<String> {
     })
 }
 
-/// The button for the first command in a text that makes a change: its words, and the path of the change's plan. `None`
-/// if there is no such command.
+/// The button for the first command that makes a change: its words, and the path of the change's plan. `None` if the
+/// text contains no such command.
 pub(super) fn button(text: &Text) -> Option<(String, String)> {
     text.spans().iter().find_map(|span| {
         let Piece::Command(command, _) = &span.piece else { return None };

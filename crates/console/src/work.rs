@@ -237,8 +237,7 @@ impl Works {
         go_to(&path)
     }
 
-    /// A line about each change that is in progress or has just ended, except the change whose page has the path
-    /// `shown`.
+    /// A line about each change that is in progress or has just ended, except for the change on the page `shown`.
     pub(super) fn toasts(&self, shown: &str) -> Vec<Toast> {
         let works = self.by_id.borrow();
         let others = works.iter().map(|(id, work)| (format!("/progress/{id}"), work));

@@ -71,7 +71,7 @@ where
 }
 
 /// Returns the pause that a response's headers request; `None` if they request no pause. A date is ignored, because
-/// there is no clock to compare it with.
+/// this function has no clock to compare it with.
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let number = |name| response.headers().get(name)?.trim().parse::<u32>().ok();
     let millis = number("x-amz-retry-after").map(|millis| Duration::from_millis(millis.into()));

@@ -16,7 +16,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Makes a lane whose name has several parts, such as a table and a key. Lanes with equal parts are the same lane.
+    /// Makes a lane from the parts of its name, such as a table and a key. Lanes with equal parts are the same lane.
     pub fn new<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
         let mut name = Vec::new();
         for part in parts {

@@ -72,8 +72,8 @@ pub trait Account {
         payload: String,
     ) -> impl Future<Output = Result<Option<String>, InvokeFailure>>;
 
-    /// Sends messages to the dead-letter queue. Returns one result per message, in order; a message whose result is
-    /// missing counts as not sent.
+    /// Sends messages to the dead-letter queue. Returns one result per message, in order; a message without a
+    /// result counts as not sent.
     fn send_dead_letters(
         &self,
         dead_lettered: &[DeadLettered<'_>],

@@ -19,8 +19,8 @@ pub struct BatchEvent {
     pub records: Vec<Record>,
     /// Messages that lack a required field. The handler can only report such a message as failed, so that SQS keeps it.
     pub incomplete: Vec<IncompleteMessage>,
-    /// An error for each of the `records` whose message attribute `Comeback` is unreadable. The attribute is ignored,
-    /// so such a record counts as a new message.
+    /// An error for each of the `records` with an unreadable message attribute `Comeback`. The attribute is ignored, so
+    /// the record counts as a new message.
     pub garbled: Vec<GarbledMessage>,
     /// The ARN of the retry queue: `eventSourceARN` of the first message that has one; `None` if no message has one.
     pub queue_arn: Option<String>,
@@ -36,7 +36,7 @@ pub struct IncompleteMessage {
     pub what: &'static str,
 }
 
-/// A message whose message attribute `Comeback` is unreadable, and the mistake in the attribute.
+/// A message with an unreadable message attribute `Comeback`, and the mistake in that attribute.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {problem}; it counts as a new message")]
 pub struct GarbledMessage {

@@ -25,15 +25,15 @@
 //!    simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, if
 //!    its message was sent over 13 days and 12 hours ago (both `max_age`), or else if an operator's
-//!    [`Cancel`](crate::Cancel) applies to it (`cancelled`). A cancel applies to events whose message was sent before
-//!    the cancel's `at`. A cancel that names keys applies to the events with these keys whenever they failed.
+//!    [`Cancel`](crate::Cancel) applies to it (`cancelled`). A cancel applies to an event if its message was sent
+//!    before the cancel's `at`. A cancel that names keys applies to the events with these keys whenever they failed.
 //! 5. The delay is a whole number of seconds, which depends on `JITTER`:
 //!    - `full` draws from {1 … *c*}.
 //!    - `equal` draws from {⌈*c*/2⌉ … *c*}.
 //!    - `none` is *c*.
 //!    - `decorrelated` draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)}, where *s*₀ is `BASE_BACKOFF`.
 //!
-//!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th entry of `BACKOFFS`, whose last
+//!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th entry of `BACKOFFS`; the last
 //!    entry repeats. The generator is seeded by the message and *n*, or for `decorrelated` by the event.
 //!
 //!    If the error's simple name is `RetryAfter` and its message names a moment after the failure, the delay ends at

@@ -129,7 +129,7 @@ impl<E, R: Clone> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        // In a lane whose entries share calls, the entries of the second half wait for the first half.
+        // If a lane has entries in both halves, those in the second half wait for the first.
         let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
         let of_first =
             |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
