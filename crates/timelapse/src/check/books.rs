@@ -59,13 +59,14 @@ impl Origin {
     }
 
     /// Returns the origin as seen by a handler that takes a moved copy, sent at `sent`, for a new message. If the
-    /// record is old, the handler takes it for a redriven one and starts the event anew. If neither the record nor an
-    /// envelope has a time, `MAX_AGE` counts from `sent`.
+    /// record is old, the handler takes it for a redriven one: it starts the event again, and ignores the record's
+    /// error. If neither the record nor an envelope has a time, `MAX_AGE` counts from `sent`.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {
             Some(written) if sent.since(written) > LATEST_DELIVERY => {
-                Self { attempt: Attempt { number: 0, anew: Some(sent), ..self.attempt }, asked: None, ..self }
+                let attempt = Attempt { number: 0, anew: Some(sent), ..self.attempt };
+                Self { attempt, asked: None, error: None, ..self }
             }
             None if number == 0 => Self { attempt: Attempt { anew: Some(sent), ..self.attempt }, ..self },
             _ => self,
@@ -253,6 +254,20 @@ mod tests {
         let mut books = Books::default();
         let entry = books.open(Book::new(Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1)), at(0)));
         (books, entry)
+    }
+
+    #[test]
+    fn old_record_without_its_attribute_starts_again() {
+        let attempt = Attempt { event: EventNumber(0), number: 3, anew: None };
+        let asked = Some(Duration::from_secs(60));
+        let origin = Origin { attempt, flaw: None, written: Some(at(0)), asked, error: Some("Timeout") };
+        let seen = |sent| {
+            let Origin { attempt, asked, error, .. } = origin.of_new_message(sent);
+            (attempt.number, attempt.anew, asked, error)
+        };
+        let day = LATEST_DELIVERY.as_secs();
+        assert_eq!(seen(at(day)), (3, None, asked, Some("Timeout")), "a new message");
+        assert_eq!(seen(at(day + 1)), (0, Some(at(day + 1)), None, None), "a redriven one");
     }
 
     #[test]
