@@ -5,7 +5,7 @@ hidden, and then all others. The rates include the server, which is Python on th
 
 The console scans the same dead-letters, and shows a page of them and the next.
 
-The script fails if a command needs more than 64 MB or the console more than 128, if the console's scan takes a quarter
+The script fails if a command needs more than 80 MB or the console more than 128, if the console's scan takes a quarter
 longer than the list, if a page of it takes more than a tenth of a second, or if a dead-letter is left or lost.
 """
 
@@ -21,7 +21,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 LETTERS = 100_000
-MOST_MEGABYTES = 64
+MOST_MEGABYTES = 80
 MOST_MEGABYTES_OF_THE_CONSOLE = 128
 REGION, ACCOUNT = "eu-south-2", "000000000000"
 FUNCTION_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:orders"

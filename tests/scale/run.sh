@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # `make scale`: up to a million events, then 100,000 dead-letters, log lines and recalls.
 set -euxo pipefail
-cargo build --release -p comeback
+cargo build --profile dist -p comeback
+# The console starts in a folder of its own, so the command's path is absolute.
+comeback=$(realpath "${CARGO_TARGET_DIR:-target}/dist/comeback")
 for measure in measure dead_letters waiting recall; do
-    python3 "tests/scale/$measure.py" "${CARGO_TARGET_DIR:-target}/release/comeback"
+    python3 "tests/scale/$measure.py" "$comeback"
 done

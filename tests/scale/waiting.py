@@ -4,7 +4,7 @@ The command talks to MiniStack (tests/scale/paged_log.py). In one log, each even
 still waiting; in another log, all are waiting. The rates include the server, which is Python on this machine. The memory
 is the command's alone. The console reads the same logs, and shows the overview, a page of events and the next.
 
-The script fails if a command needs more than 64 MB, or finds another number of events; or if the console takes a quarter longer for
+The script fails if a command needs more than 80 MB, or finds another number of events; or if the console takes a quarter longer for
 its first page than the command, more than a tenth of a second for others, or more than twice the command's memory.
 """
 
@@ -95,7 +95,7 @@ def main():
             server.terminate()
             server.wait()
     if not all(ok):
-        sys.exit("a command needed more than 64 MB, or did not find every event that waits; or the console was late or large")
+        sys.exit(f"a command needed more than {MOST_MEGABYTES} MB, or did not find every event that waits; or the console was late or large")
 
 
 if __name__ == "__main__":
