@@ -176,11 +176,12 @@ impl Stack {
 /// Deploys, without CloudFormation, queues and a handler that may retry the function `invoices`. Returns the retry
 /// queue's ARN.
 pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
-    let shell = ministack.shell();
+    let shell = ministack.shell().with("LOCK", build_lock());
     let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
-    let blocks = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand");
-    let printed =
-        run(&(blocks.join("\n") + "\necho \"$RETRY_QUEUE_URL $DEAD_LETTER_QUEUE_URL $RETRY_QUEUE_ARN\""));
+    let blocks = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand").join("\n");
+    let print = "echo \"$RETRY_QUEUE_URL $DEAD_LETTER_QUEUE_URL $RETRY_QUEUE_ARN\"";
+    // The page builds the handler too.
+    let printed = run(&format!("exec 9> \"$LOCK\"\nflock 9\n{blocks}\n{print}"));
     let names: Vec<&str> = printed.lines().last().expect("the names were printed last").split(' ').collect();
     let [retry_queue, dead_letter_queue, retry_queue_arn] = names[..] else { panic!("{names:?}") };
     for queue in [retry_queue, dead_letter_queue] {
