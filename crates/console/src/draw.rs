@@ -30,9 +30,12 @@ pub(super) fn short_key(key: &str) -> Cow<'_, str> {
     }
 }
 
+/// Stands for the name of a function in a suggested command.
+const PLACEHOLDER: &str = "FUNCTION";
+
 /// The path of the page for a command; `None` if the console has no such page.
 pub(super) fn address(command: &Command) -> Option<String> {
-    let operand = command.operand();
+    let operand = command.operand().filter(|operand| *operand != PLACEHOLDER);
     let of = |path: &str| {
         let function = operand.map(|function| format!("?function={}", encoded(function)));
         format!("{path}{}", function.unwrap_or_default())
@@ -52,6 +55,7 @@ pub(super) fn address(command: &Command) -> Option<String> {
         CommandName::Import => "/dead/import".into(),
         CommandName::Doctor => "/doctor".into(),
         CommandName::Cancel => of("/cancel"),
+        CommandName::Attach if command.words.iter().any(|word| word == "--list") => "/function".into(),
         CommandName::Attach => of("/attach"),
         CommandName::Detach => of("/detach"),
     })
@@ -67,8 +71,8 @@ pub(super) fn button(text: &Text) -> Option<(String, String)> {
             command.name,
             CommandName::Attach | CommandName::Detach | CommandName::Resume | CommandName::Retry
         );
-        // The page would lose a flag, and `FUNCTION` is a placeholder for a name that the operator knows.
-        let is_whole = command.words.len() == 1 && operand != "FUNCTION";
+        // The page would lose a flag, and a placeholder stands for a name that only the operator has.
+        let is_whole = command.words.len() == 1 && operand != PLACEHOLDER;
         let path = address(command).filter(|_| is_change && is_whole)?;
         Some((
             format!("{}{} {operand} …", words[..1].to_uppercase(), &words[1..]),
@@ -117,6 +121,8 @@ mod tests {
             (CommandName::Trace, &[], None),
             (CommandName::DeadShow, &["k-1"], Some("/dead")),
             (CommandName::Attach, &["orders"], Some("/attach?function=orders")),
+            (CommandName::Attach, &["FUNCTION"], Some("/attach")),
+            (CommandName::Attach, &["--list"], Some("/function")),
         ] {
             let command = Command::new(name, words.iter().copied(), " --stack shop");
             assert_eq!(address(&command).as_deref(), page, "{command}");

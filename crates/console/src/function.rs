@@ -1,6 +1,5 @@
 //! The page of one function with its policy, schedule, waiting events and findings, and the page that lists functions.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use askama::Template;
@@ -8,6 +7,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Timestamp, Unset};
+use comeback_operate::attach::attachments::attachments;
 use comeback_operate::deployment::{Deployment, Unlisted};
 use comeback_operate::doctor::findings::Finding;
 use comeback_operate::durations;
@@ -16,7 +16,7 @@ use comeback_operate::handler_setting::parameter_of;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
 use comeback_operate::waiting::wanted::Wanted;
-use comeback_operate::{CommandName, Table, Text};
+use comeback_operate::{Answer as _, CommandName, Layout, Table, Text};
 use comeback_rehearsal::figure::{self, Chart};
 use comeback_rehearsal::schedule;
 
@@ -43,48 +43,20 @@ async fn function(visit: Visit) -> Result<Response, Problem> {
 #[template(path = "functions.html")]
 struct FunctionsPage {
     frame: Frame,
-    functions: Vec<Row>,
-    /// Entries of the allow-list that are patterns. A pattern may match several functions.
-    patterns: Vec<String>,
+    /// The answer's layout.
+    attachments: Layout,
+    /// The reason why the list is not complete; `None` if it is.
     unread: Option<Text>,
-}
-
-/// A row of the page that lists functions.
-struct Row {
-    name: String,
-    href: String,
-    policy: String,
+    command: String,
 }
 
 async fn all(visit: &Visit) -> Result<Response, Problem> {
-    let deployment = visit.console.deployment().await.value?;
-    let (patterns, listed): (Vec<&str>, Vec<&str>) =
-        deployment.target_functions().partition(|entry| entry.contains('*'));
-    let matched = match visit.console.account() {
-        Some(account) => deployment.matched(account).await,
-        None => Ok(Vec::new()),
-    };
-    let (matched, unread) = match matched {
-        Ok(matched) => (matched, None),
-        Err(failure) => (Vec::new(), Some(failure.text())),
-    };
-    let arns = listed.into_iter().map(ToOwned::to_owned).chain(matched.iter().map(ToString::to_string));
-    let arns: BTreeSet<String> = arns.collect();
-    let policies = deployment.policies().ok();
-    let row = |arn: &String| {
-        let name = command_name(arn, &deployment.handler_arn);
-        let entry = policies.as_ref().and_then(|policies| policies.entry_of(arn));
-        Row {
-            href: format!("/function?name={}", encoded(&name)),
-            policy: entry.map_or_else(|| "the stack's".into(), ToString::to_string),
-            name,
-        }
-    };
+    let attachments = attachments(&visit.console.asking().await?).await?;
     ok(&FunctionsPage {
-        functions: arns.iter().map(row).collect(),
-        patterns: patterns.into_iter().map(ToOwned::to_owned).collect(),
-        unread,
+        attachments: attachments.layout(),
+        unread: attachments.end().err().map(|failure| failure.text()),
         frame: visit.frame("Functions", None),
+        command: format!("comeback attach --list{}", visit.console.address.flags()),
     })
 }
 

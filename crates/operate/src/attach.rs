@@ -7,6 +7,7 @@
 
 pub(crate) mod attaching;
 pub(crate) mod attachment;
+pub mod attachments;
 mod detaching;
 mod grant;
 pub mod kept;

@@ -52,7 +52,8 @@ pub(crate) async fn doctor_finds_each_fault_and_none_on_a_healthy_stack(world: &
     ward.assert_healthy();
     says_it_in_words(&ward);
     refuses_and_names_what_is_missing(&ward, ministack, &stack);
-    finds_the_functions_of_a_pattern(&ward);
+    let lister = Operator::of_command(ministack, "attach --list", &stack, FUNCTION);
+    finds_the_functions_of_a_pattern(&ward, &lister);
 
     let missed: Vec<String> = FAULTS.iter().filter_map(|fault| ward.finds(fault).err()).collect();
     assert!(missed.is_empty(), "{}", missed.join("\n"));
@@ -244,10 +245,16 @@ fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: 
     assert_eq!(stranger.comeback("doctor --stack checked --strict").code, 3);
 }
 
-fn finds_the_functions_of_a_pattern(ward: &Ward) {
+/// Asserts that the doctor checks the functions that a pattern matches. `attach --list` finds them too.
+fn finds_the_functions_of_a_pattern(ward: &Ward, lister: &Operator) {
     ward.run("variable TARGET_FUNCTIONS \"$(echo \"$FUNCTION_ARN\" | sed 's/orders$/*/')\"");
     let report = ward.doctor("--only CB100,CB108").json(0);
     let found = report["checks"][0]["found"].as_str().expect("text");
     assert!(found.contains(FUNCTION) && !found.contains("retry-handler"), "{report:#}");
+    let list = lister.comeback("attach --list --stack checked --json").json(0);
+    let functions = list["functions"].as_array().expect("a list").iter();
+    let names: Vec<&str> = functions.filter_map(|it| it["function"].as_str()).collect();
+    assert!(names.contains(&FUNCTION), "{list:#}");
+    assert_eq!(list["patterns"].as_array().map(Vec::len), Some(1), "{list:#}");
     ward.run("variable TARGET_FUNCTIONS \"$TARGETS\"");
 }

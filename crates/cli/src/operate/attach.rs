@@ -1,6 +1,7 @@
 //! `comeback attach` and `comeback detach`: route the failed events of functions to Comeback, or back to Lambda.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
+use comeback_operate::attach::attachments::attachments;
 use comeback_operate::attach::{Route, RouteFailures};
 use comeback_operate::function::FunctionName;
 
@@ -13,13 +14,18 @@ Examples:
   comeback attach orders --dry-run
   comeback attach orders:live invoices refunds --yes
   comeback attach orders --stack billing --move --yes
-  comeback attach orders --handler my-retry-handler --json --yes";
+  comeback attach orders --handler my-retry-handler --json --yes
+  comeback attach --list";
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true).args(["functions", "list"])))]
 pub(crate) struct AttachArguments {
     /// Functions, each as NAME, NAME:ALIAS, NAME:VERSION or ARN; name the alias or version that callers invoke
-    #[arg(value_name = "FUNCTION[:ALIAS]", required = true)]
+    #[arg(value_name = "FUNCTION[:ALIAS]")]
     functions: Vec<FunctionName>,
+    /// List the attached functions with their policies
+    #[arg(long, conflicts_with_all = ["dry_run", "may_move"])]
+    list: bool,
     /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
@@ -31,7 +37,10 @@ pub(crate) struct AttachArguments {
 }
 
 pub(crate) async fn attach(arguments: &AttachArguments, session: Session) -> Result<(), CommandFailure> {
-    let AttachArguments { functions, dry_run, may_move, .. } = arguments;
+    let AttachArguments { functions, dry_run, may_move, list, .. } = arguments;
+    if *list {
+        return terminal::answer(&attachments(&session.operator()).await?, &session);
+    }
     change(functions, Route::Attach { may_move: *may_move }, *dry_run, &session).await
 }
 

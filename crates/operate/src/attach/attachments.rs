@@ -1,0 +1,180 @@
+//! The output of `comeback attach --list`: the functions that are attached to a deployment, each with its policy.
+
+use std::collections::BTreeSet;
+
+use comeback_engine::{Policies, PolicyEntry};
+use serde::{Serialize, Serializer};
+
+use crate::change::Answer;
+use crate::command::{Command, CommandName};
+use crate::deployment::Deployment;
+use crate::failure::Failure;
+use crate::function::command_name;
+use crate::layout::{Layout, Table};
+use crate::operator::Operator;
+use crate::text;
+use crate::text::{Piece, quoted};
+
+/// The functions that are attached to a deployment.
+#[derive(Debug, Serialize)]
+pub struct Attachments {
+    functions: Vec<AttachedFunction>,
+    /// The entries of the allow-list that are patterns. A pattern may match any number of functions.
+    patterns: Vec<String>,
+    /// The command that attaches a function.
+    #[serde(skip)]
+    attach: Command,
+    /// The reason why the functions that the patterns match could not be read.
+    #[serde(skip)]
+    unread: Option<Failure>,
+}
+
+/// A function that is attached to a deployment.
+#[derive(Debug, Serialize)]
+struct AttachedFunction {
+    /// The function's name for a command. If the function is in another account or region, this is its ARN.
+    function: String,
+    /// The entry of `POLICIES` that applies to the function. `None` if the stack's policy applies.
+    #[serde(serialize_with = "in_words")]
+    policy: Option<PolicyEntry>,
+}
+
+fn in_words<S: Serializer>(policy: &Option<PolicyEntry>, serializer: S) -> Result<S::Ok, S::Error> {
+    policy.as_ref().map(ToString::to_string).serialize(serializer)
+}
+
+/// Lists the functions on the deployment's allow-list. If the list has patterns, also lists the functions that match a
+/// pattern and send their failed events to the retry queue.
+///
+/// # Errors
+///
+/// Fails if the deployment cannot be read. If only the functions that match a pattern cannot be read, the answer
+/// lists all others and ends with the failure.
+pub async fn attachments(operator: &Operator) -> Result<Attachments, Failure> {
+    let deployment = operator.deployment().await?;
+    let matched = operator.interrupt.or(deployment.matched(&operator.account)).await;
+    let (matched, unread) = match matched {
+        Ok(matched) => (matched, None),
+        Err(failure) => (Vec::new(), Some(failure)),
+    };
+    let (patterns, listed): (Vec<&str>, Vec<&str>) =
+        deployment.target_functions().partition(|entry| entry.contains('*'));
+    let arns = listed.into_iter().map(ToOwned::to_owned).chain(matched.iter().map(ToString::to_string));
+    let arns: BTreeSet<String> = arns.collect();
+    let policies = deployment.policies().ok();
+    Ok(Attachments {
+        functions: arns.iter().map(|arn| AttachedFunction::of(arn, &deployment, policies.as_ref())).collect(),
+        patterns: patterns.into_iter().map(ToOwned::to_owned).collect(),
+        attach: deployment.command(CommandName::Attach, ["FUNCTION"]),
+        unread,
+    })
+}
+
+impl AttachedFunction {
+    fn of(arn: &str, deployment: &Deployment, policies: Option<&Policies>) -> Self {
+        let policy = policies.and_then(|policies| policies.entry_of(arn)).cloned();
+        Self { function: command_name(arn, &deployment.handler_arn), policy }
+    }
+}
+
+impl Answer for Attachments {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        match self.functions.is_empty() {
+            true => {
+                layout.line(text!["no function is attached; attach one with ", quoted(self.attach.clone())])
+            }
+            false => layout.table(table(&self.functions)),
+        }
+        for pattern in &self.patterns {
+            layout.note(format!(
+                "the allow-list has the pattern {pattern}; functions that it matches are listed if their failures go to \
+                 the retry queue"
+            ));
+        }
+        layout
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        self.unread.clone().map_or(Ok(()), Err)
+    }
+}
+
+fn table(functions: &[AttachedFunction]) -> Table {
+    let mut table = Table::new(["function", "policy"]);
+    for AttachedFunction { function, policy } in functions {
+        let name = Piece::Function { shown: function.clone(), name: function.clone() };
+        let policy = policy.as_ref().map_or_else(|| "the stack's".into(), ToString::to_string);
+        table.row([name.into(), text::Text::from(policy)]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::aws::InvokeSettings;
+    use crate::aws::simulated::{Sample, SimulatedAws, function_arn, queue_arn};
+    use crate::change::tests::plain;
+    use crate::operator::Which;
+
+    /// An account with the functions `orders`, `shop-cart` and `shop-stock`, and with these variables of the handler.
+    /// The failures of `shop-cart` go to the retry queue.
+    fn account(targets: &str, policies: &str) -> SimulatedAws {
+        let others = ["shop-cart", "shop-stock"].map(Into::into).into();
+        let aws = Sample { others, ..Sample::new(Timestamp::from_secs(1_700_000_000)) }.build();
+        let variables = [("TARGET_FUNCTIONS", targets), ("POLICIES", policies)];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        aws.function_named(Sample::HANDLER).configuration.variables.extend(variables);
+        let on_failure = Some(queue_arn(Sample::RETRY_QUEUE));
+        let settings = InvokeSettings { on_failure, ..InvokeSettings::default() };
+        aws.function_named("shop-cart").invoke_settings.insert(None, settings);
+        aws
+    }
+
+    async fn list(aws: &SimulatedAws) -> Attachments {
+        attachments(&Operator::new(aws.account(), Which::Stack(Sample::STACK.into()))).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn functions_are_listed_with_their_policies() {
+        let pattern = function_arn("shop-*");
+        let targets = format!("{},{pattern}", function_arn("orders"));
+        let list = list(&account(&targets, "shop-* MAX_AGE=2h")).await;
+        assert_eq!(
+            serde_json::to_value(&list).unwrap(),
+            json!({
+                "functions": [
+                    {"function": "orders", "policy": null},
+                    {"function": "shop-cart", "policy": "shop-* MAX_AGE=2h"},
+                ],
+                "patterns": [pattern],
+            })
+        );
+        let expected = format!(
+            "function | policy\norders | the stack's\nshop-cart | shop-* MAX_AGE=2h\nnote: the allow-list has the pattern \
+             {pattern}; functions that it matches are listed if their failures go to the retry queue\n"
+        );
+        assert_eq!(plain(&list), expected);
+        assert!(list.end().is_ok());
+    }
+
+    #[tokio::test]
+    async fn list_without_a_function_names_the_command_that_attaches_one() {
+        let text = plain(&list(&account("", "")).await);
+        assert_eq!(text, "no function is attached; attach one with `comeback attach FUNCTION`\n");
+    }
+
+    #[tokio::test]
+    async fn unread_functions_of_a_pattern_leave_the_others_listed() {
+        let targets = format!("{},{}", function_arn("orders"), function_arn("shop-*"));
+        let aws = account(&targets, "");
+        aws.deny("lambda:ListFunctions");
+        let list = list(&aws).await;
+        assert!(plain(&list).contains("\norders | the stack's\n"), "{}", plain(&list));
+        assert!(list.end().unwrap_err().to_string().contains("lambda:ListFunctions"));
+    }
+}
