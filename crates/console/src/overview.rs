@@ -109,10 +109,19 @@ struct Row {
     pause: Option<(&'static str, String)>,
 }
 
-/// A small chart of a function's last three hours: for each step, a bar of failures and a bar of retries.
+/// A small chart of a function's last three hours: for each step, a bar of failures above the middle and a bar of
+/// retries below it.
 struct Spark {
-    bars: Vec<(usize, &'static str, u64)>,
+    bars: Vec<Bar>,
     words: String,
+}
+
+/// A bar of a small chart, in the chart's own units, with its CSS class.
+struct Bar {
+    x: usize,
+    y: u64,
+    height: u64,
+    class: &'static str,
 }
 
 async fn overview(visit: Visit) -> Result<Response, Problem> {
@@ -335,18 +344,22 @@ fn moment(shown: String, at: Timestamp) -> Text {
 }
 
 impl Spark {
-    /// Height of the chart in its own units.
-    const HEIGHT: u64 = 24;
+    /// Distance from the top of the chart to its middle, and from there to the bottom, in the chart's own units.
+    const MIDDLE: u64 = 12;
 
     fn of(steps: &[Step]) -> Self {
         let most = steps.iter().map(|step| step.failed.max(step.retried)).max().unwrap_or(0).max(1);
-        let height = |count: u64| (count * Self::HEIGHT).div_ceil(most);
+        let height = |count: u64| (count * Self::MIDDLE).div_ceil(most);
         let bars = steps.iter().enumerate().flat_map(|(n, step)| {
-            [(3 * n, "failed", height(step.failed)), (3 * n + 1, "retried", height(step.retried))]
+            let (x, failed, retried) = (3 * n, height(step.failed), height(step.retried));
+            [
+                Bar { x, y: Self::MIDDLE - failed, height: failed, class: "failed" },
+                Bar { x, y: Self::MIDDLE, height: retried, class: "retried" },
+            ]
         });
         let Step { failed, retried, .. } = Step::sum(steps);
         Self {
-            bars: bars.filter(|(_, _, height)| *height > 0).collect(),
+            bars: bars.filter(|bar| bar.height > 0).collect(),
             words: match (failed, retried) {
                 (0, 0) => String::new(),
                 _ => format!(

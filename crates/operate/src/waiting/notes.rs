@@ -49,11 +49,13 @@ impl Reading {
     /// A note on hidden messages that should have a line in the log, but have none. `None` if no such message is known.
     pub(super) fn unlogged_note(&self, now: Timestamp) -> Option<Text> {
         let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
+        let messages = match unlogged {
+            1 => "1 hidden message has".into(),
+            count => format!("{} hidden messages have", grouped(count)),
+        };
         let note = format!(
-            "About {} hidden messages have no line in the log. SQS's count may be a minute old, and lines \
-             reach the log after some seconds. Messages of a handler that failed before it wrote a line \
-             return within {}.",
-            grouped(unlogged),
+            "About {messages} no line in the log. SQS's count may be a minute old, and lines reach the log after some \
+             seconds. Messages of a handler that failed before it wrote a line return within {}.",
             durations::text(QUEUE_VISIBILITY_TIMEOUT)
         );
         Some(note.into())
@@ -302,6 +304,8 @@ mod tests {
             reading.unlogged_note(NOW).map(|note| note.to_string())
         };
         assert!(note(&|_| ()).unwrap().starts_with("About 9 hidden messages have no line in the log."));
+        let one = note(&|it| it.retry_queue = Depth { in_flight: 1, ..Depth::default() });
+        assert!(one.unwrap().starts_with("About 1 hidden message has no line in the log."));
         assert_eq!(note(&|it| it.retry_queue = Depth { visible: 5, ..Depth::default() }), None);
         assert_eq!(note(&|it| it.is_everything = false), None);
         assert_eq!(note(&|it| it.deployment.log_level = Some("WARN".into())), None);
