@@ -35,6 +35,12 @@ pub struct Ran {
 }
 
 impl Operator {
+    /// An operator without credentials or an AWS account, for rehearsals and the demonstration.
+    pub fn without_an_account() -> Self {
+        let nobody = Shell::default().with("AWS_ACCESS_KEY_ID", "").with("AWS_SECRET_ACCESS_KEY", "");
+        Self(nobody.with("AWS_REGION", "eu-south-2").with("COMEBACK", command()))
+    }
+
     /// The path of `comeback`, to start it from another terminal.
     pub fn program() -> &'static Path {
         command()

@@ -4,7 +4,6 @@
 mod alarms;
 mod attach;
 mod attach_elsewhere;
-mod attach_with_others;
 mod awkward;
 mod console;
 mod contract;
@@ -67,9 +66,6 @@ fn main() -> ExitCode {
         attach_elsewhere::a_handler_without_a_stack_is_changed_itself,
         attach_elsewhere::a_stack_without_the_parameter_is_left_alone,
         attach_elsewhere::settings_that_a_stack_owns_are_left_alone,
-        attach_with_others::several_functions_are_attached_at_once,
-        attach_with_others::a_function_is_moved_to_another_stack,
-        attach_with_others::detach_ends_with_a_shared_role_or_a_deleted_function,
         contract::ministack_keeps_the_contract_of_the_port,
         awkward::commands_work_at_the_limits_of_names_tags_and_parameters,
         pause::pause_reports_what_it_cannot_do,

@@ -4,9 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use comeback_tests::{
-    Background, Chromium, Look, Operator, Shell, Tab, eventually, free_port, root, scratch,
-};
+use comeback_tests::{Background, Chromium, Look, Operator, Tab, eventually, free_port, root, scratch};
 use serde_json::{Value, json};
 
 pub(crate) const WIDE: Look = Look { width: 1_280, dark: false };
@@ -22,13 +20,8 @@ pub(crate) struct Running {
 impl Running {
     /// Starts the console in a scratch folder with this name, and waits until the console serves.
     pub(crate) async fn start(operator: &Operator, name: &str, flags: &str) -> Self {
-        Self::start_in(operator.shell().clone(), name, flags).await
-    }
-
-    /// Starts the console in this shell, whose variable `$COMEBACK` is the command, and waits until the console serves.
-    pub(crate) async fn start_in(shell: Shell, name: &str, flags: &str) -> Self {
         let (folder, port) = (scratch(&format!("console-{name}")), free_port());
-        let shell = shell.at(&folder).with("KEYS", folder.join("keys"));
+        let shell = operator.shell().clone().at(&folder).with("KEYS", folder.join("keys"));
         // Opened for reading and writing, a pipe does not wait for the other end.
         let script =
             format!("mkfifo \"$KEYS\"; exec \"$COMEBACK\" ui --no-open --port {port} {flags} <>\"$KEYS\"");
@@ -39,11 +32,9 @@ impl Running {
         running
     }
 
-    /// Starts the console on the demonstration, without credentials, because the demonstration needs no account.
+    /// Starts the console on the demonstration, which needs no account.
     pub(crate) async fn start_demonstration(name: &str) -> Self {
-        let shell =
-            Shell::default().with("COMEBACK", Operator::program()).with("AWS_CONFIG_FILE", "/nowhere");
-        Self::start_in(shell, name, "--demo").await
+        Self::start(&Operator::without_an_account(), name, "--demo").await
     }
 
     pub(crate) fn origin(&self) -> String {

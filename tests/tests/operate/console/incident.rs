@@ -59,7 +59,8 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     assert!(plan.contains("payments are down"), "{plan}");
     browser.follow("Resume").await;
     browser.sees("the end of the pause", |text| text.contains("Done.")).await;
-    browser.visit("/retry");
+    browser.visit("/");
+    browser.follow("Retry now …").await;
     browser.fill("Function", "*");
     browser.follow("Show the plan").await;
     browser.follow("Retry now").await;
@@ -76,6 +77,7 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     browser.sees("that nothing is left", is_over).await;
     browser.visit("/waiting");
     browser.sees("that nothing waits", |text| text.contains("No event is waiting.")).await;
+    a_function_is_detached_and_attached(&mut browser).await;
     let is_shown = browser.ask("return document.getElementById('gone').checkVisibility()");
     assert_eq!(is_shown, false, "it serves");
     drop(running);
@@ -169,6 +171,23 @@ async fn dead_letters_are_redriven(browser: &mut Browser) {
     browser.follow("Redrive …").await;
     browser.follow("Redrive").await;
     browser.sees("the end of the redrive", |text| text.contains("Done.")).await;
+}
+
+/// Detaches a function whose events are all done, and attaches it again.
+async fn a_function_is_detached_and_attached(browser: &mut Browser) {
+    for (button, is_done) in [
+        ("Detach", "emails is not attached; nothing to change"),
+        ("Attach", "emails is attached; nothing to change"),
+    ] {
+        let plan = format!("{button} …");
+        browser.visit("/function?name=emails");
+        browser.follow(&plan).await;
+        browser.follow(button).await;
+        browser.sees("the end of the change", |text| text.contains("Done.")).await;
+        browser.visit("/function?name=emails");
+        browser.follow(&plan).await;
+        browser.shows("that nothing is left to do", is_done).await;
+    }
 }
 
 /// Pauses another function, so that this pause does not hold the events.
