@@ -38,17 +38,18 @@ pub fn user_name(arn: &str) -> &str {
     arn.rsplit(['/', ':']).next().unwrap_or(arn)
 }
 
-/// A connected AWS account: an implementation of the AWS calls, with their account, region and identity.
+/// A connection to an AWS account: a client for the AWS calls, and the account, region and identity that the client
+/// uses.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The implementation of the AWS calls.
+    /// The client that makes the AWS calls. It calls AWS through the SDK, or simulates an account.
     pub aws: Rc<dyn Aws>,
-    /// The account, region and identity of the AWS calls.
+    /// The account, region and identity that `aws` uses.
     pub place: Place,
 }
 
 impl Account {
-    /// The account's current time.
+    /// The current time by the account's clock. A simulated account has its own clock.
     pub fn now(&self) -> Timestamp {
         self.aws.now()
     }

@@ -1,5 +1,5 @@
-//! CloudWatch alarms of a deployment, including those on failed events that Lambda drops before they reach the retry
-//! queue.
+//! CloudWatch alarms of a deployment, including alarms on failed events that Lambda drops before the events reach the
+//! retry queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,15 +12,15 @@ use crate::aws::{MetricAlarm, NewAlarm, WatchedMetric};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 
-/// A CloudWatch alarm on a deployment: on a queue, on the handler or its log, or on the failed events that Lambda
-/// drops.
+/// A CloudWatch alarm that watches a part of a deployment: a queue, the handler, the handler's log, or the failed
+/// events that Lambda drops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alarm {
     /// The alarm's name.
     pub name: String,
-    /// `OK`, `ALARM` or `INSUFFICIENT_DATA`.
+    /// The alarm's state: `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     pub state: String,
-    /// True if the alarm has an action and its actions are enabled.
+    /// True if the alarm has an action and the alarm's actions are enabled.
     pub notifies: bool,
     /// True if the alarm has an action, enabled or not.
     #[serde(skip)]
@@ -33,14 +33,14 @@ pub struct Alarm {
     pub watched: Watched,
 }
 
-/// The part of a deployment that an alarm watches: the place to look for a cause.
+/// The part of a deployment that an alarm watches. If the alarm is raised, an operator looks there for the cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// The number of dead-letters in the dead-letter queue.
     DeadLetters,
     /// Dead-letters whose event payload was lost.
     LostPayloads,
-    /// The named function's failed events that Lambda drops.
+    /// Failed events of the named function that Lambda drops.
     Lost(String),
     /// Errors of the handler, or error lines in its log.
     Errors,
@@ -81,7 +81,7 @@ impl Alarm {
         }
     }
 
-    /// If `attach` created the alarm, the function whose dropped events the alarm counts; otherwise `None`.
+    /// The function whose dropped events the alarm counts. `None` if `attach` did not create the alarm.
     pub fn made_by_attach(&self, deployment: &Deployment) -> Option<&str> {
         match &self.watched {
             Watched::Lost(function) if self.name == lost_alarm(deployment, function) => Some(function),
@@ -100,7 +100,7 @@ impl Alarm {
     }
 }
 
-/// The part of the deployment that an alarm watches; `None` if the alarm is not the deployment's.
+/// The part of the deployment that an alarm watches; `None` if the alarm watches nothing of this deployment.
 fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     let watched = alarm.metrics.iter().filter_map(|metric| {
         let WatchedMetric { namespace, name, dimensions } = metric;
@@ -129,8 +129,8 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     watched.max_by_key(rank)
 }
 
-/// The name of the alarm that `attach` creates. It begins with the retry queue's name, because two deployments may each
-/// have an alias of the same function attached.
+/// The name of the alarm that `attach` creates for a function. The name begins with the retry queue's name, because two
+/// deployments can each have an alias of the same function attached.
 fn lost_alarm(deployment: &Deployment, function: &str) -> String {
     format!("{}{}", deployment.retry_queue.name(), lost_suffix(function))
 }
@@ -147,7 +147,7 @@ fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -
 
 const METRIC: &str = "DestinationDeliveryFailures";
 
-/// The description of the alarm that `attach` creates, the same as in the template and the CDK construct.
+/// The description of the alarm that `attach` creates. The template and the CDK construct use the same description.
 pub fn description(deployment: &Deployment, function: &str) -> String {
     format!(
         "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \
@@ -156,7 +156,7 @@ pub fn description(deployment: &Deployment, function: &str) -> String {
     )
 }
 
-/// The existing alarms on one function's failed events that Lambda drops before they reach the retry queue.
+/// The existing alarms on one function's failed events that Lambda drops before the events reach the retry queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// The name of the alarm that `attach` creates for the function.
@@ -165,10 +165,10 @@ pub struct Losses {
     pub ours: bool,
     /// True if the alarm that `attach` creates exists but has no action.
     pub is_silent: bool,
-    /// True if another alarm already watches the same dropped events, such as the CDK construct's.
+    /// True if another alarm already watches the same dropped events, such as an alarm of the CDK construct.
     pub others: bool,
-    /// The SNS topics that the deployment's own alarms notify. `None` if the deployment has no alarms: then `attach`
-    /// creates no alarm either.
+    /// The SNS topics that the deployment's own alarms notify. `None` if the deployment has no alarms. In this case,
+    /// `attach` creates no alarm either.
     pub topics: Option<BTreeSet<String>>,
 }
 
@@ -195,26 +195,28 @@ impl Losses {
                 if is_ours {
                     (self.ours, self.is_silent) = (true, alarm.actions.is_empty());
                 }
-                // Other deployments' `attach` alarms do not count: each deployment deletes its own when it detaches the
-                // function.
+                // An alarm that another deployment's `attach` created does not count: that deployment deletes the alarm
+                // when it detaches the function.
                 self.others |= !is_ours && !alarm.name.ends_with(&lost_suffix(function));
             }
         } else if watched(alarm, deployment).is_some() {
-            // Only SNS topics are kept. Other actions do more than notify, and the new alarm would run them even when
-            // it is over.
+            // Only SNS topics are kept. Other actions, such as scaling, do more than notify, and the new alarm would
+            // also run such actions when it returns to `OK`.
             let topics = alarm.actions.iter().filter(|action| action.contains(":sns:"));
             self.topics.get_or_insert_default().extend(topics.cloned());
         }
     }
 
-    /// If `attach` has to create or replace its alarm, the topics to notify; `None` if the alarm stays as it is.
+    /// The topics that the new alarm must notify, if `attach` has to create or replace the alarm. `None` if the alarm
+    /// stays as it is.
     pub fn topics_to_set(&self) -> Option<&BTreeSet<String>> {
         let topics = self.topics.as_ref().filter(|_| !self.others)?;
         (!self.ours || self.is_silent && !topics.is_empty()).then_some(topics)
     }
 }
 
-/// The ARN of an SNS topic that the alarms of a deployment can notify. It has no character that is special in a shell.
+/// The ARN of an SNS topic that the alarms of a deployment can notify. The ARN has no characters that are special in a
+/// shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicArn(String);
 
@@ -224,7 +226,7 @@ impl TopicArn {
     ///
     /// # Errors
     ///
-    /// Fails if `text` is not the ARN of such a topic. The error says what is wrong.
+    /// Fails if `text` is not the ARN of a topic in that region. The error says what is wrong.
     pub fn read(text: &str, handler: &FunctionArn) -> Result<Self, String> {
         let is_word = |word: &str| {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -256,7 +258,8 @@ impl fmt::Display for TopicArn {
     }
 }
 
-/// CloudWatch's limit of an alarm's actions per state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
+/// CloudWatch's limit on the number of actions that an alarm can have per state. Source: "PutMetricAlarm", Amazon
+/// CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
 /// The alarm that `attach` creates on a function's failed events that Lambda drops.
@@ -264,14 +267,14 @@ const MOST_ACTIONS: usize = 5;
 pub struct LostAlarm {
     /// The alarm's name.
     pub name: String,
-    /// The alarm's description.
+    /// The alarm's description, which names the command that finds the cause.
     pub description: String,
-    /// The SNS topics to notify; CloudWatch gets the first five.
+    /// The SNS topics to notify. Only the first five are used, because CloudWatch accepts no more.
     pub topics: BTreeSet<String>,
 }
 
 impl LostAlarm {
-    /// Creates the alarm on a function, or replaces it.
+    /// Creates the alarm for a function, or replaces the existing alarm of the same name.
     ///
     /// # Errors
     ///
@@ -422,7 +425,7 @@ mod tests {
             (vec![on("shop-OrdersLost", "orders"), on("retries-lost-orders", "orders")], true, true),
             (vec![on("shop-OrdersLost", "orders")], false, true),
             (vec![on("retries-lost-invoices", "invoices")], false, false),
-            // The other deployment deletes this alarm.
+            // Another deployment created this alarm, and deletes it when it detaches the function.
             (vec![on("others-lost-orders", "orders")], false, false),
             (vec![alarm("errors", "Errors", ("FunctionName", "orders"))], false, false),
         ] {

@@ -1,9 +1,9 @@
-//! Attaching and detaching functions: attach sends a function's failed events to a deployment, detach returns them to
-//! Lambda's own handling.
+//! Attaches and detaches functions. The failed events of an attached function go to a deployment's retry queue. After a
+//! function is detached, Lambda alone handles the function's failed events.
 //!
 //! An `Attachment` holds all facts about one function. The steps to attach or detach the function are planned from
-//! these facts alone, without further calls, in a safe order. No other state is kept: to resume an interrupted run,
-//! plan again.
+//! these facts alone, without further calls, in a safe order. No other state is kept, so an interrupted run is resumed
+//! by planning again.
 
 pub(crate) mod attaching;
 pub(crate) mod attachment;

@@ -29,11 +29,12 @@ pub const AT_A_TIME: usize = 8;
 /// A deployment of Comeback: a retry handler with its queues, its event source mapping and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
-    /// The stack that owns the handler; `None` if no stack owns it.
+    /// The CloudFormation stack that owns the handler. `None` if no stack owns the handler.
     pub stack: Option<String>,
-    /// The handler's name.
+    /// The name of the handler, which is a Lambda function.
     pub handler: String,
-    /// The deployed version of Comeback, from the handler's tags; `None` if the tags lack it or cannot be read.
+    /// The deployed version of Comeback, from the handler's tags. `None` if no tag has the version, or if the tags
+    /// cannot be read.
     pub version: Option<String>,
     /// The handler's ARN.
     pub handler_arn: FunctionArn,
@@ -51,9 +52,9 @@ pub struct Deployment {
     pub never_runs: bool,
     /// The event source mapping that feeds the handler from the retry queue; `None` if the handler has no such mapping.
     pub mapping: Option<Mapping>,
-    /// The retry queue.
+    /// The queue in which failed events wait for their retries.
     pub retry_queue: Queue,
-    /// The dead-letter queue.
+    /// The queue for events that the handler no longer retries.
     pub dead_letter_queue: Queue,
     /// The flags to add to a suggested command so that it uses the deployment's region and profile.
     pub place_flags: String,
@@ -62,7 +63,7 @@ pub struct Deployment {
 /// The reason why the handler currently retries nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
-    /// The handler refuses its settings.
+    /// The handler does not start, because a setting is invalid.
     #[error("the handler does not start, so nothing is retried")]
     RefusesSettings,
     /// The handler's reserved concurrency is 0.
@@ -77,7 +78,8 @@ pub enum Stopped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unlisted {
-    /// The handler dead-letters the events as `target_not_allowed` when it next receives them, even during a pause.
+    /// The handler dead-letters each event as `target_not_allowed` when it next receives the event, even during a
+    /// pause.
     DeadLettered,
     /// The handler keeps the events without retrying them, because the allow-list is empty.
     Kept,
@@ -103,7 +105,7 @@ pub enum DeploymentName {
 }
 
 impl DeploymentName {
-    /// The name of a deployment: `stack` or, if that is `None`, `handler`.
+    /// Names a deployment by its stack or, if `stack` is `None`, by its handler.
     pub fn new(stack: Option<String>, handler: &str) -> Self {
         stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
     }
@@ -133,12 +135,12 @@ impl Deployment {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }
 
-    /// A Comeback command with the flags that direct it to this deployment.
+    /// A Comeback command with the flags that select this deployment.
     pub fn command<W: Into<String>>(&self, name: CommandName, words: impl IntoIterator<Item = W>) -> Command {
         self.command_of(&self.name(), name, words)
     }
 
-    /// A Comeback command with the flags that direct it to another deployment in the same account and region.
+    /// A Comeback command with the flags that select another deployment in the same account and region.
     pub fn command_of<W: Into<String>>(
         &self,
         other: &DeploymentName,
@@ -152,14 +154,14 @@ impl Deployment {
         }
     }
 
-    /// Text that shows a function under the name `shown`. A program may draw the function as a link.
+    /// Text that displays a function as `shown`. A user interface may turn the text into a link to the function.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
 
-    /// The commands that attach the functions with these ARNs, each once, and a hint for functions that moved to
-    /// another stack. A function in another account or region cannot be attached here; for such a function, the text
-    /// says what to do instead.
+    /// The commands that attach the functions with these ARNs, and a hint for functions that moved to another stack.
+    /// This deployment cannot attach a function in another account or region. For such a function, the text says what
+    /// to do instead.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -174,7 +176,7 @@ impl Deployment {
         text![commands, " (if the function moved to another stack, see docs/attach.md)"]
     }
 
-    /// A command of the AWS CLI, with the flags that make it use the deployment's region and profile.
+    /// An AWS CLI command with the flags that select the deployment's region and profile.
     pub fn aws(&self, command: impl Display) -> String {
         aws(&self.place_flags, command)
     }
@@ -185,7 +187,7 @@ impl Deployment {
     ///
     /// Fails with the settings that the handler refuses.
     pub fn policies(&self) -> Result<Policies, Vec<SettingError>> {
-        // Lambda sets these two variables. They keep the handler from being its own target.
+        // Lambda sets these two variables. The handler uses their values to make sure that it is not its own target.
         let policies = Policies::from_variables(|name| match name {
             "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.name.clone()),
             "AWS_REGION" => Some(self.handler_arn.region.clone()),
@@ -218,7 +220,7 @@ impl Deployment {
         }
     }
 
-    /// A sentence that says why nothing is retried, and which command names the fix; `None` if the handler retries.
+    /// A sentence that says why nothing is retried and which command names the fix. `None` if the handler retries.
     pub fn stopped_note(&self) -> Option<Text> {
         let why = self.stopped()?;
         let doctor = quoted(self.command(CommandName::Doctor, ["--short"]));
@@ -245,8 +247,8 @@ impl Deployment {
         })
     }
 
-    /// The functions that the allow-list matches and whose failed events go to the retry queue. If no entry of the
-    /// allow-list is a pattern with `*`, returns no functions without reading any.
+    /// The functions that the allow-list matches and whose failed events go to the retry queue. Returns no functions,
+    /// without any calls to AWS, if no entry of the allow-list has a `*`.
     pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
         if !self.target_functions().any(|entry| entry.contains('*')) {
             return Ok(Vec::new());
@@ -263,7 +265,7 @@ impl Deployment {
         found.into_iter().filter_map(Result::transpose).collect()
     }
 
-    /// The ARN of a function. A name without a region and account refers to those of the handler.
+    /// The ARN of a function. If the name has no region and account, the ARN has the handler's region and account.
     pub fn arn_of(&self, function: &FunctionName) -> FunctionArn {
         let place = function.place.as_ref().unwrap_or(&self.handler_arn).clone();
         FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }
@@ -280,19 +282,19 @@ impl Deployment {
     }
 }
 
-/// A command of the AWS CLI, with the flags that make it use a region and profile.
+/// An AWS CLI command with the flags that select a region and profile.
 pub fn aws(place_flags: &str, command: impl Display) -> String {
     format!("aws {command}{place_flags}")
 }
 
-/// The entries of a comma-separated list that are not empty.
+/// The entries of a comma-separated list, without surrounding white space and without empty entries.
 pub fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
 #[cfg(any(test, feature = "simulated"))]
 impl Deployment {
-    /// A test deployment that has `orders` on its allow-list, and no event source mapping.
+    /// A test deployment with `orders` on its allow-list and without an event source mapping.
     pub fn sample() -> Self {
         let function = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
         let (retry_queue, dead_letter_queue) = (Queue::sample("retries"), Queue::sample("dead"));

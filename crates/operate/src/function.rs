@@ -32,13 +32,13 @@ impl FunctionName {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
 
-    /// The same function without its qualifier, so that the name matches every version and alias.
+    /// The name without its qualifier. It matches every version and alias of the function.
     pub fn any_version(&self) -> Self {
         Self { qualifier: None, is_latest: false, ..self.clone() }
     }
 
-    /// Returns true if this name matches the function of an ARN. A name without a qualifier matches every version and
-    /// alias.
+    /// Returns true if this name matches the function with the ARN `arn`. A name without a qualifier matches every
+    /// version and alias.
     pub fn names(&self, arn: &str) -> bool {
         arn.parse().is_ok_and(|other: Self| {
             self.name == other.name
@@ -94,7 +94,7 @@ pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     if is_home && !function.name.starts_with('-') { function.to_string() } else { arn.to_owned() }
 }
 
-/// The function's name with its alias or version, for people. `$LATEST` is left out, because it is Lambda's default.
+/// The function's name with its alias or version, for display. `$LATEST` is left out, because it is Lambda's default.
 pub fn shown_name(arn: &str) -> &str {
     let name = short_name(arn);
     name.strip_suffix(":$LATEST").unwrap_or(name)
@@ -115,25 +115,25 @@ fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
     (&one.region, &one.account) == (&other.region, &other.account)
 }
 
-/// The tag in which CloudFormation puts the name of a function's stack.
+/// The key of the tag that CloudFormation sets to the name of a function's stack.
 pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
 
-/// A Lambda function that Comeback retries or may retry, with its settings.
+/// A Lambda function that Comeback retries or could retry, with the function's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Target {
-    /// The function's name.
+    /// The function's name, without a qualifier.
     pub name: String,
-    /// The alias or version that was asked for. `None` means the unqualified function, `$LATEST`.
+    /// The requested alias or version. `None` means the unqualified function, `$LATEST`.
     pub qualifier: Option<String>,
     /// True if Lambda no longer has this alias or version. The fields below then describe the unqualified function.
     pub is_qualifier_gone: bool,
     /// The function's ARN, without a qualifier.
     pub arn: String,
-    /// The ARN of the function's role.
+    /// The ARN of the function's execution role.
     pub role_arn: String,
     /// The runtime, such as `python3.12`. `None` for a container image.
     pub runtime: Option<String>,
-    /// The function's timeout.
+    /// The function's timeout, after which Lambda stops an invocation.
     pub timeout: Duration,
     /// The settings for asynchronous invocations, by qualifier. The key `None` is the unqualified function.
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
@@ -146,7 +146,7 @@ pub struct Target {
     pub reserved_concurrency: Option<u32>,
     /// The ARN of the queue or topic in the function's own `DeadLetterConfig`. `None` if none is set.
     pub dead_letter: Option<String>,
-    /// The function's tags.
+    /// The function's tags, by key.
     pub tags: BTreeMap<String, String>,
 }
 
@@ -173,7 +173,8 @@ impl Target {
         }
     }
 
-    /// Reads the settings of the named qualifier. Tags and concurrency come from `own`, the unqualified function.
+    /// Reads the settings of the function's qualifier. The tags and the reserved concurrency come from `own`, which
+    /// describes the unqualified function.
     async fn of(account: &Account, function: &FunctionName, own: Function) -> Result<Self, Failure> {
         let name = function.unqualified();
         if let Some(error) = own.tags_error {
@@ -211,27 +212,29 @@ impl Target {
         })
     }
 
-    /// The function's ARN as invocation records have it. For the unqualified function, the ARN ends with `:$LATEST`.
+    /// The function's ARN as it appears in invocation records. For the unqualified function, the ARN ends with
+    /// `:$LATEST`.
     pub fn invoked_arn(&self) -> String {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }
 
-    /// The function's name, followed by `:` and this qualifier, if any.
+    /// The function's name, followed by `:` and the qualifier. If `qualifier` is `None`, only the name.
     pub fn named(&self, qualifier: Option<&str>) -> String {
         qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
     }
 
-    /// The settings for asynchronous invocations of the qualifier that was asked for.
+    /// The settings for asynchronous invocations of the requested qualifier.
     pub fn settings(&self) -> InvokeSettings {
         self.invoke_settings.get(&self.qualifier).cloned().unwrap_or_default()
     }
 
-    /// The name of the function's role, from the role's ARN.
+    /// The name of the function's execution role, taken from the role's ARN.
     pub fn role(&self) -> &str {
         self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
     }
 
-    /// The name of the CloudFormation stack that owns the function, according to the function's tag.
+    /// The name of the CloudFormation stack that owns the function, taken from the function's tag. `None` if the
+    /// function has no such tag.
     pub fn stack(&self) -> Option<&str> {
         self.tags.get(STACK_TAG).map(String::as_str)
     }
@@ -239,7 +242,7 @@ impl Target {
 
 #[cfg(test)]
 impl Target {
-    /// The function `orders`, which is not attached.
+    /// A test function named `orders`, which is not attached.
     pub(crate) fn sample() -> Self {
         Self {
             name: "orders".into(),
@@ -269,7 +272,7 @@ fn unfit(configuration: &Configuration) -> Option<&'static str> {
     }
 }
 
-/// The name of the function's log group.
+/// The name of the function's CloudWatch log group. If none is configured, Lambda writes to `/aws/lambda/NAME`.
 pub fn log_group(configuration: &Configuration) -> String {
     configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
 }
@@ -278,7 +281,7 @@ pub fn log_group(configuration: &Configuration) -> String {
 pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
                                     with --profile, or the handler with --handler";
 
-/// Asks Lambda for the description of a function that must exist.
+/// Reads Lambda's description of a function that must exist.
 ///
 /// # Errors
 ///

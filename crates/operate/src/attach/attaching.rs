@@ -19,11 +19,11 @@ use crate::text;
 use crate::text::{quoted, shell};
 
 /// The `MaximumEventAgeInSeconds` of an attached function: the longest time that Lambda keeps an event that it cannot
-/// deliver. It is the minimum that Lambda allows.
+/// deliver. The value is the minimum that Lambda allows.
 const EVENT_AGE: i32 = 60;
 
-/// The settings for asynchronous invocations that an attached function gets. The on-success destination is kept from
-/// `before`.
+/// The settings for asynchronous invocations that an attached function gets. The on-success destination stays the same
+/// as in `before`.
 pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSettings {
     InvokeSettings {
         retries: Some(0),
@@ -34,8 +34,9 @@ pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSe
 }
 
 impl Attachment {
-    /// Plans the steps that attach the function. Their order is safe: by the time a first failure reaches the handler,
-    /// the handler can retry the function. Takes the function over from another deployment only if `may_move` is true.
+    /// Plans the steps that attach the function. The order of the steps is safe: by the time a first failure reaches
+    /// the handler, the handler can retry the function. If another deployment retries the function, fails unless
+    /// `may_move` is true.
     pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = FunctionPlan::of(self);
@@ -49,7 +50,7 @@ impl Attachment {
             self.may_set_settings()?;
         }
         self.keep_settings(&mut plan);
-        // Step 1 of docs/attach.md.
+        // This is step 1 of docs/attach.md: the function's role gets permission to send to the retry queue.
         match self.may_send {
             Verdict::Allowed => {}
             Verdict::NotAllowed => {
@@ -120,7 +121,8 @@ impl Attachment {
         }
     }
 
-    /// Adds a note that names the entry of `POLICIES` for the function. Adds none if the plan has no steps.
+    /// Adds a note that names the entry of `POLICIES` that applies to the function. Adds no note if the plan has no
+    /// steps.
     fn say_what_counts(&self, plan: &mut FunctionPlan) {
         let Some(policies) = self.deployment.policies().ok().filter(|_| !plan.steps.is_empty()) else {
             return;
@@ -135,8 +137,8 @@ impl Attachment {
         }
     }
 
-    /// If the plan adds the function to the allow-list, adds a note on the space left for the handler's environment
-    /// variables.
+    /// Adds a note on the space left for the handler's environment variables, if the plan adds the function to the
+    /// allow-list.
     fn say_room_left(&self, plan: &mut FunctionPlan) {
         let is_listed = |step: &Step| matches!(step, Step::List(..));
         if plan.steps.iter().any(is_listed) {
@@ -228,7 +230,7 @@ impl Attachment {
         }
     }
 
-    /// The number of further tags that the function has room for after the steps already planned.
+    /// The number of tags that can still be added to the function after the steps already planned.
     fn room_for_tags(&self, plan: &FunctionPlan) -> usize {
         let kept = plan.steps.iter().filter_map(|step| match step {
             Step::Keep(tags) => Some(tags.iter().map(|(key, _)| key)),

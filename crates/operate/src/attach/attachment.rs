@@ -1,4 +1,4 @@
-//! A function's attachment to a deployment: the facts from which attaching and detaching are planned.
+//! A function's attachment to a deployment: the facts that the plans to attach and detach the function are based on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,11 @@ use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, list_with, paramete
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
-    /// True if Lambda has no such function. Its settings and tags are then gone too.
+    /// True if the function was deleted or never existed. The function then has no settings and no tags.
     pub(crate) is_gone: bool,
     pub(crate) deployment: Deployment,
-    /// The other deployments that retry the function. The key is the qualifier whose failed events the deployment
-    /// receives.
+    /// The other deployments that retry the function. The key of each is the qualifier whose failed events that
+    /// deployment receives.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
     /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. Only `attach` needs this fact.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
@@ -36,11 +36,11 @@ pub(crate) struct Attachment {
     pub(crate) send_policy: bool,
     /// The verdict of IAM's simulator on whether the handler's role may invoke the function.
     pub(crate) may_invoke: Verdict,
-    /// True if `attach` has given the handler's role the permission to invoke the function. `attach` does so only if no
-    /// stack owns the handler.
+    /// True if `attach` has given the handler's role the permission to invoke the function. `attach` gives this
+    /// permission only if no stack owns the handler.
     pub(crate) invoke_policy: bool,
     /// The total size, in characters, of the inline policies of the handler's role once `attach` has added the
-    /// permission to invoke the function. 0 if `attach` need not add the permission.
+    /// permission to invoke the function. The size is 0 if `attach` need not add the permission.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations. `None` if no stack owns them.
     pub(crate) owner: Option<String>,
@@ -50,7 +50,8 @@ pub(crate) struct Attachment {
     pub(crate) list_owner: ListOwner,
 }
 
-/// The place that sets the allow-list, `TARGET_FUNCTIONS`. It decides whether and how `attach` can edit the list.
+/// The place that sets the allow-list, `TARGET_FUNCTIONS`. The place determines whether and how `attach` can edit the
+/// list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
     /// The parameter `TargetFunctions` of a stack. The stack also lets the handler invoke the functions that the
@@ -115,7 +116,7 @@ impl Attachment {
         Ok(attachment)
     }
 
-    /// The attachment as it will be once the functions with the ARNs `listed` are on the allow-list too.
+    /// Changes the attachment as if the functions with the ARNs `listed` were already on the allow-list.
     pub(crate) fn beside(mut self, listed: &[String]) -> Self {
         for arn in listed {
             let list = list_with(self.deployment.allow_list(), arn);
@@ -147,7 +148,7 @@ impl Attachment {
         })
     }
 
-    /// Reads the remains of a deleted function in a deployment.
+    /// Reads what a deleted function left in a deployment, such as its allow-list entry and its alarm.
     async fn of_gone(
         account: &Account,
         deployment: Deployment,
@@ -170,7 +171,7 @@ impl Attachment {
         all.map(|(qualifier, _)| qualifier.as_deref())
     }
 
-    /// The qualifiers whose failed events go to the retry queue, without the qualifier that the operator named.
+    /// The qualifiers whose failed events go to the retry queue, except the qualifier that the operator named.
     pub(crate) fn other_qualifiers(&self) -> impl Iterator<Item = Option<&str>> {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
@@ -266,8 +267,8 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
     }
 }
 
-/// Finds the other deployments that retry the function. The key is the qualifier whose failed events the deployment
-/// receives.
+/// Finds the other deployments that retry the function. The key of each is the qualifier whose failed events that
+/// deployment receives.
 async fn elsewhere(
     account: &Account,
     deployment: &Deployment,
@@ -284,9 +285,9 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// The stack that owns the qualifier's settings for asynchronous invocations. Usually, that is the function's own
-/// stack. If a CDK app imported and attached the function, the owner is a deployment's stack. `None` if no stack owns
-/// the settings.
+/// Finds the stack that owns the settings for asynchronous invocations of the target's qualifier. Usually, the owner is
+/// the function's own stack. If a CDK app imported and attached the function, the owner is a deployment's stack.
+/// Returns `None` if no stack owns the settings.
 async fn owner(
     account: &Account,
     deployment: &Deployment,

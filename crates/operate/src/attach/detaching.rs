@@ -13,8 +13,8 @@ use crate::text;
 use crate::text::{quoted, shell};
 
 impl Attachment {
-    /// Plans the steps that detach the function. The destination is removed immediately, and the rest when the
-    /// function's events have left the retry queue. With `--now`, everything is removed immediately.
+    /// Plans the steps that detach the function. The destination is removed immediately. Everything else is removed
+    /// when the function's events have left the retry queue. With `--now`, everything is removed immediately.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());
@@ -29,7 +29,7 @@ impl Attachment {
             self.may_set_settings()?;
             let (mut settings, all_known) = kept::settings(target);
             if target.is_qualifier_gone {
-                // Lambda refuses new settings for a deleted alias. So the old settings are deleted.
+                // Lambda refuses new settings for a deleted alias, so the old settings are deleted instead.
                 settings = InvokeSettings::default();
             } else if !all_known {
                 plan.note(
@@ -102,14 +102,14 @@ impl Attachment {
         }
     }
 
-    /// The key of the tag with the time from which the function's failures have no longer gone to this deployment. The
-    /// key is `kept::MOVED` if another deployment retries the function, because `kept::DETACHED` then belongs to that
+    /// The key of the tag that records when the function's failures stopped going to this deployment. The key is
+    /// `kept::MOVED` if another deployment retries the function, because `kept::DETACHED` then belongs to that
     /// deployment.
     pub(crate) fn mark(&self) -> &'static str {
         if self.elsewhere.is_empty() { kept::DETACHED } else { kept::MOVED }
     }
 
-    /// The keys of the tags to remove last, except those that another deployment needs.
+    /// The keys of the tags to remove last, except the tags that another deployment needs.
     fn last_tags(&self) -> &'static [&'static str] {
         if self.elsewhere.is_empty() {
             &[kept::RECURSION, kept::DETACHED, kept::MOVED]
@@ -125,15 +125,15 @@ impl Attachment {
         }
     }
 
-    /// Plans to remove everything except the destination. The tags are removed last, because they tell a repeated run
-    /// that something is left to remove.
+    /// Plans to remove everything except the destination. The tags are removed last: while a tag exists, a repeated run
+    /// can tell that something is left to remove.
     fn finish(&self, leaving: &Leaving, plan: &mut FunctionPlan) {
         let target = &self.target;
         if leaving.at_once {
             plan.note(self.effect_of_now());
         }
         match kept::recursion_allowed(target) {
-            // The other deployment needs the recursion setting.
+            // Another deployment retries the function and needs the recursion setting.
             _ if !self.elsewhere.is_empty() => {}
             Some(allowed) if allowed != target.recursion_allowed => {
                 plan.steps.push(Step::Recursion(allowed));
@@ -204,8 +204,8 @@ impl Attachment {
         }
     }
 
-    /// Plans to remove the remains of a deleted function from a deployment. There is no running invocation to wait for,
-    /// and there are no settings to restore.
+    /// Plans to remove what a deleted function left in a deployment. A deleted function has no running invocations to
+    /// wait for, and no settings to restore.
     fn clear_away(&self) -> FunctionPlan {
         let mut plan = FunctionPlan::of(self);
         plan.note(self.missing());

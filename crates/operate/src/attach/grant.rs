@@ -1,4 +1,4 @@
-//! Permissions that `attach` adds to a role's inline policies, and that `detach` removes again.
+//! Permissions that `attach` adds to a role's inline policies and `detach` removes.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// IAM's limit of the total size of a role's inline policies, in characters. Source: "IAM and AWS STS quotas" in the
+/// IAM's limit on the total size of a role's inline policies, in characters. Source: "IAM and AWS STS quotas" in the
 /// AWS IAM User Guide.
 pub(crate) const ROLE_CHARACTERS: usize = 10_240;
 
@@ -15,14 +15,14 @@ pub(crate) const ROLE_CHARACTERS: usize = 10_240;
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
 /// An inline policy of a role. Roles are global, so the attachments of several regions share one policy. Users may also
-/// have added statements. Therefore, only our own resources are added and removed.
+/// have added statements. Therefore, Comeback adds and removes only its own resources.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Policy(Map<String, Value>);
 
 impl Policy {
     fn read(text: &str) -> Result<Self, serde_json::Error> {
         let mut document: Map<String, Value> = serde_json::from_str(text)?;
-        // A policy with a single statement need not put it in a list.
+        // IAM also accepts a single statement that is not in a list.
         if let Some(statement) = document.get_mut("Statement").filter(|it| it.is_object()) {
             *statement = Value::Array(vec![statement.take()]);
         }
@@ -94,7 +94,7 @@ fn texts(value: &Value) -> Vec<String> {
     all.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-/// Permissions that `attach` gives a role through an inline policy.
+/// Permissions that `attach` grants to a role through an inline policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) role: String,
@@ -114,7 +114,7 @@ impl Grant {
         self.put(account, &policy).await
     }
 
-    /// Removes the permissions from the role's policy. If the policy is then empty, deletes it.
+    /// Removes the permissions from the role's policy. If no statement is left, deletes the policy.
     pub(crate) async fn withdraw(&self, account: &Account) -> Result<(), Failure> {
         let left = self.read(account).await?.without(&self.statements);
         if !left.is_empty() {
@@ -123,7 +123,8 @@ impl Grant {
         account.aws.delete_role_policy(&self.role, &self.policy).await
     }
 
-    /// The total size of the role's inline policies once these permissions are added, in characters as IAM counts them.
+    /// The total size that the role's inline policies would have with these permissions, in characters as IAM counts
+    /// them.
     pub(crate) async fn characters_after(&self, account: &Account) -> Result<usize, Failure> {
         let names = account.aws.role_policies(&self.role).await?;
         let mut all = self.read(account).await?.with(&self.statements).characters();

@@ -1,4 +1,4 @@
-//! A function's settings from before it was attached, kept in tags of the function.
+//! The settings that a function had before it was attached. `attach` keeps them in tags of the function.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -8,17 +8,18 @@ use comeback_engine::Timestamp;
 use crate::aws::InvokeSettings;
 use crate::function::Target;
 
-/// The key of the tag that records when the last destination of the function was removed. From then on, only
-/// invocations already under way still send failures to the retry queue.
+/// The key of the tag that records when the function's last on-failure destination was removed. After that time, only
+/// invocations that were already running send failures to the retry queue.
 pub const DETACHED: &str = "comeback:detached";
-/// The key of the tag that records when the function was moved to another deployment. From then on, only invocations
-/// already under way still send failures to the previous deployment's retry queue.
+/// The key of the tag that records when the function was moved to another deployment. After that time, only invocations
+/// that were already running send failures to the previous deployment's retry queue.
 pub const MOVED: &str = "comeback:moved";
-/// The key of the tag with the recursion setting from before the function was attached. All qualifiers share the tag.
+/// The key of the tag with the recursion setting that the function had before it was attached. All qualifiers share the
+/// tag.
 pub const RECURSION: &str = "comeback:recursion";
-/// The value of a tag for a number that was not set.
+/// The tag value that means that a number was not set.
 const DEFAULT: &str = "default";
-/// The value of a tag for a destination that was not set.
+/// The tag value that means that a destination was not set.
 const NONE: &str = "none";
 
 /// Lambda's limit on the number of tags per function.
@@ -41,9 +42,9 @@ pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     })
 }
 
-/// The settings to restore according to the tags, and true if no tag is missing or invalid. Anybody may have written
-/// the tags, so a value that Lambda would refuse is replaced by Lambda's default. `attach` never changes the on-success
-/// destination, so that stays as it is.
+/// Reads the settings to restore from the tags. Also returns true if no tag is missing or invalid. Anybody may have
+/// written the tags, so a value that Lambda would refuse is replaced by Lambda's default. The on-success destination
+/// stays as it is, because `attach` never changes it.
 pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
@@ -68,7 +69,8 @@ fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
     text.parse().ok().filter(|number| range.contains(number)).map(Some)
 }
 
-/// Returns true if an ARN can be a destination of Lambda: a queue, a topic, a function, an event bus or a bucket.
+/// Returns true if Lambda can send failed events to the resource with this ARN: a queue, a topic, a function, an event
+/// bus or a bucket.
 fn is_destination(arn: &str) -> bool {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let [scheme, partition, service, region, account, resource] = parts[..] else { return false };
@@ -84,14 +86,15 @@ fn is_destination(arn: &str) -> bool {
         }
 }
 
-/// The on-failure destination in the settings. `None` if none is set, or if its ARN shows that the destination is in
-/// this account.
+/// The on-failure destination in the settings, if it may be outside this account. `None` if no destination is set, or
+/// if the destination's ARN has this account.
 pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
     let arn = settings.on_failure.as_deref()?;
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
 }
 
-/// Returns true if recursive loops were allowed before the function was attached. `None` if no tag has this setting.
+/// Returns true if recursive loops were allowed before the function was attached. `None` if the function has no tag
+/// with this setting.
 pub fn recursion_allowed(target: &Target) -> Option<bool> {
     target.tags.get(RECURSION).map(|setting| setting == recursion(true))
 }

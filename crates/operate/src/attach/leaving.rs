@@ -18,16 +18,16 @@ use crate::log::{HIDING_INFO, Search};
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// The time that an event of an attached function may spend in Lambda besides its invocation: up to a minute before it,
-/// and up to another minute until the failure is sent.
+/// The time that an event of an attached function may spend in Lambda in addition to its invocation: up to a minute
+/// before the invocation, and up to another minute until Lambda sends the failure.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
 /// Evidence of whether all events of a function have left the retry queue.
 ///
 /// SQS cannot list the messages in a queue, but the handler logs a line when an event arrives, and another line when it
-/// settles the event. No event is left once all of this holds: every invocation that may still fail has ended; the
-/// handler has received every message that is due; and the log settles every message that it names. SQS only estimates
-/// the number of messages, so the log decides even if the queue seems empty.
+/// settles the event. No event is left once three conditions hold: every invocation that may still fail has ended, the
+/// handler has received every message that is due, and every event in the log is settled. SQS only estimates the number
+/// of messages, so the log decides even if the queue seems empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
@@ -37,7 +37,7 @@ pub(crate) struct Leaving {
     /// all events have left.
     pub(crate) waiting: Option<String>,
     /// Other functions with the same role that send failures to the retry queue, or whose last invocations may still
-    /// send some.
+    /// send failures.
     pub(crate) sharing: Vec<String>,
 }
 
@@ -67,7 +67,8 @@ impl Leaving {
         Ok(leaving)
     }
 
-    /// The time when the last invocation that may still send a failure ends. `None` if all such invocations have ended.
+    /// The time by which the last invocation that can send a failure has ended. `None` if all such invocations have
+    /// already ended.
     pub(crate) fn under_way_until(&self, attachment: &Attachment) -> Option<Timestamp> {
         let tags = &attachment.target.tags;
         let detached = kept::time(tags, attachment.mark()).filter(|_| !attachment.is_attached());
@@ -122,8 +123,8 @@ async fn read_waiting(
     Ok(wait(queue, is_there.then_some(&log), now))
 }
 
-/// The reason why the log may not show every waiting event. Either the handler has not received some event yet, or the
-/// log level hides the lines. `None` if the log shows all waiting events.
+/// The reason why waiting events might be missing from the log. Either the handler has not received every event yet, or
+/// the log level hides the lines. `None` if the log shows all waiting events.
 fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     if queue != Depth::default() && deployment.stopped().is_some() {
         return Some("the retry queue is not empty, but the handler receives nothing from it".into());
@@ -333,7 +334,7 @@ mod tests {
         {
             assert_eq!(after(&[defer.clone(), line(2, kept)], after_due), due);
         }
-        // Another failure of the event, or a failure of a copy of the event.
+        // After the event was settled, the event or a copy of it fails again.
         let again =
             json!({"action": "defer", "due": DUE, "due_by": "policy", "delay": 60, "request_id": "r-1"});
         assert_eq!(after(&[defer, settled, line(3, again)], before_due), waits);

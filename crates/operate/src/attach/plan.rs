@@ -1,5 +1,5 @@
-//! Plans to attach or detach functions, and performs the plan. The allow-list is edited once for all functions. If one
-//! function fails, the others continue.
+//! Plans how to attach or detach functions, and performs the plan. One edit of the allow-list covers all functions. If
+//! a step of one function fails, the steps of the other functions are still performed.
 
 use serde::{Serialize, Serializer};
 
@@ -31,7 +31,8 @@ pub struct RouteFailures {
     pub route: Route,
 }
 
-/// The new destination of the functions' failed events: the deployment, or their earlier destination.
+/// The new destination of the functions' failed events: the deployment's retry queue, or the destination from before
+/// the functions were attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Attaches the functions: their failed events go to the deployment.
@@ -55,7 +56,7 @@ impl Route {
         }
     }
 
-    /// The state of a function that needs no change, in words.
+    /// The words for the state of a function that needs no change.
     const fn state(self) -> &'static str {
         match self {
             Self::Attach { .. } => "attached",
@@ -64,7 +65,7 @@ impl Route {
     }
 }
 
-/// The plan to attach or detach functions: the changes to each of them.
+/// The plan to attach or detach functions: the changes to each function.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttachPlan {
     functions: Vec<Part>,
@@ -79,9 +80,9 @@ pub struct AttachPlan {
 struct Part {
     function: FunctionName,
     plan: Result<FunctionPlan, Failure>,
-    /// The number of steps that were made.
+    /// The number of steps performed so far.
     steps_made: u64,
-    /// True once the changes were made and a later read has shown them.
+    /// True once all changes are made and AWS shows them.
     is_made: bool,
 }
 
@@ -166,8 +167,8 @@ impl AttachPlan {
         self.functions.iter().filter_map(|part| part.plan.as_ref().ok())
     }
 
-    /// The edits of the allow-list in the plans of all functions. Each edit is the place to edit, the function's ARN,
-    /// and true to add or false to remove the ARN.
+    /// The edits of the allow-list in the plans of all functions. Each edit has the place to edit, the function's ARN,
+    /// and a flag that is true to add the ARN or false to remove it.
     fn list_edits(&self) -> impl Iterator<Item = (&SettingPlace, &str, bool)> {
         self.planned().flat_map(|plan| {
             plan.steps.iter().filter_map(|step| match step {
@@ -179,7 +180,7 @@ impl AttachPlan {
 }
 
 impl Plan for AttachPlan {
-    /// The identity of a plan. It is the same for two plans that change the same settings of each function.
+    /// The identity of the plan. Two plans have the same identity if they change the same settings of each function.
     fn identity(&self) -> String {
         let parts = self.functions.iter().map(|part| part.plan.as_ref().ok().map(FunctionPlan::differences));
         serde_json::json!(parts.collect::<Vec<_>>()).to_string()
@@ -256,8 +257,8 @@ impl Change for RouteFailures {
     type Plan = AttachPlan;
     type Done = Attached;
 
-    /// If the plan is about a single function, fails if that function fails. Otherwise, the failures of functions are
-    /// part of the plan.
+    /// Plans the change to each function. With a single function, fails if the function cannot be planned. With several
+    /// functions, the plan contains the failure of each function that cannot be planned.
     async fn plan(&self) -> Result<AttachPlan, Failure> {
         self.operator.interrupt.or(self.read()).await
     }
@@ -295,8 +296,8 @@ impl Change for RouteFailures {
 }
 
 impl RouteFailures {
-    /// Plans the change. Each call reads the account anew, so that the plan takes into account what this run and others
-    /// have changed. The plan of each function assumes that the earlier functions of the plan are already on the
+    /// Plans the change. Each call reads the account again, so that the plan includes the changes that this run and
+    /// others have made. The plan of each function assumes that the earlier functions of the plan are already on the
     /// allow-list.
     async fn read(&self) -> Result<AttachPlan, Failure> {
         let operator = &self.operator;
@@ -388,7 +389,7 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Edits the allow-list in one place. Makes one edit for all functions, because CloudFormation takes only one
+    /// Edits the allow-list in one place. Makes one edit for all functions, because CloudFormation accepts only one
     /// update at a time.
     async fn edit_list(&self, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
@@ -424,15 +425,15 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Tells the operator which settings a step has changed.
+    /// Reports the settings that a step has changed to the operator.
     fn report(&self, step: &Step, target: &Target) {
         for difference in step.differences(target) {
             self.operator.follow.remark(&format!("  {}", difference.name()).into());
         }
     }
 
-    /// Waits until AWS shows the changes, because some parts of AWS take a while. Does not wait for functions that
-    /// failed.
+    /// Waits until AWS shows the changes, because some changes take a while to become visible. Does not wait for
+    /// functions that failed.
     async fn check(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         if plan.planned().next().is_none() {

@@ -21,7 +21,7 @@ use crate::text::{Text, Tone};
 /// One change to a function, or to the resources that retry it. Performing a step again has no further effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Adds tags to the function that keep its earlier settings.
+    /// Adds tags that keep the function's earlier settings.
     Keep(Vec<(String, String)>),
     /// Adds a tag with this key to the function. The tag's value is the time of the step.
     Mark(&'static str),
@@ -52,15 +52,15 @@ pub struct Difference {
     pub resource: String,
     /// The setting's name.
     pub setting: String,
-    /// The setting's value before the change; `None` if it was not set.
+    /// The setting's value before the change. `None` if the setting was not set.
     pub from: Option<String>,
-    /// The setting's value after the change; `None` if the change removes the setting.
+    /// The setting's value after the change. `None` if the change removes the setting.
     pub to: Option<String>,
 }
 
 impl Difference {
-    /// The difference on one line. It begins with `+` for a new setting, `-` for a removed setting, and `~` for a
-    /// changed one.
+    /// The difference on one line. The line begins with `+` for a new setting, `-` for a removed setting, and `~` for a
+    /// changed setting.
     fn text(&self) -> Text {
         let Self { setting, from, to, .. } = self;
         let (tone, line) = match (from, to) {
@@ -71,7 +71,7 @@ impl Difference {
         Text::from("    ").and(Text::toned(tone, line))
     }
 
-    /// The values before and after, such as `retries: 1 → 0`.
+    /// The setting's name with its values before and after the change, such as `retries: 1 → 0`.
     pub(crate) fn change(&self) -> String {
         let [from, to] = [&self.from, &self.to].map(|it| it.as_deref().unwrap_or("not set"));
         format!("{}: {from} → {to}", self.setting)
@@ -83,7 +83,7 @@ impl Difference {
     }
 }
 
-/// Adds lines to a layout: each resource, and below it the settings of the resource that change.
+/// Adds the differences to a layout. Each resource is followed by the settings of the resource that change.
 pub(crate) fn lay_out(differences: &[Difference], layout: &mut Layout) {
     let mut above = "";
     for difference in differences {
@@ -169,7 +169,7 @@ pub(crate) fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FunctionPlan {
     pub(crate) target: Target,
-    /// True if Lambda has no such function.
+    /// True if the function was deleted or never existed.
     pub(crate) is_gone: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) notes: Vec<Text>,
@@ -206,14 +206,15 @@ impl FunctionPlan {
         self.steps.iter().flat_map(|step| step.differences(&self.target)).collect()
     }
 
-    /// Returns true if Lambda has no such function and nothing is left to remove, so the name may be misspelled.
+    /// Returns true if the function does not exist and nothing of it is left to remove. The operator may have
+    /// misspelled the name.
     pub(crate) fn is_of_unknown_function(&self) -> bool {
         self.is_gone && self.steps.is_empty()
     }
 }
 
-/// The delays between the checks that AWS shows a change. Together they last a minute. A new permission takes a few
-/// seconds to reach every part of AWS.
+/// The delays between repeated checks of whether AWS shows a change. The delays add up to about a minute. A new
+/// permission takes a few seconds to reach every part of AWS.
 pub(crate) fn delays() -> Delays {
     let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(8));
     let backoff = backoff.and_then(|backoff| backoff.with_jitter(Jitter::None));
@@ -255,8 +256,8 @@ impl Step {
     }
 }
 
-/// Puts the settings of asynchronous invocations. Repeats the call while Lambda refuses the destination because a new
-/// permission of the function's role has not taken effect yet.
+/// Replaces the settings for asynchronous invocations. Lambda refuses the destination until a new permission of the
+/// function's role takes effect, so the call is repeated until then.
 async fn put_settings(
     account: &Account,
     target: &Target,

@@ -1,4 +1,4 @@
-//! Tests of plans, and of accounts in which a plan was performed completely or in part.
+//! Tests of plans, and of the account after a plan was performed completely or partly.
 
 mod moves;
 mod several;
@@ -51,12 +51,12 @@ async fn read(aws: &SimulatedAws, function: &str) -> Attachment {
     Attachment::read(&operator.account, deployment, &function.parse().unwrap()).await.unwrap()
 }
 
-/// The attachment of `orders`, which is not attached yet.
+/// The facts about the function `orders`, which is not attached.
 pub(super) async fn attachment() -> Attachment {
     read(&sample(), "orders").await
 }
 
-/// Evidence that none of the function's events is left in the retry queue, read long after the last invocation.
+/// Evidence that no events of the function are left in the retry queue, long after the function's last invocation.
 fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
@@ -70,7 +70,7 @@ fn to_detach(aws: &SimulatedAws, functions: &[&str]) -> RouteFailures {
     RouteFailures { route: Route::Detach { at_once: false }, ..to_attach(aws, functions) }
 }
 
-/// Plans a change and performs it, unless the plan has no steps.
+/// Plans a change, and performs the plan if it has steps.
 async fn carry_out(
     change: &impl Change<Plan = AttachPlan, Done = Attached>,
 ) -> (AttachPlan, Result<(), Failure>) {
@@ -91,7 +91,7 @@ async fn attach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     plan
 }
 
-/// Detaches a function, and finishes an hour later with a second run. Returns the last plan.
+/// Detaches a function in two runs that are an hour apart. Returns the plan of the second run.
 async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     let (_, end) = carry_out(&to_detach(aws, &[function])).await;
     assert!(matches!(end, Err(Failure::Undone(_))), "{end:?}");
@@ -101,7 +101,7 @@ async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     plan
 }
 
-/// The notes on the only function of a plan.
+/// The notes in a plan that has only one function.
 fn notes(plan: &AttachPlan) -> Vec<String> {
     let notes = serde_json::to_value(plan).unwrap()["functions"][0]["notes"].take();
     serde_json::from_value(notes).unwrap()
@@ -111,7 +111,7 @@ fn texts(plan: &FunctionPlan) -> Vec<String> {
     plan.notes.iter().map(ToString::to_string).collect()
 }
 
-/// Everything that `attach` and `detach` may change in the account, for function `orders` and the deployment.
+/// The settings of the function `orders` and of the deployment that `attach` and `detach` may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Snapshot {
     tags: BTreeMap<String, String>,
@@ -553,7 +553,7 @@ struct Facts {
     recursion_allowed: bool,
     may_send: bool,
     in_stack: bool,
-    /// The value of the allow-list.
+    /// The text of the allow-list.
     list: &'static str,
     has_alarms: bool,
     notifies: bool,
@@ -576,7 +576,7 @@ prop_compose! {
 }
 
 impl Facts {
-    /// These facts, without anything that an earlier `attach` may have left.
+    /// Removes everything that an earlier `attach` may have left from these facts.
     fn never_attached(mut self) -> Self {
         self.settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
         if self.list == ARN {
@@ -622,7 +622,7 @@ impl Facts {
     }
 }
 
-/// Runs a test on an account with a simulated clock, so that no time passes.
+/// Runs a test to its end. The test's account has a simulated clock, so no real time passes.
 fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test);
 }
@@ -631,14 +631,14 @@ fn function(qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| "orders".into(), |qualifier| format!("orders:{qualifier}"))
 }
 
-/// Attaches a function. If the command is not finished after `calls` calls to AWS, kills it.
+/// Attaches a function. Kills the command if it has not finished after `calls` calls to AWS.
 async fn attach_killed(aws: &SimulatedAws, name: &str, calls: u64) {
     let change = to_attach(aws, &[name]);
     let plan = change.plan().await.unwrap();
     if plan.question().is_some() {
         drop(aws.killed_after(calls, change.perform(&plan)).await);
     }
-    // A stack cannot be updated again during an update.
+    // Waits for the stack's update, because CloudFormation refuses a second update during the first.
     aws.advance(Duration::from_secs(60));
 }
 

@@ -1,4 +1,4 @@
-//! Finds a deployment from its handler, its stack or its retry queue.
+//! Finds a deployment by its handler, its stack or its retry queue.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::Failure;
 use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_group};
 
-/// The key of the tag on the handler with Comeback's version. The template and the CDK construct set this tag.
+/// The key of the handler's tag that contains Comeback's version. The template and the CDK construct set this tag.
 const VERSION_TAG: &str = "comeback:version";
 
 impl DeploymentName {
-    /// The deployment whose handler processes the messages of a queue. `None` if no retry handler processes them.
+    /// The deployment whose handler processes the messages of a queue. `None` if no retry handler reads the queue.
     pub async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
         if queue_arn.parse::<QueueArn>().is_err() {
             return Ok(None);
@@ -36,7 +36,7 @@ impl DeploymentName {
 }
 
 impl Deployment {
-    /// Finds a deployment from its handler or, if `handler` is `None`, from its stack.
+    /// Finds a deployment by its handler or, if `handler` is `None`, by its stack.
     pub async fn find(
         account: &Account,
         handler: Option<&FunctionName>,
@@ -130,7 +130,7 @@ impl Deployment {
     }
 }
 
-/// The resources of a stack.
+/// Reads the resources of a CloudFormation stack.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
-//! The state of the event source mapping through which a handler receives from its retry queue.
+//! The state of the event source mapping that feeds a handler from its retry queue.
 
 use crate::aws::Mapping;
 
 impl Mapping {
-    /// Returns true if the mapping passes messages to the handler now, or will do so soon.
+    /// Returns true if the mapping passes messages to the handler, or is about to start.
     pub fn feeds(&self) -> bool {
         matches!(&*self.state, "Enabled" | "Enabling" | "Creating" | "Updating")
     }

@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// The time that a received dead-letter stays hidden from other readers, unless it is made visible earlier. Reading
-/// 100,000 dead-letters takes a few minutes. If a command is killed, a longer time would only keep its dead-letters
-/// hidden longer. If a slow command is still running when a dead-letter becomes visible, the command receives and hides
-/// it once more.
+/// The time that a received dead-letter stays hidden from other readers, unless a command makes the dead-letter visible
+/// earlier. Reading 100,000 dead-letters takes a few minutes. If a command is killed, a longer time would only keep its
+/// dead-letters hidden longer. If a slow command is still running when a dead-letter becomes visible, the command
+/// receives the dead-letter again, which hides it again.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// An SQS queue of a deployment.
@@ -49,7 +49,7 @@ impl Queue {
         Self::find_arn(account, arn).await?.ok_or_else(|| no_queue(arn))
     }
 
-    /// Finds the queue with this URL; returns `None` if it does not exist.
+    /// Finds the queue with this URL. Returns `None` if the queue does not exist.
     pub async fn find_url(account: &Account, url: &str) -> Result<Option<Self>, Failure> {
         let Some(attributes) = account.aws.queue_attributes(url, &["QueueArn"]).await? else {
             return Ok(None);
@@ -59,13 +59,13 @@ impl Queue {
         Self::new(url, arn).map(Some)
     }
 
-    /// Finds the queue with this ARN; returns `None` if it does not exist.
+    /// Finds the queue with this ARN. Returns `None` if the queue does not exist.
     pub async fn find_arn(account: &Account, arn: &str) -> Result<Option<Self>, Failure> {
         let url = account.aws.queue_url(arn).await?;
         url.map(|url| Self::new(&url, arn)).transpose()
     }
 
-    /// The queue's name.
+    /// The queue's name, which is the last part of the queue's ARN.
     pub fn name(&self) -> &str {
         &self.parsed_arn.name
     }
@@ -91,7 +91,7 @@ pub async fn attributes<const N: usize>(
     Ok(names.map(|name| attributes.get(name).cloned()))
 }
 
-/// Parses an ARN that AWS returned. Fails if the ARN is invalid.
+/// Parses an ARN that AWS returned. Fails with an error that names the ARN if the ARN is invalid.
 pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
     arn.parse().map_err(|problem| Failure::could_not(format!("{arn} {problem}")))
 }
@@ -135,15 +135,15 @@ impl Depth {
 /// A customer-managed KMS key that encrypts a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomerKey {
-    /// The key's ARN. If the key does not exist, the key id in the queue's attributes.
+    /// The key's ARN. If the key does not exist, the `KmsMasterKeyId` from the queue's attributes.
     pub arn: String,
     /// The key's state, such as `Enabled`; `None` if the key does not exist.
     pub state: Option<String>,
 }
 
 impl CustomerKey {
-    /// Reads the key that a queue's `KmsMasterKeyId` names. `None` if AWS manages the key, because everyone who may use
-    /// SQS may then use the key.
+    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. Returns `None` if AWS manages the key, because
+    /// everyone who may use SQS may use such a key.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl CustomerKey {
         Ok(arn.map(|arn| Self { arn, state: key.state }))
     }
 
-    /// The reason why nobody can use the key, whatever their permissions. `None` if the key is usable.
+    /// The reason why nobody can use the key, whatever permissions they have. `None` if the key is usable.
     pub fn problem(&self) -> Option<String> {
         match self.state.as_deref() {
             Some("Enabled" | "Updating") => None,

@@ -6,7 +6,7 @@ use crate::aws::simulated::{queue_url, role_arn};
 
 const BILLING: &str = "billing-handler";
 
-/// The sample account with a second deployment: a handler that no stack owns, with its own queues.
+/// The sample account with a second deployment. No stack owns its handler, and it has its own queues.
 fn two_deployments() -> SimulatedAws {
     let aws = sample();
     let state = &mut *aws.state();
@@ -62,7 +62,7 @@ async fn move_keeps_the_settings_from_before_the_first_deployment() {
     assert!(notes(&plan)[0].ends_with(note), "{:?}", notes(&plan));
     assert!(snapshot(&aws).tags.contains_key(kept::MOVED));
 
-    // The first deployment waits for its last events, and keeps what the second deployment needs.
+    // The first deployment waits for its last events, and keeps the settings that the second deployment needs.
     aws.advance(HOUR);
     let moved = snapshot(&aws);
     let (_, end) = carry_out(&to_detach(&aws, &["orders"])).await;
