@@ -1,8 +1,8 @@
 //! The doctor: numbered checks of a deployment, of the functions attached to it, and of functions that read SQS
 //! directly.
 //!
-//! The doctor reads all facts once, then judges them with pure functions. [`doctor`] returns a [`Diagnosis`] with one
-//! finding for each check of each subject. `docs/doctor.md` has a row for each check.
+//! The doctor reads all facts once, then judges the facts with pure functions. [`doctor`] returns a [`Diagnosis`] with
+//! one finding for each check of each subject. `docs/doctor.md` has a row for each check.
 
 pub mod checks;
 mod consumers;
@@ -34,26 +34,29 @@ use crate::operator::Operator;
 /// Options of [`doctor`]: the checks to run and the findings to print. By default, all checks run.
 #[derive(Clone, Debug, Default)]
 pub struct Examination {
-    /// Check only these functions, and report only problems of the deployment itself. If empty, check all functions.
+    /// The functions to check. If empty, all functions are checked. Otherwise, findings about the deployment itself are
+    /// printed only if they are problems.
     pub functions: Vec<FunctionName>,
-    /// Run only the checks with these [numbers](checks::number). If empty, run all checks.
+    /// The [numbers](checks::number) of the checks to run. If empty, all checks run.
     pub only: Vec<&'static str>,
-    /// Skip the checks with these numbers.
+    /// The numbers of the checks to skip.
     pub skip: Vec<&'static str>,
-    /// Print only warnings and broken findings.
+    /// True to print only warnings and broken findings.
     pub is_short: bool,
-    /// Treat warnings as failures.
+    /// True to treat warnings as failures.
     pub is_strict: bool,
-    /// Send the deployment's example function an event that fails once, and wait until the handler has retried it.
+    /// True to send the deployment's example function an event that fails once, and to wait until the handler has
+    /// retried the event.
     pub probe: bool,
 }
 
-/// Runs the checks of a deployment and its functions. Changes nothing; only [`Examination::probe`] sends one event.
+/// Runs the checks of a deployment and its functions. Changes nothing. With [`Examination::probe`], the doctor also
+/// sends one event.
 ///
 /// # Errors
 ///
-/// Fails if the deployment cannot be found. If any other fact cannot be read, each check that needs the fact is a
-/// warning.
+/// Fails if the deployment cannot be found, or if the event source mappings or the configuration of a named function
+/// cannot be read. If another fact cannot be read, each check that needs the fact returns a warning.
 pub async fn doctor(operator: &Operator, examination: &Examination) -> Result<Diagnosis, Failure> {
     operator.interrupt.or(examine(operator, examination)).await
 }

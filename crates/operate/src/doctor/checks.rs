@@ -10,7 +10,7 @@ use crate::doctor::{consumers, functions, handler, policies, queues, rights};
 
 type Text = &'static str;
 
-/// A check that the doctor runs. A check's number never changes, and is never given to another check. `docs/doctor.md`
+/// A check that the doctor runs. A check's number never changes, and is never used for another check. `docs/doctor.md`
 /// has a row for each check.
 #[derive(Debug, Serialize)]
 pub struct Check {
@@ -35,8 +35,8 @@ pub(super) enum Judge {
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The number of the check that the handler may invoke a function. If the allow-list has the function, this check also
-/// runs before the function is attached and while it is being detached; the other checks do not.
+/// The number of the check of whether the handler may invoke a function. For a function on the allow-list, this check
+/// runs even before the function is attached and while the function is being detached.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 
@@ -155,7 +155,7 @@ pub fn number(text: &str) -> Result<&'static str, String> {
         .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists all, from CB001 to CB306"))
 }
 
-/// The checks in `only`, or all checks if `only` is empty, without those in `skip`.
+/// The checks in `only`, or all checks if `only` is empty, except the checks in `skip`.
 pub(super) fn selected(only: &[&str], skip: &[&str]) -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().filter(|check| (only.is_empty() || only.contains(&check.id)) && !skip.contains(&check.id))
 }
@@ -178,7 +178,7 @@ mod tests {
         assert!(CHECKS.iter().all(|check| check.id.starts_with("CB") && is_number(check.id)));
     }
 
-    /// Compares the first two columns of the table in `docs/doctor.md`.
+    /// Compares the first two columns of the table in `docs/doctor.md` with the numbers and titles of the checks.
     #[test]
     fn the_page_has_a_row_for_each_check() {
         let page = std::fs::read_to_string(PAGE).unwrap();

@@ -1,5 +1,5 @@
-//! Checks of functions that read SQS directly with the package `comeback-sqs`. They cover settings that the package
-//! cannot see, because it runs inside the function.
+//! Checks of functions that read SQS directly with the package `comeback-sqs`. The package runs inside the function, so
+//! it cannot see the settings that these checks read.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::durations;
 use crate::text;
 use crate::text::{Text, shell};
 
-/// AWS advises a visibility timeout of at least this multiple of the function's timeout.
+/// AWS recommends a visibility timeout of at least this multiple of the function's timeout.
 const TIMEOUTS: u32 = 6;
-/// SQS's upper limit of `maxReceiveCount`.
+/// The maximum value of `maxReceiveCount` that SQS accepts.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
 /// The approximate time in which a FIFO queue delivers a message a thousand times if `max_backoff` has its default
 /// value.
@@ -145,7 +145,7 @@ fn is_gone() -> Judgement {
 }
 
 /// The name of the policy that a suggested command adds to a role. Several functions may share a role, so the name ends
-/// with the mapping's id: the names of the function and the queue together may be too long.
+/// with the mapping's id: the names of the function and the queue together might be too long for a policy name.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

@@ -14,7 +14,7 @@ use crate::text::{Piece, Text, Tone};
 /// The result of [`doctor`](crate::doctor::doctor): all findings about a deployment.
 #[derive(Debug, Serialize)]
 pub struct Diagnosis {
-    /// True if no finding is broken. In strict mode, a warning makes this false too.
+    /// True if no finding is broken. In strict mode, a warning also makes the deployment unhealthy.
     pub healthy: bool,
     /// The findings, in the order of the checks' numbers.
     pub checks: Vec<Finding>,
@@ -66,7 +66,7 @@ impl Diagnosis {
     }
 }
 
-/// The heading for a group of checks. For the key `handler`, it is `retry handler`.
+/// The heading for a group of checks, such as `retry handler` for the key `handler`.
 pub fn area(group: &str) -> &str {
     match group {
         "mapping" => "event source mapping",

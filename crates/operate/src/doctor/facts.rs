@@ -1,4 +1,4 @@
-//! The facts about a deployment that the checks judge. They are read once, concurrently.
+//! The facts about a deployment that the checks judge. All facts are read once, concurrently.
 
 pub(crate) mod consumers;
 pub(crate) mod functions;
@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{TARGET_FUNCTIONS, list_has};
 
-/// The facts that the checks judge. Each `Result` is either the fact, or the reason why it could not be read.
+/// The facts that the checks judge. Each `Result` is either the fact, or the reason why the fact could not be read.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) deployment: Deployment,
@@ -36,7 +36,7 @@ pub(crate) struct Facts {
     pub(crate) retry_queue: Result<QueueSettings, Failure>,
     pub(crate) dead_letter_queue: Result<QueueSettings, Failure>,
     pub(crate) errors: Result<LoggedErrors, Failure>,
-    /// The handler's log group. `None` if it does not exist yet.
+    /// The handler's log group. `None` if the log group does not exist yet.
     pub(crate) log_group: Result<Option<LogGroup>, Failure>,
     pub(crate) executions: Result<Executions, Failure>,
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
@@ -62,7 +62,7 @@ pub(crate) struct UnreadablePauses {
 }
 
 impl UnreadablePauses {
-    /// Reads the parameter's history. Returns `None` if its current text is readable.
+    /// Reads the parameter's history. Returns `None` if the parameter's current text is readable.
     pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
         Ok(Self::of(parameter, &account.aws.parameter_history(parameter).await?))
     }
@@ -123,7 +123,7 @@ impl Facts {
             QueueSettings::read(account, &deployment.dead_letter_queue),
             parameters(account, &deployment),
         );
-        // Includes the stack's list, because somebody may have removed a function from the handler's list by hand.
+        // The stack's list is needed too, because somebody may have removed a function from the handler's list by hand.
         let listed = stacks_list(&parameters);
         let destination = Destination { account, deployment: &deployment, retry_queue: &retry_queue };
         // The permissions on the queues' keys can be read only once the queues have been read.

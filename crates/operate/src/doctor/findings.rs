@@ -85,7 +85,7 @@ pub(super) fn findings(
     findings
 }
 
-/// Runs the checks among these that apply to functions that read SQS directly.
+/// Runs the given checks on functions that read SQS directly. Ignores checks that apply to other subjects.
 pub(super) fn of_consumers(
     consumers: &[Consumer],
     checks: impl IntoIterator<Item = &'static Check>,
@@ -109,7 +109,7 @@ pub(super) fn count(findings: &[Finding], outcome: Outcome) -> u64 {
     findings.iter().filter(|finding| finding.judgement.outcome == outcome).count() as u64
 }
 
-/// Returns true if no finding is broken. If `strict` is true, a warning makes this false too.
+/// Returns true if no finding is broken. If `strict` is true, also requires that no finding is a warning.
 pub(super) fn is_healthy(findings: &[Finding], strict: bool) -> bool {
     let worst = findings.iter().map(|finding| finding.judgement.outcome).max();
     worst <= Some(if strict { Outcome::Ok } else { Outcome::Warning })

@@ -1,4 +1,4 @@
-//! The commands that the doctor suggests. Each is a command of `comeback` or one line for the AWS CLI. The operator
+//! The commands that the doctor suggests. Each is a `comeback` command or a one-line AWS CLI command. The operator
 //! replaces the words in capitals.
 
 use std::collections::BTreeMap;
@@ -31,8 +31,8 @@ pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> 
     aws(&facts.deployment, command)
 }
 
-/// The command for a mapping with provisioned pollers: sets `MAXIMUM_CONCURRENCY` to the pollers' concurrency. If that
-/// concurrency exceeds the setting's range, the command lowers the number of pollers instead.
+/// The command that makes `MAXIMUM_CONCURRENCY` match a mapping with provisioned pollers. `invocations` is the
+/// concurrency of all the pollers. If it exceeds the setting's range, the command lowers the number of pollers instead.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     if invocations <= most {
@@ -47,8 +47,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key. A key whose deletion was cancelled must also
-/// be enabled. The doctor suggests that in its next run.
+/// The command that makes a queue's key usable again, or replaces the key. After the deletion of a key is cancelled,
+/// the key must also be enabled. The doctor suggests the second command in its next run.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -116,12 +116,14 @@ pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     let Facts { deployment, parameters, .. } = facts;
     let values = names.iter().map(|&name| {
         let of_stack = parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter_of(name)));
-        // The template adds its example to TARGET_FUNCTIONS. It omits BASE_BACKOFF and MAX_BACKOFF if BACKOFFS is set.
+        // The template adds its example function to TARGET_FUNCTIONS, and omits BASE_BACKOFF and MAX_BACKOFF if
+        // BACKOFFS is set. For these variables, a difference from the stack parameter is not a change by hand.
         let is_left_out =
             ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
         let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
         let by_hand = of_stack.filter(|value| !differs && deployment.variables.get(name) != Some(*value));
-        // The text of POLICIES is shown in full, so that the operator keeps its other entries when correcting one.
+        // The text of POLICIES is shown in full, so that the operator keeps the other entries when correcting one
+        // entry.
         let edited = if name == POLICIES.variable { deployment.policies_text() } else { "VALUE" };
         (name, by_hand.map_or(edited, String::as_str))
     });
@@ -157,8 +159,8 @@ pub(crate) fn stack_parameters(
 }
 
 /// The command that changes some of the handler's environment variables, and keeps the others. If the handler has a
-/// variable that is not a setting, this is an instruction in words. A command would have to print that variable's
-/// value, which may be a secret, or else would remove the variable.
+/// variable that is not a setting, returns an instruction in words instead. A command would either print the value of
+/// that variable, which may be a secret, or remove the variable.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {
@@ -181,8 +183,8 @@ pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
     aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
-/// The command that restores the last readable version of the pauses. If no version is readable, it writes an empty
-/// document.
+/// The command that restores the last readable version of the pauses. If no version is readable, the command writes an
+/// empty document.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
     if unreadable.is_newer {
         return NEWER_COMMAND.into();
@@ -209,7 +211,8 @@ fn attach_with(facts: &Facts, arn: &str, flag: Option<&str>) -> Text {
     facts.deployment.command(CommandName::Attach, words).into()
 }
 
-/// The function's name, as an argument for the AWS CLI. If the function is in another account or region, its ARN.
+/// The argument that names a function in an AWS CLI command: the function's name or, in another account or region, the
+/// function's ARN.
 pub(crate) fn name(facts: &Facts, target: &Target) -> String {
     command_name(&target.arn, &facts.deployment.handler_arn)
 }
@@ -302,7 +305,7 @@ mod tests {
         let correct = "correct the entry of POLICIES in this command: aws lambda ";
         assert!(by_hand.starts_with(correct) && by_hand.lines().count() == 1, "{by_hand}");
 
-        // Settings that can be changed in the stack come first.
+        // The fix first changes the settings that come from stack parameters.
         let parameters = [("MaxAge", "30"), ("Jitter", "some"), ("Envelope", "wrap")];
         facts.parameters = Ok(parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
         let of_stack = refused_settings(&facts, &names[..3]);

@@ -18,7 +18,8 @@ use crate::text;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
-    // If somebody removed a function from the handler's list, only the stack's list has it (CB108).
+    // If somebody removed a function from the handler's list by hand, only the stack's list names the function. Check
+    // CB108 reports such a function.
     let is_removed = |arn: FunctionArn| facts.stack_names(&arn) && !facts.deployment.retries(&arn);
     let attached = facts.functions.iter().filter(|function| !function.arn.parse().is_ok_and(is_removed));
     let names: Vec<&str> = attached.map(|function| &*function.name).collect();
@@ -33,8 +34,8 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
     })
 }
 
-/// Judges whether each entry of `NON_RETRYABLE_ERRORS` can match an error of some function. Fails if a function could
-/// not be read, because its errors might match.
+/// Checks that each entry of `NON_RETRYABLE_ERRORS` can match an error of at least one function. Fails if a function
+/// could not be read, because an entry might match that function's errors.
 pub(crate) fn error_types(facts: &Facts) -> Judged {
     facts.matched.clone()?;
     let targets = facts.functions.iter().map(|function| seen(&function.target));
@@ -85,7 +86,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// Judges an alias or version that is attached or was named, but that does not exist.
+/// Judges an alias or version that does not exist, although it is attached or was named.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
@@ -97,8 +98,8 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     broken(format!("alias or version {name} does not exist"), NOT_FOUND, fix)
 }
 
-/// Returns true if the handler's allow-list or the list in the stack's parameter has the function. If the stack's
-/// parameter has it, `attach` does not edit the list.
+/// Returns true if the handler's allow-list or the list in the stack's parameter names the function. If the stack's
+/// parameter names the function, `attach` does not edit the list.
 pub(crate) fn is_allowed(facts: &Facts, function: &Function, entrance: &Entrance) -> bool {
     is_of_stack(facts, function) || facts.deployment.allows(&entrance.invoked_arn)
 }
@@ -107,8 +108,8 @@ fn is_of_stack(facts: &Facts, function: &Function) -> bool {
     function.arn.parse().is_ok_and(|arn| facts.stack_names(&arn))
 }
 
-/// Judges a function that is being detached or moved to another deployment. `None` for any other function, and for one
-/// that still sends failures to this deployment's retry queue.
+/// Judges a function that is being detached or moved to another deployment. `None` for any other function, and for a
+/// function that still sends failures to this deployment's retry queue.
 pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
@@ -224,8 +225,7 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
     })
 }
 
-/// The current problem that makes Lambda drop the function's failure records. `None` if the checks find no such
-/// problem.
+/// The current problem that makes Lambda drop the function's failed events. `None` if the checks find no such problem.
 fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Judgement> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
     let ours = function.entrances.iter().filter(|entrance| entrance.elsewhere.is_none());
@@ -265,7 +265,8 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(broken(found, "none of its failures is retried", fix::attach(facts, &entrance.invoked_arn)))
 }
 
-/// Warns if `attach` would change this setting. `None` if `attach` would keep it.
+/// Returns a warning if `attach` would change the setting with the name `setting`. `None` if `attach` would keep the
+/// setting.
 fn planned(facts: &Facts, entrance: &Entrance, setting: &str, means: &str) -> Option<Judgement> {
     let Entrance { name, settings, invoked_arn, .. } = entrance;
     let differences = between(name, settings, &goal(&facts.deployment, settings));
@@ -278,8 +279,8 @@ pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(planned(facts, entrance, "retries", means).unwrap_or_else(|| ok("none")))
 }
 
-/// The longest `MaximumEventAgeInSeconds` that is short enough. A template may set it to ten minutes, which is longer
-/// than most throttles last, and short compared with the backoff that follows.
+/// The longest `MaximumEventAgeInSeconds` that causes no warning. Ten minutes is longer than most throttling lasts, and
+/// short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
 pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -293,20 +294,20 @@ pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(planned(facts, entrance, "event age", &means).unwrap_or_else(|| ok("short")))
 }
 
-/// The prefixes of the error types that Lambda itself reports, whatever the runtime, such as `Sandbox.Timedout` or
+/// The prefixes of the error types that Lambda itself reports for every runtime, such as `Sandbox.Timedout` or
 /// `Runtime.ExitError`.
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
-/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match an error type of this runtime, or such a type's simple
-/// name. Returns true for every unknown runtime.
+/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match an error type of this runtime, or the simple name of
+/// such an error type. Returns true for every unknown runtime.
 pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     let is_written: fn(char) -> bool =
         match runtime.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
-            // The name of the class, without its module.
+            // Python reports the name of the class, without its module.
             "python" => is_name,
-            // The name of the class with its package: `com.acme.Orders$RetryAfter`.
+            // Java reports the name of the class with its package, such as `com.acme.Orders$RetryAfter`.
             "java" => |c| is_name(c) || matches!(c, '.' | '$'),
-            // `Function<Acme::RetryAfter>`, or only the `Acme::RetryAfter` in it.
+            // Ruby reports `Function<Acme::RetryAfter>`. An entry may also have only the part `Acme::RetryAfter`.
             "ruby" => |c| is_name(c) || matches!(c, '<' | '>' | ':'),
             _ => return true,
         };

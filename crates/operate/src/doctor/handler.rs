@@ -18,7 +18,7 @@ use crate::text::{Text, quoted};
 pub(crate) fn settings(facts: &Facts) -> Judged {
     let Err(refused) = facts.deployment.policies() else { return Ok(ok("all accepted")) };
     let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
-    // Each text begins with a variable's name.
+    // Each error text begins with the name of the refused variable.
     let names = each_once(refused.iter().filter_map(|text| text.split(' ').next()));
     Ok(broken(
         refused.join("; "),
@@ -103,8 +103,8 @@ pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
 /// The smallest `MaximumPollers` that Lambda accepts.
 const FEWEST_POLLERS: u64 = 2;
 
-/// Warns if the handler, at its highest concurrency, would leave fewer unreserved executions for the functions than it
-/// takes itself.
+/// Warns if the handler, at its highest concurrency, would leave fewer unreserved executions for the functions than the
+/// handler itself takes.
 pub(crate) fn executions(facts: &Facts) -> Judged {
     let Executions { all, unreserved } = *seen(&facts.executions)?;
     let mapping = facts.deployment.mapping.as_ref();

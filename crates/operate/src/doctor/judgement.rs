@@ -9,7 +9,7 @@ use crate::text::{Piece, Text};
 /// The placeholder in a fix for the ARN of an SNS topic, which only the operator knows.
 pub(crate) const TOPIC: &str = "TOPIC_ARN";
 
-/// The possible outcomes of a check, the best first.
+/// The possible outcomes of a check, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -38,8 +38,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The lines of the fix, with the topic's ARN in place of the placeholder. If `topic` is `None`, the placeholder
-    /// stays.
+    /// The lines of the fix. If `topic` is not `None`, the topic's ARN replaces the placeholder.
     pub fn fix_lines(&self, topic: Option<&TopicArn>) -> Vec<FixLine> {
         let Some(fix) = &self.fix else { return Vec::new() };
         let commands = fix.spans().iter().map(|span| &span.piece);
@@ -65,11 +64,11 @@ impl Judgement {
 /// A line of a fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixLine {
-    /// The line.
+    /// The text of the line.
     pub text: String,
     /// True if the line has a command to copy, false if it is an instruction in words.
     pub is_command: bool,
-    /// True if the line needs a topic that was not named.
+    /// True if the line still has the placeholder for a topic's ARN.
     pub lacks_topic: bool,
 }
 

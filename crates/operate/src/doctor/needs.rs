@@ -1,4 +1,4 @@
-//! The permissions that roles need, as a table.
+//! A table of the permissions that roles need.
 
 use crate::doctor::judgement::Outcome;
 
@@ -7,9 +7,9 @@ use crate::doctor::judgement::Outcome;
 pub(crate) struct Need {
     /// The number of the check that judges the permission.
     pub(crate) check: &'static str,
-    /// The IAM actions.
+    /// The IAM actions that the role must be allowed to perform.
     pub(crate) actions: &'static [&'static str],
-    /// The resource of these actions.
+    /// The resource on which the role performs the actions.
     pub(crate) on: Resource,
     /// The outcome of the check if the permission is missing.
     pub(crate) without: Outcome,
@@ -51,7 +51,7 @@ const fn need(
     Need { check, actions, on, without, means }
 }
 
-/// The permissions that the handler's role needs, whichever functions it retries.
+/// The permissions that the handler's role needs, whatever functions the handler retries.
 #[rustfmt::skip]
 pub(crate) const OF_HANDLER: [Need; 6] = [
     need("CB030", TAKE, Resource::Queue, Outcome::Broken,

@@ -30,8 +30,8 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     Ok(warning(found, means, FIX))
 }
 
-/// Returns true if an entry of `POLICIES` names a single function, and the handler's allow-list or the list in the
-/// stack's parameter has that function. The function may be attached later.
+/// Returns true if an entry of `POLICIES` names a single function that is on the handler's allow-list or on the list in
+/// the stack's parameter. Such a function may be attached later.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);
@@ -69,7 +69,7 @@ mod tests {
         let mut unread = unmatched.clone();
         unread.functions[0].target = Err(Failure::could_not("denied"));
         assert!(match_functions(&unread).is_err());
-        // Without the function on the allow-list.
+        // The function is not on the allow-list.
         let mut alone = with("orders MAX_AGE=2h");
         alone.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
         assert_found(match_functions(&alone), Outcome::Warning, "orders");

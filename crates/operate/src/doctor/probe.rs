@@ -20,18 +20,18 @@ use crate::failure::Failure;
 /// The logical id of the example function in `template.yaml`.
 const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
-/// Time allowed for cold starts, pollers, and log lines that arrive late.
+/// The extra time that the probe allows for cold starts, pollers, and log lines that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// The longest time that the probe's event may take. If it may take longer, the probe is skipped, because nobody would
-/// watch the terminal for so long.
+/// The longest time that the probe's event may take. If the event may take longer, the probe is skipped, because nobody
+/// would watch the terminal for that long.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// The time before the event was sent at which the search of the log begins, because clocks differ.
+/// The margin by which the search of the log begins before the event was sent, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
-/// Sends the example function an event that fails once, and follows it in the logs until the event has succeeded, was
-/// dead-lettered, or is overdue. Reports each step to the operator once. The event leaves nothing behind that needs to
-/// be cleaned up.
+/// Sends the example function an event that fails once, and follows the event in the logs until it succeeds, is
+/// dead-lettered, or is overdue. Reports each step to the operator once. The event leaves nothing behind that somebody
+/// must clean up.
 pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judged {
     let account = &operator.account;
     let function = example(account, deployment).await?;
@@ -61,12 +61,12 @@ pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judge
     Ok(sent.not_ended(deployment, last.as_ref()))
 }
 
-/// The longest time that the event should take. If the event should not be sent, the reason why.
+/// The longest time that the event should take, or the reason why the probe should not send the event.
 fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String> {
     let policies = deployment.policies().map_err(|_| "the handler's settings are refused (CB020)")?;
     let arn = deployment.arn_of(&function.parse()?);
     let backoff = policies.of(&format!("{arn}:$LATEST")).backoff();
-    // With decorrelated jitter the first backoff is the longest: up to three times the base.
+    // Decorrelated jitter allows the longest first backoff of all kinds of jitter: up to three times the base.
     let longest = backoff.base().saturating_mul(3).min(backoff.cap()) + SLACK;
     if longest > LONGEST {
         let seconds = longest.as_secs();

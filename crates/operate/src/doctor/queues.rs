@@ -13,7 +13,7 @@ use crate::doctor::fix;
 use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, seen, skipped, warning};
 use crate::durations;
 
-/// The batch size that the engine's limits are calculated for.
+/// The batch size that the engine's limits assume.
 const BATCH_SIZE: i32 = 10;
 
 pub(crate) fn enabled(facts: &Facts) -> Judged {
@@ -130,17 +130,17 @@ fn of_mapping(facts: &Facts, judge: impl Fn(&Mapping) -> Judgement) -> Judged {
     Ok(mapping.map_or_else(|| skipped("there is no mapping (CB001)"), judge))
 }
 
-/// The handler's `MAXIMUM_CONCURRENCY`. If the handler refuses its settings, this is the default, and CB020 reports
-/// the problem.
+/// The handler's `MAXIMUM_CONCURRENCY`. If the handler refuses its settings, returns the default. Check CB020 reports
+/// the refused settings.
 fn concurrency_of_handler(facts: &Facts) -> u64 {
     facts.deployment.policies().map_or(Settings::default().maximum_concurrency, |policies| {
         policies.stack().settings().maximum_concurrency
     })
 }
 
-/// The `maxReceiveCount` of the retry queue: SQS redrives a message that was received more often.
+/// The `maxReceiveCount` of the retry queue: SQS moves a message that was received more often to the dead-letter queue.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
-/// Lambda advises a visibility timeout of at least this multiple of the function's timeout.
+/// AWS recommends a visibility timeout of at least this multiple of the function's timeout.
 const TIMEOUTS: u32 = 6;
 
 pub(crate) fn two_standard_queues(facts: &Facts) -> Judged {
@@ -171,7 +171,7 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     let of_timeout = facts.deployment.timeout * TIMEOUTS;
     let of_receives = Duration::from_secs(RETENTION.as_secs() / MAX_RECEIVE_COUNT);
     let seconds = queue.visibility.as_secs();
-    // A lower `maxReceiveCount` would need too long a visibility timeout: CB012 reports that count instead.
+    // A lower `maxReceiveCount` would need too long a visibility timeout. Check CB012 reports a low count instead.
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
     let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
     let fix = fix::queue(&facts.deployment, &facts.deployment.retry_queue.url, attribute);
@@ -257,8 +257,8 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
     Ok(ok("14 days in both"))
 }
 
-/// Requires that both queues accept messages of 1 MiB. A queue that is older than this limit of SQS may still refuse
-/// messages of more than 256 KiB.
+/// Checks that both queues accept messages of 1 MiB. A queue that was created before SQS raised its limit may still
+/// refuse messages of more than 256 KiB.
 pub(crate) fn largest_message(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, name, means) in [

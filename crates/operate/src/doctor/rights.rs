@@ -128,8 +128,8 @@ pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) 
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// Names the queue's own policy, if it has an Allow statement: it may allow an action that the role's policies do not
-/// allow. Otherwise `None`.
+/// Names the queue's own policy if the policy has an Allow statement. Such a policy may allow an action that the role's
+/// policies do not allow. Otherwise, returns `None`.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }

@@ -1,4 +1,4 @@
-//! Facts about functions that read SQS directly with the package `comeback-sqs`. They need no deployment.
+//! Facts about functions that read SQS directly with the package `comeback-sqs`. Such functions need no deployment.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -16,14 +16,14 @@ use crate::failure::Failure;
 use crate::function::FunctionName;
 
 /// The environment variable that sets the longest retry time, by the convention of `docs/consumer.md`. If a function's
-/// code takes the value from elsewhere, the doctor cannot check it.
+/// code reads the retry time from elsewhere, the doctor cannot check the time.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
 /// The shortest `max_age` that `comeback-sqs` accepts.
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
 
-/// A function that reads SQS directly, with one of its queues. A function with several queues has one entry for each
-/// queue.
+/// A function that reads SQS directly, with one of its queues. A function with several queues has one `Consumer` for
+/// each queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
     /// The function's name as an operator types it. If the function reads several queues, the queue's name follows.
@@ -64,7 +64,7 @@ pub(crate) enum MaxAge {
 }
 
 impl Consumer {
-    /// Reads the named functions. Returns an entry for each queue that a function reads.
+    /// Reads the named functions. Returns a `Consumer` for each queue that a function reads.
     pub(crate) async fn all(account: &Account, named: &[FunctionName]) -> Result<Vec<Self>, Failure> {
         let mut consumers = Vec::new();
         for function in named {
@@ -135,8 +135,8 @@ impl ReadQueue {
 impl MaxAge {
     fn of(variable: Option<&String>) -> Self {
         let Some(text) = variable else { return Self::Default };
-        // Fewer forms are valid for a `max_age` than for a `RetryAfter`: no dates, no ISO 8601 durations, no comments,
-        // and only whole seconds.
+        // Fewer formats are valid for `max_age` than for `RetryAfter`: dates, ISO 8601 durations, comments and
+        // fractions of a second are refused.
         let begins = text.starts_with(|it: char| it.is_ascii_digit()) && !text.contains([';', ':']);
         let ends = text.trim_ascii_end().ends_with(|it: char| it.is_ascii_alphabetic());
         let is_plain = begins && (ends || text.bytes().all(|it| it.is_ascii_digit()));

@@ -1,4 +1,4 @@
-//! Facts about the attached functions and those that the operator named.
+//! Facts about the functions that are attached or that the operator named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,10 +24,10 @@ pub(crate) struct Function {
     pub(crate) arn: String,
     /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// An entry for each qualifier that is attached or was named. If no qualifier is, one entry for the unqualified
-    /// function.
+    /// An entry for each qualifier that is attached or that the operator or the allow-list names. If there is no such
+    /// qualifier, one entry for the unqualified function.
     pub(crate) entrances: Vec<Entrance>,
-    /// Aliases and versions that are attached or were named, but that do not exist.
+    /// Aliases and versions that do not exist, although they are attached or named by the operator or the allow-list.
     pub(crate) gone: Vec<String>,
     pub(crate) dropped: Result<Dropped, Failure>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Entrance {
     pub(crate) name: String,
     pub(crate) invoked_arn: String,
     pub(crate) settings: InvokeSettings,
-    /// Another deployment, if its retry queue is the failure destination. `None` if the destination is anything else,
+    /// The other deployment whose retry queue is the failure destination. `None` if the destination is anything else,
     /// or if the other deployment could not be read.
     pub(crate) elsewhere: Option<DeploymentName>,
     /// The permission of the function's role to send to the retry queue.
@@ -129,8 +129,8 @@ impl Entrance {
     }
 }
 
-/// The ARN of the role of an alias or version. A published version keeps the role that it was published with. `None` if
-/// the qualifier does not exist.
+/// Reads the ARN of the role of an alias or version. A published version keeps the role that the function had when the
+/// version was published. Returns `None` if the qualifier does not exist.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
     let Some(found) = account.aws.function(arn, Some(qualifier)).await? else { return Ok(None) };
     match found.configuration.role_arn {
@@ -141,15 +141,15 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
     }
 }
 
-/// The functions to check: unqualified ARNs, each with the qualifiers that were named.
+/// The unqualified ARNs of the functions to check, each with the qualifiers that the operator or the allow-list names.
 type Wanted = BTreeMap<String, BTreeSet<Option<String>>>;
 
-/// The functions that the operator named, and those that an entry of the allow-list names without a pattern. The
-/// entries come from the handler's environment variable and from the stack's parameter, `listed`. A name that is not an
-/// ARN stands for a function in the handler's account and region.
+/// The functions that the operator named, and the functions that the allow-list names without a pattern. The entries of
+/// the allow-list come from the handler's environment variable and from `listed`, the stack's parameter. A name that is
+/// not an ARN stands for a function in the handler's account and region.
 fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Wanted {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
-    // CB020 reports an entry that is not an ARN.
+    // Entries that are not ARNs are ignored here. Check CB020 reports them.
     let entries = entries.filter(|entry| entry.starts_with("arn:")).filter_map(|entry| entry.parse().ok());
     let mut wanted = Wanted::new();
     for function in named.iter().cloned().chain(entries) {
@@ -159,8 +159,8 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Want
     wanted
 }
 
-/// The qualifiers to check: those whose failure destination is the retry queue, and those that the operator or the
-/// allow-list named. If no qualifier is either, only `None`, the unqualified function.
+/// The qualifiers to check: every qualifier whose failure destination is the retry queue, and every qualifier that the
+/// operator or the allow-list names. If there is no such qualifier, returns only `None`, the unqualified function.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::log::Search;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
-/// The last hour is searched separately from the rest, to find the newest errors first: CloudWatch begins at the oldest
-/// line, and a busy handler writes millions of lines a day. Each search stops after `PATIENCE`.
+/// The newest part of the log, which is searched separately so that the newest errors are found. CloudWatch begins at
+/// the oldest line, a busy handler writes millions of lines a day, and each search stops after `PATIENCE`.
 const NEWEST: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -41,7 +41,7 @@ impl LoggedErrors {
         Ok(newest.and(older))
     }
 
-    /// Searches part of the log. If the log group does not exist, the handler has not run yet, so there are no errors.
+    /// Searches part of the log. Finds no errors if the log group does not exist, because the handler has not run yet.
     async fn search(account: &Account, search: Search<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = search.each(account, &|_| (), |event| errors.add(&event));
@@ -53,7 +53,7 @@ impl LoggedErrors {
         Ok(Self { all_were_read, ..errors })
     }
 
-    /// Counts a log event if its level is ERROR, and remembers the newest one.
+    /// Counts a log event if its level is ERROR, and keeps the newest such event.
     fn add(&mut self, event: &LogEvent) {
         let said = match LogLine::read(&event.message) {
             Ok(line) => of_message(&line),

@@ -1,4 +1,4 @@
-//! Asks IAM's policy simulator what the roles may do.
+//! Asks IAM's policy simulator which actions the roles may perform.
 
 use std::collections::BTreeMap;
 
@@ -28,11 +28,11 @@ pub(crate) type Rights = Result<Vec<Right>, Failure>;
 /// need, because it reads no pauses or because AWS manages the queues' keys.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
-/// The suffix of an invented log stream, for asking IAM's simulator about the streams of a log group. Lambda never
-/// creates a stream of this name.
+/// The suffix of a made-up log stream's ARN. IAM's simulator is asked about this stream, which stands for all streams
+/// of a log group. Lambda never creates a stream with this name.
 pub(crate) const SAMPLE_STREAM: &str = ":log-stream:comeback-doctor";
 
-/// Asks IAM for every permission that the handler's role needs.
+/// Asks IAM's simulator about every permission that the handler's role needs.
 pub(crate) async fn of_handler(
     account: &Account,
     deployment: &Deployment,
@@ -59,8 +59,8 @@ pub(crate) async fn of_handler(
     join_all(read).await.into_iter().collect()
 }
 
-/// Asks IAM for permissions on the queues' customer-managed keys. Ignores keys that AWS manages, and keys that do not
-/// exist.
+/// Asks IAM's simulator about permissions on the queues' customer-managed keys. Ignores keys that AWS manages, and keys
+/// that do not exist.
 pub(crate) async fn ask_of_keys(
     account: &Account,
     role_arn: &str,
@@ -74,7 +74,7 @@ pub(crate) async fn ask_of_keys(
     ask(account, role_arn, need, keys.iter().map(|key| &*key.arn)).await
 }
 
-/// Asks IAM for each action of `need` on each of the resources.
+/// Asks IAM's simulator about each action of `need` on each of the resources.
 pub(crate) async fn ask(
     account: &Account,
     role_arn: &str,
