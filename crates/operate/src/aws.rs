@@ -1,4 +1,4 @@
-//! The AWS account as Comeback's commands and console see it: one trait, in types of our own.
+//! The AWS calls that Comeback's commands and console make: one trait, with types that do not depend on the AWS SDK.
 //!
 //! [`Aws`] has one implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory for tests and demonstrations,
 //! `simulated::SimulatedAws`, behind the feature `simulated`. Each method stands for one AWS operation. A method reads
@@ -28,7 +28,7 @@ use crate::failure::Failure;
 /// The futures need not be `Send`: a command or a console runs entirely on one thread.
 #[async_trait(?Send)]
 pub trait Aws: fmt::Debug {
-    /// The account's current time.
+    /// Returns the current time by the account's clock.
     fn now(&self) -> Timestamp;
 
     /// Waits for a duration by the account's clock.
@@ -38,7 +38,7 @@ pub trait Aws: fmt::Debug {
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<Function>, Failure>;
 
     /// `lambda:GetFunctionConfiguration`: reads only the configuration of a function. Unlike `lambda:GetFunction`, this
-    /// does not need the permission to read tags and concurrency.
+    /// call does not need the permission to read tags and concurrency.
     async fn function_configuration(
         &self,
         name: &str,
@@ -71,8 +71,8 @@ pub trait Aws: fmt::Debug {
         settings: &InvokeSettings,
     ) -> Result<bool, Failure>;
 
-    /// `lambda:DeleteFunctionEventInvokeConfig`: deletes a qualifier's settings for asynchronous invocations; does
-    /// nothing if it has none.
+    /// `lambda:DeleteFunctionEventInvokeConfig`: deletes a qualifier's settings for asynchronous invocations. Does
+    /// nothing if the qualifier has no settings.
     async fn delete_invoke_settings(&self, name: &str, qualifier: Option<&str>) -> Result<(), Failure>;
 
     /// `lambda:GetFunctionRecursionConfig`: returns true if recursive loops are allowed.
@@ -96,18 +96,18 @@ pub trait Aws: fmt::Debug {
         revision: Option<String>,
     ) -> Result<(), Failure>;
 
-    /// `lambda:InvokeFunction`: invokes a function asynchronously. Returns the request id, or `None` if Lambda returned
-    /// none.
+    /// `lambda:InvokeFunction`: invokes a function asynchronously. Returns the request id, or `None` if Lambda's
+    /// response has no request id.
     async fn invoke_async(&self, function: &str, payload: &str) -> Result<Option<String>, Failure>;
 
-    /// `lambda:GetAccountSettings`: reads the account's limits of concurrent invocations; `None` if Lambda returns
-    /// none.
+    /// `lambda:GetAccountSettings`: reads the account's limits on concurrent invocations. Returns `None` if Lambda
+    /// returns no limits.
     async fn executions(&self) -> Result<Option<Executions>, Failure>;
 
     /// `sqs:GetQueueUrl`: returns a queue's URL, or `None` if the queue does not exist.
     async fn queue_url(&self, queue_arn: &str) -> Result<Option<String>, Failure>;
 
-    /// `sqs:GetQueueAttributes`: reads the named attributes of a queue, or all if `names` is empty.
+    /// `sqs:GetQueueAttributes`: reads the named attributes of a queue, or all attributes if `names` is empty.
     async fn queue_attributes(
         &self,
         url: &str,
@@ -118,8 +118,9 @@ pub trait Aws: fmt::Debug {
     /// limit of messages in flight.
     async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure>;
 
-    /// `sqs:SendMessage`: sends each message once, and returns a result for each. If SQS did not answer, the result is
-    /// a failure, but SQS may have accepted the message. Calls `paused` before each pause that SQS asks for.
+    /// `sqs:SendMessage`: sends each message once, and returns a result for each message. If SQS did not answer, the
+    /// result is a failure, although SQS may have accepted the message. Calls `paused` before each pause that SQS
+    /// requests.
     async fn send(
         &self,
         url: &str,
@@ -127,7 +128,7 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// `sqs:DeleteMessage`: deletes messages by their receipt handles, and returns a result for each.
+    /// `sqs:DeleteMessage`: deletes messages by their receipt handles, and returns a result for each message.
     async fn delete(
         &self,
         url: &str,
@@ -135,7 +136,7 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// `sqs:ChangeMessageVisibility`: hides each message for its duration, counted from now; a duration of zero makes
+    /// `sqs:ChangeMessageVisibility`: hides each message for its duration, counted from now. A duration of zero makes
     /// the message visible.
     async fn hide(
         &self,
@@ -144,9 +145,9 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// Like [`hide`](Self::hide), but never repeats an unanswered call. It is for messages that the handler may be
-    /// processing: if the first call took effect, the handler may have received the message since, and hidden it during
-    /// an invocation. A second call would overwrite that visibility timeout.
+    /// Like [`hide`](Self::hide), but never repeats an unanswered call. Used for messages that the handler may be
+    /// processing. If the first call took effect, the handler may have received the message since then and hidden it
+    /// again. A second call would overwrite the handler's visibility timeout.
     async fn recall(
         &self,
         url: &str,
@@ -157,16 +158,16 @@ pub trait Aws: fmt::Debug {
     /// `ssm:GetParameter`: reads the newest version of a parameter.
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure>;
 
-    /// `ssm:GetParameterHistory`: reads the versions of a parameter that SSM keeps, the oldest first; empty if the
-    /// parameter does not exist.
+    /// `ssm:GetParameterHistory`: reads the versions of a parameter that SSM keeps, the oldest first. The result is
+    /// empty if the parameter does not exist.
     async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure>;
 
     /// `ssm:PutParameter`: writes a parameter, and returns the number of the new version. Returns `None` if somebody
     /// else is writing the parameter at the moment, or if `new` is true and the parameter already exists.
     async fn put_parameter(&self, name: &str, text: &str, new: bool) -> Result<Option<i64>, Failure>;
 
-    /// `logs:FilterLogEvents`: reads one page of log lines; `None` if the log group, or the log stream that the filter
-    /// names, does not exist.
+    /// `logs:FilterLogEvents`: reads one page of log lines. Returns `None` if the log group, or the log stream that the
+    /// filter names, does not exist.
     async fn log_page(
         &self,
         filter: &LogFilter<'_>,
@@ -182,22 +183,23 @@ pub trait Aws: fmt::Debug {
         line: &str,
     ) -> Result<bool, Failure>;
 
-    /// `logs:CreateLogStream`: creates a log stream; does nothing if it exists.
+    /// `logs:CreateLogStream`: creates a log stream. Does nothing if the stream exists.
     async fn create_log_stream(&self, group: &str, stream: &str) -> Result<(), Failure>;
 
-    /// `logs:DescribeLogGroups`: describes the log group of this name.
+    /// `logs:DescribeLogGroups`: describes the log group with this name.
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure>;
 
     /// `cloudwatch:GetMetricData`: reads the points of each series. `of` names the series in an error.
     async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure>;
 
-    /// `cloudwatch:DescribeAlarms`: reads all metric alarms of the region. `of` names their purpose in an error.
+    /// `cloudwatch:DescribeAlarms`: reads all metric alarms of the region. `of` names the purpose of the call in an
+    /// error.
     async fn alarms(&self, of: &str) -> Result<Vec<MetricAlarm>, Failure>;
 
     /// `cloudwatch:PutMetricAlarm`: creates or replaces an alarm.
     async fn put_alarm(&self, alarm: &NewAlarm) -> Result<(), Failure>;
 
-    /// `cloudwatch:DeleteAlarms`: deletes an alarm; does nothing if it does not exist.
+    /// `cloudwatch:DeleteAlarms`: deletes an alarm. Does nothing if the alarm does not exist.
     async fn delete_alarm(&self, name: &str) -> Result<(), Failure>;
 
     /// `cloudformation:DescribeStacks`: describes a stack.
@@ -209,7 +211,7 @@ pub trait Aws: fmt::Debug {
     /// `cloudformation:DescribeStackEvents`: reads the events of a stack, the newest first.
     async fn stack_events(&self, name: &str) -> Result<Vec<StackEvent>, Failure>;
 
-    /// `cloudformation:UpdateStack`: changes one parameter of a stack, and leaves its template and its other parameters
+    /// `cloudformation:UpdateStack`: changes one parameter of a stack. The stack's template and other parameters stay
     /// as they are.
     async fn update_stack(&self, stack: &Stack, parameter: &str, value: &str) -> Result<(), Failure>;
 
@@ -225,14 +227,15 @@ pub trait Aws: fmt::Debug {
     /// `iam:PutRolePolicy`: creates or replaces an inline policy of a role.
     async fn put_role_policy(&self, role: &str, policy: &str, document: &str) -> Result<(), Failure>;
 
-    /// `iam:DeleteRolePolicy`: deletes an inline policy of a role; does nothing if it does not exist.
+    /// `iam:DeleteRolePolicy`: deletes an inline policy of a role. Does nothing if the policy does not exist.
     async fn delete_role_policy(&self, role: &str, policy: &str) -> Result<(), Failure>;
 
     /// `kms:DescribeKey`: describes a KMS key.
     async fn key(&self, id: &str) -> Result<Option<Key>, Failure>;
 }
 
-/// A callback for the pauses that SQS asks for during a batch of calls. It gets the length of the pause and the reason.
+/// A callback that is called before each pause that SQS requests during a batch of calls. The arguments are the length
+/// of the pause and the reason.
 pub type Paused<'a> = &'a dyn Fn(Duration, &str);
 
 /// A Lambda function, as `lambda:GetFunction` describes it.
@@ -242,7 +245,7 @@ pub struct Function {
     pub configuration: Configuration,
     /// The function's tags. Versions and aliases have no tags of their own.
     pub tags: BTreeMap<String, String>,
-    /// The reason why Lambda could not read the tags; `None` if it read them.
+    /// The reason why Lambda could not return the tags; `None` if Lambda returned the tags.
     pub tags_error: Option<String>,
     /// The function's reserved concurrency; `None` if none is reserved.
     pub reserved_concurrency: Option<u32>,
@@ -261,16 +264,16 @@ pub struct Configuration {
     pub runtime: Option<String>,
     /// The function's timeout, after which Lambda stops an invocation.
     pub timeout: Duration,
-    /// The environment variables; empty if Lambda could not read them.
+    /// The environment variables; empty if Lambda could not return them.
     pub variables: BTreeMap<String, String>,
-    /// The reason why Lambda could not read the variables, such as a KMS key that the caller may not use; `None` if
-    /// Lambda read them.
+    /// The reason why Lambda could not return the variables, such as a KMS key that the caller must not use. `None` if
+    /// Lambda returned the variables.
     pub variables_error: Option<String>,
     /// The log group that the function is configured to write to; `None` means `/aws/lambda/NAME`.
     pub log_group: Option<String>,
     /// The lowest level of the lines that the function may log, such as `WARN`; `None` if no level is set.
     pub log_level: Option<String>,
-    /// The ARN of the queue or topic in the function's own `DeadLetterConfig`.
+    /// The ARN of the queue or topic in the function's own `DeadLetterConfig`; `None` if none is set.
     pub dead_letter: Option<String>,
     /// True if the function is in tenant isolation mode.
     pub has_tenants: bool,
@@ -294,32 +297,32 @@ pub enum UpdateStatus {
     Failed(String),
 }
 
-/// Settings for the asynchronous invocations of one qualifier; `None` stands for Lambda's default.
+/// The settings for asynchronous invocations of one qualifier. In each field, `None` stands for Lambda's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InvokeSettings {
     /// `MaximumRetryAttempts`; Lambda's default is 2.
     pub retries: Option<i32>,
     /// `MaximumEventAgeInSeconds`; Lambda's default is 21,600.
     pub event_age: Option<i32>,
-    /// The ARN of the on-failure destination.
+    /// The ARN of the on-failure destination, such as a queue. By default, a function has none.
     pub on_failure: Option<String>,
-    /// The ARN of the on-success destination.
+    /// The ARN of the on-success destination. By default, a function has none.
     pub on_success: Option<String>,
 }
 
-/// Lambda's limit of concurrent invocations per provisioned poller.
+/// Lambda's limit on concurrent invocations per provisioned poller.
 pub const INVOCATIONS_OF_A_POLLER: u16 = 10;
 
-/// An event source mapping, by which Lambda reads messages from a queue and invokes a function with them.
+/// An event source mapping: Lambda reads messages from a queue, and invokes a function with the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// The mapping's id.
+    /// The mapping's id, which is a UUID.
     pub uuid: String,
     /// The ARN of the invoked function; empty if Lambda returned none.
     pub function_arn: String,
     /// The ARN of the queue that Lambda reads.
     pub queue_arn: String,
-    /// `Enabled`, `Disabled`, or a transition such as `Enabling`.
+    /// The mapping's state: `Enabled`, `Disabled`, or a transition such as `Enabling`.
     pub state: String,
     /// The maximum number of messages per batch.
     pub batch_size: i32,
@@ -333,7 +336,7 @@ pub struct Mapping {
     pub maximum_pollers: Option<i32>,
 }
 
-/// The account's limits of concurrent Lambda invocations in this region.
+/// The account's limits on concurrent Lambda invocations in this region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executions {
     /// The limit for all functions together.
@@ -347,7 +350,7 @@ pub struct Executions {
 pub struct Receive {
     /// The time that received messages stay hidden; zero leaves them visible.
     pub visibility: Duration,
-    /// The longest wait for the first message. With zero, SQS asks only some of its servers, and may miss messages.
+    /// The longest wait for the first message. With zero, SQS queries only some of its servers and may miss messages.
     pub wait: Duration,
 }
 
@@ -380,7 +383,7 @@ pub struct NewMessage {
 /// A message attribute of SQS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    /// The attribute's type: `String`, `Number` or `Binary`, perhaps with a suffix.
+    /// The attribute's type: `String`, `Number` or `Binary`, optionally with a custom suffix such as `.int`.
     pub data_type: String,
     /// The attribute's value.
     pub value: AttributeValue,
@@ -399,7 +402,8 @@ pub enum AttributeValue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct EntryFailure {
-    /// The kind of failure. It tells whether other entries, or a later try of this one, would also fail.
+    /// The kind of failure. The kind determines whether other entries, or a later attempt with this entry, would also
+    /// fail.
     pub kind: EntryFailureKind,
     /// AWS's error code; empty if AWS did not answer.
     pub code: String,
@@ -407,8 +411,8 @@ pub struct EntryFailure {
     pub text: String,
 }
 
-/// The kinds of failure of an entry in a batch call. They differ in what they mean for other entries and for a later
-/// try.
+/// The kinds of failure of an entry in a batch call. The kind determines whether the other entries, or a later attempt,
+/// would also fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFailureKind {
     /// The caller lacks the permission, so every other entry fails too.
@@ -417,7 +421,7 @@ pub enum EntryFailureKind {
     Missing,
     /// SQS refused this entry, for example because its message has been deleted.
     Refused,
-    /// A later try may succeed.
+    /// The failure is temporary, so a later attempt may succeed.
     Transient,
     /// The entry was not tried, because the batch ended first.
     NotTried,
@@ -436,7 +440,7 @@ pub struct ParameterVersion {
     pub by: Option<String>,
 }
 
-/// Selects the log lines to read.
+/// A filter that selects the log lines to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFilter<'a> {
     /// The name of the log group.
@@ -451,7 +455,7 @@ pub struct LogFilter<'a> {
     pub stream: Option<&'a str>,
 }
 
-/// One page of log lines. It may be empty even if more pages follow.
+/// One page of log lines. A page may be empty even if more pages follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogPage {
     /// The lines of the page, in no particular order.
@@ -511,15 +515,15 @@ pub struct Series<'a> {
 pub struct MetricAlarm {
     /// The alarm's name.
     pub name: String,
-    /// The alarm's description; empty if it has none.
+    /// The alarm's description; empty if the alarm has no description.
     pub description: String,
-    /// `OK`, `ALARM` or `INSUFFICIENT_DATA`.
+    /// The alarm's state: `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     pub state: String,
     /// The ARNs that the alarm notifies when it enters state `ALARM`.
     pub actions: Vec<String>,
     /// True if the alarm's actions are enabled.
     pub actions_enabled: bool,
-    /// The metrics that the alarm watches: a single one, or those in its expression.
+    /// The metrics that the alarm watches: a single metric, or all metrics in the alarm's expression.
     pub metrics: Vec<WatchedMetric>,
 }
 
@@ -534,7 +538,7 @@ pub struct WatchedMetric {
     pub dimensions: BTreeMap<String, String>,
 }
 
-/// An alarm to create. It is raised when the sum of a metric over five minutes is 1 or more.
+/// An alarm to create. The alarm enters state `ALARM` when the sum of its metric over five minutes is 1 or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAlarm {
     /// The alarm's name.
@@ -543,7 +547,7 @@ pub struct NewAlarm {
     pub description: String,
     /// The metric that the alarm watches.
     pub metric: WatchedMetric,
-    /// The ARNs that the alarm notifies when it is raised and when it is over.
+    /// The ARNs that the alarm notifies when it enters state `ALARM`, and when it returns to `OK`.
     pub actions: Vec<String>,
 }
 
@@ -558,13 +562,14 @@ pub struct Stack {
     pub parameters: BTreeMap<String, String>,
     /// The capabilities that were acknowledged in the stack's last deployment, such as `CAPABILITY_IAM`.
     pub capabilities: Vec<String>,
-    /// The time of the stack's last update, in milliseconds since the epoch; `None` if it was never updated.
+    /// The time of the stack's last update, in milliseconds since the Unix epoch; `None` if the stack was never
+    /// updated.
     pub updated: Option<i64>,
-    /// The id of the stack that this one is nested in; `None` if it is not nested.
+    /// The id of the parent stack; `None` if the stack is not nested.
     pub parent: Option<String>,
 }
 
-/// A resource of a CloudFormation stack.
+/// A resource of a CloudFormation stack, such as a function or a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackResource {
     /// The resource's name in the template.
@@ -588,8 +593,9 @@ pub struct StackEvent {
     pub reason: Option<String>,
 }
 
-/// The answer of IAM's policy simulator on whether a role may perform an action. It considers the role's policies, its
-/// permissions boundary and the organization's policies, but not the policy of the resource itself, such as a queue's.
+/// The answer of IAM's policy simulator on whether a role may perform an action. The simulator considers the role's
+/// policies, the role's permissions boundary and the organization's policies. It ignores the policy of the resource,
+/// such as a queue's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

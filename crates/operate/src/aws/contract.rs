@@ -1,9 +1,9 @@
 //! Contract tests of [`Aws`]: the behaviour of AWS that Comeback relies on, and that every implementation must have.
 //!
-//! Each function makes calls to an implementation, and panics if an answer differs from AWS's. A unit test of this
-//! crate runs the functions on [`SimulatedAws`](super::simulated::SimulatedAws). Other tests run them on the AWS SDK
-//! with a local stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`] names resources that must
-//! exist.
+//! Each function makes calls to an implementation, and panics if an answer differs from the answer of AWS. A unit test
+//! of this crate runs the functions on [`SimulatedAws`](super::simulated::SimulatedAws). Other tests run them on the
+//! AWS SDK with a local stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`] names resources
+//! that must exist.
 
 #![expect(clippy::unwrap_used, reason = "it is a test, though another crate's tests run it too")]
 
@@ -20,7 +20,7 @@ use crate::aws::{
 pub struct Fixture {
     /// The name of a function without tags, variables or settings of asynchronous invocations.
     pub function: String,
-    /// The function's ARN.
+    /// The ARN of `function`.
     pub function_arn: String,
     /// The name of an alias of the function.
     pub alias: String,
@@ -32,13 +32,14 @@ pub struct Fixture {
     pub parameter: String,
     /// The name of an alarm that does not exist.
     pub alarm: String,
-    /// The ARN of a topic.
+    /// The ARN of an SNS topic that an alarm can notify.
     pub topic: String,
     /// The name of a log group with the lines `one k-1` and `two k-2`, both written within the last hour.
     pub log_group: String,
 }
 
-/// Tests the whole contract. The functions of this module can also be called individually and in any order.
+/// Tests the whole contract by calling all tests of this module. The tests can also be called individually, in any
+/// order.
 pub async fn all(aws: &dyn Aws, fixture: &Fixture) {
     function(aws, fixture).await;
     invoke_settings(aws, fixture).await;
@@ -238,8 +239,8 @@ pub async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that each receive of a message returns a new receipt handle, and that this handle can make the message visible
-/// again, however long the message was to be hidden.
+/// Tests that each receive of a message returns a new receipt handle, and that the new handle can make the message
+/// visible before its visibility timeout ends.
 pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let message = NewMessage { body: "recalled".into(), ..NewMessage::default() };
@@ -264,8 +265,8 @@ pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that each write of a parameter creates a new version, and that writing it as a new parameter never overwrites
-/// an existing one.
+/// Tests that each write of a parameter creates a new version, and that a write with `new` never overwrites an existing
+/// parameter.
 pub async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     let name = &*fixture.parameter;
     assert_eq!(aws.parameter(name).await.unwrap(), None);
@@ -341,7 +342,7 @@ pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
 /// Tests that a line can be written to a log stream after the stream was created, and that other streams do not contain
 /// the line.
 pub async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
-    // These lines are older, so that the test `log` does not find them: it reads only the last hour.
+    // These lines are two hours old, because the test `log` reads the last hour and must not find them.
     let at = aws.now().before(Duration::from_secs(7_200));
     let (group, stream) = (&*fixture.log_group, "written");
     assert!(!aws.put_log_line(group, stream, at, "too early").await.unwrap());

@@ -44,10 +44,12 @@ pub use connect::SdkAws;
 
 /// Turns the error of an SDK call into a [`Failure`] that names the call.
 trait Or<T, E> {
-    /// Names the call by its IAM action, `action`, such as `sqs:GetQueueAttributes`, and by its resource, `of`.
+    /// Turns an error into a [`Failure`] that names the call by its IAM action and its resource. `action` is the IAM
+    /// action, such as `sqs:GetQueueAttributes`, and `of` names the resource.
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
-    /// Returns `None` if `gone` recognizes the error of a resource that does not exist.
+    /// Like `or_failure`, but returns `None` if `gone` returns true for the error. `gone` detects the error for a
+    /// resource that does not exist.
     fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure>;
 }
 
@@ -480,8 +482,8 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// The context that tells IAM's simulator that the key is used through SQS: the key's own policy may require that.
-    /// KMS expects this suffix in all partitions.
+    /// The context entry that tells IAM's simulator that the key is used through SQS, because a policy may require
+    /// this. KMS uses the suffix `amazonaws.com` in all partitions.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")

@@ -1,13 +1,14 @@
 //! An account in memory, for tests and demonstrations.
 //!
 //! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`]: queues with messages, functions, roles, a
-//! parameter, log lines. The owner of the state fills it, and may read and change it between any two calls. [`Sample`]
-//! is an account that has a deployment from the start, but nothing in it runs by itself. In a [`Demo`], functions fail
-//! and the retry handler retries them: before each call to the account, the functions and the handler run up to the
-//! time of the account's [`Clock`]. [`SimulatedOperators`] work on the deployment of a simulated run of `timelapse`.
+//! parameter, log lines. The test or program that creates the account fills the state, and may read and change the
+//! state between any two calls. A [`Sample`] account has a deployment from the start, but no function or handler runs
+//! in the account. In a [`Demo`], functions fail and the retry handler retries them: before each call to the account,
+//! the functions and the handler run up to the time of the account's [`Clock`]. [`SimulatedOperators`] work on the
+//! deployment of a simulated run of `timelapse`.
 //!
-//! Each call yields once before it takes effect, so that the calls of operators polled in turn interleave. A hook may
-//! give each call a [`Fault`]: the call fails, its answer is lost, or the operator is killed before the call.
+//! Each call yields once before it takes effect, so that the calls of several operators interleave. A hook may give
+//! each call a [`Fault`]: the call fails, its answer is lost, or the operator is killed before the call.
 
 mod calls;
 mod clock;
@@ -57,7 +58,7 @@ pub const REGION: &str = "eu-west-1";
 /// The ARN of the default caller.
 const CALLER: &str = "arn:aws:iam::123456789012:user/ops";
 
-/// An account in memory, as one caller sees it. A clone is the same caller.
+/// An account in memory, as one caller sees it. A clone represents the same caller.
 #[derive(Clone)]
 pub struct SimulatedAws {
     world: Rc<World>,
@@ -67,13 +68,13 @@ pub struct SimulatedAws {
 /// The state that all callers of an account share.
 struct World {
     state: RefCell<State>,
-    /// The clock of the account, unless `clock` holds another.
+    /// The clock of the account, unless `clock` has another clock.
     manual: Rc<ManualClock>,
     clock: OnceCell<Rc<dyn Clock>>,
     running: OnceCell<Rc<Running>>,
 }
 
-/// Everything in the account.
+/// The state of a simulated account.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     /// Functions by name.
@@ -94,14 +95,13 @@ pub struct State {
     pub log_groups: BTreeMap<String, LogGroup>,
     /// The metrics of the account, with their points.
     pub metrics: Metrics,
-    /// Metric alarms by name. Unless a deployment runs in the account, only the owner of the state changes the alarms'
-    /// states.
+    /// Metric alarms by name. The states of the alarms change by themselves only if a deployment runs in the account.
     pub alarms: BTreeMap<String, MetricAlarm>,
     /// Stacks by name.
     pub stacks: BTreeMap<String, Stack>,
-    /// The duration of an update of a function's configuration.
+    /// The time that an update of a function's configuration takes.
     pub function_updates_take: Duration,
-    /// The time from the grant of a permission to a role until Lambda knows of it.
+    /// The time that a new permission of a role takes to become effective in Lambda.
     pub permissions_take: Duration,
     /// The time of the last access to the account. `None` before the first access.
     looked_at: Option<Timestamp>,
@@ -118,7 +118,7 @@ impl fmt::Debug for SimulatedAws {
 }
 
 impl SimulatedAws {
-    /// An empty account, whose clock shows `now`.
+    /// Creates an empty account with a clock that shows `now`.
     pub fn new(now: Timestamp) -> Self {
         let world = World {
             state: RefCell::default(),
@@ -129,20 +129,20 @@ impl SimulatedAws {
         Self { world: Rc::new(world), caller: Rc::new(calls::Caller::new(CALLER)) }
     }
 
-    /// Another caller of the same account, with its own hook and permissions.
+    /// Creates another caller of the same account, with its own hook and permissions.
     #[must_use]
     pub fn called_by(&self, arn: &str) -> Self {
         Self { world: Rc::clone(&self.world), caller: Rc::new(calls::Caller::new(arn)) }
     }
 
-    /// The account in the form that commands take.
+    /// The account in the form that commands accept.
     pub fn account(&self) -> Account {
         let (account, region) = (ACCOUNT.to_owned(), REGION.to_owned());
         let place = Place { account, region, caller: self.caller.arn.clone(), flags: String::new() };
         Account { aws: Rc::new(self.clone()), place }
     }
 
-    /// Everything in the account, as it is now. The caller must drop the returned value before the next call.
+    /// The state of the account at the current time. The caller must drop the returned value before the next call.
     ///
     /// # Panics
     ///
@@ -157,7 +157,7 @@ impl SimulatedAws {
         state
     }
 
-    /// Lets a deployment run in the account from now on, by this clock.
+    /// Starts a deployment in the account. From now on, the account uses this clock.
     fn runs(&self, running: Rc<Running>, clock: Rc<dyn Clock>) {
         self.runs_by(clock);
         assert!(self.world.running.set(running).is_ok(), "BUG: a deployment already runs");
@@ -168,7 +168,7 @@ impl SimulatedAws {
         assert!(self.world.clock.set(clock).is_ok(), "BUG: the account already has a clock");
     }
 
-    /// The queue with this name, which must exist.
+    /// Returns the queue with this name, which must exist.
     ///
     /// # Panics
     ///
@@ -179,7 +179,7 @@ impl SimulatedAws {
         })
     }
 
-    /// The function with this name, which must exist.
+    /// Returns the function with this name, which must exist.
     ///
     /// # Panics
     ///
@@ -199,12 +199,12 @@ impl SimulatedAws {
         self.clock().now()
     }
 
-    /// Sets the manual clock. An earlier time than the current one is ignored.
+    /// Sets the manual clock. Ignores a time that is before the clock's current time.
     pub fn set_time(&self, now: Timestamp) {
         self.world.manual.set(now);
     }
 
-    /// Moves the manual clock forward.
+    /// Moves the manual clock forward by a duration.
     pub fn advance(&self, duration: Duration) {
         self.world.manual.advance(duration);
     }
@@ -224,30 +224,31 @@ impl SimulatedAws {
         self.caller.on_call(hook);
     }
 
-    /// Lets each call of this caller take some time before it takes effect.
+    /// Delays the effect of each call of this caller by a duration that `latency` returns.
     fn calls_take(&self, latency: impl FnMut() -> Duration + 'static) {
         self.caller.calls_take(latency);
     }
 
-    /// Sets how many milliseconds this caller's clock is ahead of the account's; negative if it is behind.
+    /// Sets the number of milliseconds by which this caller's clock is ahead of the account's clock. A negative number
+    /// means that the caller's clock is behind.
     fn set_clock_ahead(&self, millis: i64) {
         self.caller.set_clock_ahead(millis);
     }
 
-    /// Waits for as long as a call takes to reach the account.
+    /// Waits for the time that a call takes to reach the account.
     async fn travel(&self) {
         if let Some(latency) = self.caller.latency() {
             self.clock().sleep_until(self.time().saturating_add(latency)).await;
         }
     }
 
-    /// The number of calls that this caller has made. If it was killed before a call, that call does not count.
+    /// The number of calls that this caller has made. A call does not count if the caller was killed before it.
     pub fn calls(&self) -> u64 {
         self.caller.calls()
     }
 
-    /// Performs `work` as this caller. Lets the caller make `calls` more calls, and kills it before the next one.
-    /// Returns `None` if the caller was killed.
+    /// Performs `work` as this caller. Kills the caller when it has made `calls` more calls and is about to make
+    /// another call. Returns `None` if the caller was killed.
     pub async fn killed_after<T>(&self, calls: u64, work: impl Future<Output = T>) -> Option<T> {
         self.caller.alive(Some(calls), work).await
     }
@@ -273,12 +274,12 @@ impl State {
         }
     }
 
-    /// Adds a function.
+    /// Adds a function, or replaces the function with the same name.
     pub fn add_function(&mut self, function: Function) {
         self.functions.insert(function.configuration.name.clone(), function);
     }
 
-    /// Adds an empty queue. Returns its URL.
+    /// Adds an empty queue, and returns the queue's URL.
     pub fn add_queue(&mut self, name: &str) -> String {
         self.queues.insert(name.to_owned(), Queue::new(queue_arn(name)));
         queue_url(name)
@@ -290,7 +291,8 @@ impl State {
         self.log_groups.entry(group.to_owned()).or_default().write(now, stream, message);
     }
 
-    /// The function that a call names, and the qualifier in the name. `None` if the function does not exist.
+    /// Finds the function that a call names. Also returns the qualifier in the name. Returns `None` if the function
+    /// does not exist.
     fn function(&mut self, name: &str) -> Option<(&mut Function, Option<String>)> {
         let named: FunctionName = name.parse().ok()?;
         let here = function_arn(&named.name);
@@ -316,8 +318,8 @@ impl State {
         queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
     }
 
-    /// Performs `ReceiveMessage`: receives messages from a queue, and moves those that were received too often to the
-    /// queue's dead-letter queue.
+    /// Performs `ReceiveMessage`: receives messages from a queue, and moves messages that were received too often to
+    /// the queue's dead-letter queue.
     ///
     /// # Errors
     ///

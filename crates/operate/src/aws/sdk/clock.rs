@@ -15,13 +15,15 @@ use comeback_engine::Timestamp;
 
 use crate::clock::now;
 
-/// A difference smaller than this is not corrected: a `Date` has whole seconds, and an answer takes a while to arrive.
+/// The smallest difference that is corrected. A smaller difference may be an error of measurement, because a `Date`
+/// header has whole seconds and an answer takes a while to arrive.
 const TOLERATED_MILLIS: u64 = 5_000;
 
 /// The clock of an account, shared by the clients of all services.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    /// The number of milliseconds by which AWS's clock is ahead of this machine's clock. Negative if it is behind.
+    /// The number of milliseconds by which AWS's clock is ahead of this machine's clock. Negative if AWS's clock is
+    /// behind.
     ahead: Arc<AtomicI64>,
 }
 

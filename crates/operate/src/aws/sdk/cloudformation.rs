@@ -6,8 +6,8 @@ use aws_sdk_cloudformation::types::{self, Capability, Parameter, StackResourceSu
 
 use crate::aws::{Stack, StackEvent, StackResource};
 
-/// Returns true if CloudFormation says that the stack does not exist. CloudFormation has no separate error type for
-/// that.
+/// Returns true if CloudFormation says that the stack does not exist. CloudFormation has no separate error type for a
+/// missing stack.
 pub(super) fn is_gone(error: &impl ProvideErrorMetadata) -> bool {
     error.code() == Some("ValidationError")
         && error.message().is_some_and(|message| message.contains("does not exist"))
@@ -61,8 +61,8 @@ pub(super) fn update(
         let built = Parameter::builder().parameter_key(key);
         if key == parameter { built.parameter_value(value) } else { built.use_previous_value(true) }.build()
     });
-    // The update needs the capabilities of the last deployment. A SAM template uses a macro, which a direct update may
-    // expand only with a further capability.
+    // The update needs the capabilities of the last deployment. A SAM template uses a macro, and an update may expand a
+    // macro only with the capability `CAPABILITY_AUTO_EXPAND`.
     let mut capabilities: Vec<Capability> =
         stack.capabilities.iter().map(|it| Capability::from(&**it)).collect();
     if !capabilities.contains(&Capability::CapabilityAutoExpand) {

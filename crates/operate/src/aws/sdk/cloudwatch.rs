@@ -13,7 +13,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::{MetricAlarm, MetricQuery, NewAlarm, WatchedMetric};
 
-/// The id of a series in a `GetMetricData` call. CloudWatch requires that it begins with a lower-case letter.
+/// The id of a series in a `GetMetricData` call. CloudWatch requires that an id begins with a lower-case letter.
 fn id(index: usize) -> String {
     format!("m{index}")
 }

@@ -30,14 +30,14 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Piece, Quotes, Text};
 
-/// The timeout of one HTTP request. It must exceed 20 s, the wait of SQS's longest long poll.
+/// The timeout of one HTTP request. It must exceed 20 s, the longest time that SQS keeps a long poll open.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum size of an answer's body, in bytes. AWS's largest answer has ten SQS messages, with 10 MiB, or three
-/// times that as JSON. A larger answer must come from something between this machine and AWS, and could exhaust the
-/// memory.
+/// The maximum size of an answer's body, in bytes. AWS's largest answer has ten SQS messages of 1 MiB each, which may
+/// take three times as many bytes in JSON. A larger answer must come from a proxy or another machine on the way to AWS,
+/// and could exhaust the memory.
 const LARGEST_ANSWER: usize = 64 << 20;
-/// The compass directions that occur in the names of AWS regions.
+/// The compass directions that appear in the names of AWS regions.
 const DIRECTIONS: [&str; 9] =
     ["central", "east", "north", "northeast", "northwest", "south", "southeast", "southwest", "west"];
 
@@ -57,8 +57,9 @@ pub struct SdkAws {
 }
 
 impl SdkAws {
-    /// Connects as the AWS CLI does. `region` and `profile` take precedence over environment variables. Credentials in
-    /// environment variables take precedence over the profile that an environment variable names.
+    /// Connects to AWS with the same configuration files and environment variables as the AWS CLI. `region` and
+    /// `profile` take precedence over environment variables. Credentials in environment variables take precedence over
+    /// the profile that an environment variable names.
     ///
     /// # Errors
     ///
@@ -181,8 +182,8 @@ fn check_region(name: &str) -> Result<(), Failure> {
     Err(Failure::could_not(format!("{name:?} is not a region: {how}")))
 }
 
-/// The failure to report if there are no valid credentials. It includes the innermost cause, because that says most. If
-/// there is no cause, no credentials were found at all.
+/// The failure to report if there are no valid credentials. The failure includes the innermost cause of the error,
+/// which is the most specific. An error without a cause means that no credentials were found at all.
 fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failure {
     let (mut cause, mut next) = (None, error.source());
     while let Some(source) = next {
@@ -203,11 +204,11 @@ fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failu
     Failure::could_not(text![format!("no AWS credentials{cause}: "), how])
 }
 
-/// The profile to log in with, if the selected profile uses single sign-on, itself or through its source profile.
-/// `None` otherwise.
+/// The profile to log in with, if the selected profile or one of its source profiles uses single sign-on. `None`
+/// otherwise.
 fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     let mut name = profiles.selected_profile();
-    // The limit ends the search in a circle of source profiles. The circle itself is refused elsewhere.
+    // The limit ends the search if the source profiles form a cycle. The SDK reports such a cycle.
     for _ in 0..10 {
         let profile: &Profile = profiles.get_profile(name)?;
         let has = |key: &str| profile.get(key).is_some();

@@ -13,7 +13,7 @@ use comeback_engine::{FunctionArn, QueueArn};
 
 use crate::aws::{Configuration, Function, INVOCATIONS_OF_A_POLLER, InvokeSettings, Mapping, UpdateStatus};
 
-/// Lambda's default for the maximum number of provisioned pollers, for a mapping that sets only the minimum.
+/// Lambda's default maximum number of provisioned pollers, for a mapping that sets only the minimum.
 const DEFAULT_MAXIMUM_POLLERS: i32 = 200;
 
 pub(super) fn function(answer: GetFunctionOutput) -> Function {
@@ -98,7 +98,7 @@ pub(super) fn is_not_permitted_yet(error: &impl ProvideErrorMetadata) -> bool {
         && error.message().is_some_and(|message| message.contains("does not have permissions"))
 }
 
-/// Converts an event source mapping. Returns `None` if its source is not an SQS queue.
+/// Converts an event source mapping. Returns `None` if the mapping's source is not an SQS queue.
 pub(super) fn mapping(mapping: EventSourceMappingConfiguration) -> Option<Mapping> {
     let queue_arn = mapping.event_source_arn.filter(|arn| arn.parse::<QueueArn>().is_ok())?;
     let window = mapping.maximum_batching_window_in_seconds.unwrap_or(0);

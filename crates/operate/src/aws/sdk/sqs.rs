@@ -18,10 +18,10 @@ use crate::failure::Failure;
 
 /// SQS's maximum number of messages per receive.
 const MOST_OF_A_RECEIVE: usize = 10;
-/// The number of calls to send or delete that run concurrently.
+/// The maximum number of concurrent calls that send or delete messages.
 const AT_ONCE: usize = 8;
-/// The number of calls to hide messages that run concurrently. It is larger than [`AT_ONCE`], because 100,000 messages
-/// may have to be hidden, ten in each call.
+/// The maximum number of concurrent calls that hide messages. The number is larger than [`AT_ONCE`], because a command
+/// may have to hide 100,000 messages, ten in each call.
 const HIDING: usize = 16;
 
 pub(super) async fn receive(
@@ -39,8 +39,8 @@ pub(super) async fn receive(
         .message_attribute_names("All")
         .message_system_attribute_names(MessageSystemAttributeName::All);
     match call.send().await {
-        // At the limit of messages in flight, nothing can be received. A long poll usually gives no error then, so this
-        // error counts as an empty answer.
+        // At the limit of messages in flight, SQS returns no messages. A long poll usually gets an empty answer without
+        // an error, so this error is treated as an empty answer, too.
         Err(SdkError::ServiceError(error)) if error.err().is_over_limit() => Ok(Vec::new()),
         answer => {
             let messages = answer.or_failure("sqs:ReceiveMessage", url)?.messages;
@@ -71,8 +71,8 @@ fn attribute(value: MessageAttributeValue) -> Attribute {
     }
 }
 
-/// Sends messages. Does not repeat a send that SQS did not answer: SQS may have accepted it, and a second send would
-/// create a duplicate.
+/// Sends messages. Does not repeat a send that SQS did not answer: SQS may have accepted the message, and a second send
+/// would create a duplicate.
 pub(super) async fn send(
     client: &Client,
     url: &str,
@@ -133,13 +133,13 @@ type Told = mpsc::UnboundedReceiver<(Duration, String)>;
 fn pauses() -> (impl Fn(Duration, &ServiceError) + Send + Sync + 'static, Told) {
     let (tell, told) = mpsc::unbounded_channel();
     let listen = move |pause: Duration, error: &ServiceError| {
-        // Nobody receives from the channel once the work is done.
+        // The send fails if the receiver was dropped because the work is done. Nobody needs the pause then.
         let _ = tell.send((pause, error.to_string()));
     };
     (listen, told)
 }
 
-/// Runs `work`, and passes the sender's pauses on to `paused` as they come.
+/// Runs `work`, and passes each pause of the sender to `paused` when the pause begins.
 async fn hearing<T>(work: impl Future<Output = T>, mut told: Told, paused: Paused<'_>) -> T {
     let mut work = std::pin::pin!(work);
     loop {

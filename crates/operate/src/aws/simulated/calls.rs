@@ -14,25 +14,26 @@ use tokio::sync::Notify;
 use crate::aws::{EntryFailure, EntryFailureKind};
 use crate::failure::Failure;
 
-/// A call that is about to be made, as a hook sees it.
+/// A call that is about to be made, as a caller's hook sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
-    /// The number of the call among the caller's calls. The first is 1.
+    /// The number of the call among the caller's calls, starting at 1.
     pub number: u64,
     /// The IAM action of the call, such as `sqs:SendMessage`.
     pub action: &'a str,
-    /// The resource that the call is about, as an error names it.
+    /// The resource of the call, such as a queue's URL, in the same form as in an error.
     pub of: &'a str,
-    /// The number of entries of a batch call; 0 for any other call.
+    /// The number of entries of a batch call. For any other call, the number is 0.
     pub entries: usize,
 }
 
-/// The fault of a call after all of the SDK's retries.
+/// The fault of a call. The SDK has already made all its retries of the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The call has no effect and fails with a transient error.
     CallFails,
-    /// These entries of a batch call have no effect and fail with a transient error. The first entry is 0.
+    /// The entries with these indexes in a batch call have no effect and fail with a transient error. The first entry
+    /// has index 0.
     EntriesFail(BTreeSet<usize>),
     /// The call takes effect, but the caller gets no answer.
     AnswerLost,
@@ -49,10 +50,11 @@ pub(super) struct Caller {
     hook: RefCell<Option<Hook>>,
     denied: RefCell<BTreeSet<String>>,
     latency: RefCell<Option<Latency>>,
-    /// The milliseconds that the caller's clock is ahead of the account's; negative if it is behind.
+    /// The number of milliseconds by which the caller's clock is ahead of the account's clock. Negative if the caller's
+    /// clock is behind.
     clock_ahead: Cell<i64>,
     calls: Cell<u64>,
-    /// The number of calls left before the caller is killed; `None` if this number is unlimited.
+    /// The number of calls that the caller can make before it is killed. `None` if the number is unlimited.
     lives_for: Cell<Option<u64>>,
     /// Notified when the caller is killed.
     killed: RefCell<Rc<Notify>>,
@@ -112,8 +114,8 @@ impl Caller {
         self.calls.get()
     }
 
-    /// Performs `work`. Lets the caller make `calls` calls, and kills it before the next one. Returns `None` if the
-    /// caller is killed.
+    /// Performs `work`. Kills the caller when it has made `calls` calls and is about to make another call. Returns
+    /// `None` if the caller is killed.
     pub(super) async fn alive<T>(&self, calls: Option<u64>, work: impl Future<Output = T>) -> Option<T> {
         self.lives_for.set(calls);
         let killed = Rc::new(Notify::new());
@@ -127,7 +129,7 @@ impl Caller {
         ended
     }
 
-    /// Begins a call, and returns its fault. Other callers take their turn first, so that the calls of several callers
+    /// Begins a call, and returns its fault. Yields to other callers first, so that the calls of several callers
     /// interleave.
     pub(super) async fn begin(
         &self,
@@ -146,7 +148,7 @@ impl Caller {
             }
         };
         if fault == Some(Fault::CallerKilled) {
-            // Other calls that are under way at the same time are not made either.
+            // The killed caller's concurrent calls must not be made either.
             self.lives_for.set(Some(0));
             self.killed.borrow().notify_one();
             std::future::pending::<()>().await;
@@ -163,7 +165,7 @@ impl Caller {
     }
 }
 
-/// A permission that the caller lacks, with AWS's message.
+/// The denial of a call because the caller lacks a permission, with AWS's message.
 #[derive(Clone, Debug)]
 pub(super) struct Denied(String);
 
@@ -180,7 +182,7 @@ impl Denied {
     }
 }
 
-/// The error code of a denial, which has a suffix for some services.
+/// The error code of a denied call. For some services, the code ends with `Exception`.
 fn code(action: &str) -> &'static str {
     match action.split(':').next() {
         Some("lambda" | "logs" | "ssm" | "kms") => "AccessDeniedException",
@@ -188,12 +190,12 @@ fn code(action: &str) -> &'static str {
     }
 }
 
-/// An entry's failure with a code and a message.
+/// Creates the failure of a batch entry from AWS's error code and message.
 pub(super) fn entry(kind: EntryFailureKind, code: &str, message: &str) -> EntryFailure {
     EntryFailure { kind, code: code.to_owned(), text: format!("{code}: {message}") }
 }
 
-/// Lets other tasks take their turn.
+/// Yields once, so that other tasks can make progress.
 pub(super) async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|context| {

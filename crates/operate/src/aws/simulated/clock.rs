@@ -9,33 +9,33 @@ use comeback_engine::Timestamp;
 
 use super::calls::yield_now;
 
-/// The clock of an account.
+/// The clock of a simulated account. Calls and sleeps use this clock instead of the real time.
 #[async_trait(?Send)]
 pub trait Clock: fmt::Debug {
-    /// The time of the account, which never goes back.
+    /// The current time of the account. The time never goes back.
     fn now(&self) -> Timestamp;
 
     /// Waits until the clock shows this time.
     async fn sleep_until(&self, time: Timestamp);
 }
 
-/// A clock that stands still until it is set. A sleep sets the clock to the time when the sleep ends, so that nobody
-/// waits and every run is the same.
+/// A clock whose time changes only when the clock is set. A sleep sets the clock to the end of the sleep, so tests do
+/// not wait, and every run is the same.
 #[derive(Debug)]
 pub struct ManualClock(Cell<Timestamp>);
 
 impl ManualClock {
-    /// A clock that shows this time.
+    /// Creates a clock that shows the time `now`.
     pub const fn new(now: Timestamp) -> Self {
         Self(Cell::new(now))
     }
 
-    /// Sets the clock. An earlier time than the current one is ignored.
+    /// Sets the clock. Ignores a time that is before the clock's current time.
     pub fn set(&self, time: Timestamp) {
         self.0.set(self.now().max(time));
     }
 
-    /// Moves the clock forward.
+    /// Moves the clock forward by a duration.
     pub fn advance(&self, duration: Duration) {
         self.set(self.now().saturating_add(duration));
     }

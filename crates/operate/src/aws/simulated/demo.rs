@@ -15,7 +15,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// The age of the deployment when the demonstration starts.
 const RUNS_SINCE: Duration = Duration::from_secs(3 * 24 * 3_600);
 
-/// A function of the demonstration.
+/// A function of the demonstration, with its defect and its traffic.
 struct Player {
     name: &'static str,
     defect: Defect,
@@ -81,7 +81,7 @@ const PLAYERS: [Player; 4] = [
 ];
 
 const NO_RECIPIENT: &str = r#""to":null"#;
-/// The policies of individual functions.
+/// The demonstration's value of the setting `POLICIES`: the retry policies of individual functions.
 const POLICIES: &str = "emails NON_RETRYABLE_ERRORS=ValidationError";
 
 /// A function as the demonstration shows it.
@@ -89,7 +89,7 @@ const POLICIES: &str = "emails NON_RETRYABLE_ERRORS=ValidationError";
 pub struct DemoFunction {
     /// The function's name.
     pub name: &'static str,
-    /// The function's defect in a few words; `None` if it is fixed.
+    /// The function's defect in a few words; `None` if the defect is fixed.
     pub defect: Option<&'static str>,
 }
 
@@ -101,7 +101,8 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Makes the account, at the time that `clock` shows. The same seed, time and calls give the same account.
+    /// Creates the account, at the time that `clock` shows. The same seed, time and calls always result in the same
+    /// account.
     pub fn new(seed: u64, clock: Rc<dyn Clock>) -> Self {
         let now = clock.now();
         let began = now.before(RUNS_SINCE);
@@ -126,17 +127,17 @@ impl Demo {
         Self { aws, running }
     }
 
-    /// The account in the form that commands take.
+    /// The account in the form that commands accept.
     pub fn account(&self) -> Account {
         self.aws.account()
     }
 
-    /// The simulated account.
+    /// The simulated account, whose state a test can read and change.
     pub fn aws(&self) -> &SimulatedAws {
         &self.aws
     }
 
-    /// The functions, always in the same order.
+    /// The functions of the demonstration, always in the same order.
     pub fn functions(&self) -> Vec<DemoFunction> {
         let live = self.running.live().borrow();
         let functions = live.functions().zip(&PLAYERS);
@@ -147,10 +148,11 @@ impl Demo {
         functions.collect()
     }
 
-    /// Breaks a function, or fixes it. Returns false if no function has this name.
+    /// Breaks a function if `is_broken` is true, and fixes the function otherwise. Returns false if no function has
+    /// this name.
     pub fn set_broken(&self, name: &str, is_broken: bool) -> bool {
         let Some(position) = PLAYERS.iter().position(|player| player.name == name) else { return false };
-        // Runs up to now first, because the change must not affect earlier events.
+        // The deployment first runs up to the current time, because the change must not affect earlier events.
         drop(self.aws.state());
         self.running.live().borrow_mut().set_defect(position, is_broken.then_some(PLAYERS[position].defect));
         true

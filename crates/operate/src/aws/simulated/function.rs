@@ -1,4 +1,4 @@
-//! Lambda functions.
+//! Simulated Lambda functions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,19 +16,19 @@ const TAGS: usize = 50;
 /// A Lambda function with its settings and pending invocations.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
-    /// The configuration of the function itself.
+    /// The configuration of the unqualified function.
     pub configuration: Configuration,
     /// The configurations of the function's versions and aliases.
     pub qualifiers: BTreeMap<String, Configuration>,
-    /// The tags.
+    /// The function's tags, by key.
     pub tags: BTreeMap<String, String>,
-    /// The reserved concurrency.
+    /// The function's reserved concurrency; `None` if none is reserved.
     pub reserved_concurrency: Option<u32>,
-    /// The settings of asynchronous invocations by qualifier; the key `None` stands for the function itself.
+    /// The settings for asynchronous invocations, by qualifier. The key `None` stands for the unqualified function.
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
     /// True if recursive loops are allowed.
     pub recursion_allowed: bool,
-    /// The asynchronous invocations that nobody has taken yet, the oldest first.
+    /// The asynchronous invocations that Lambda has accepted but not run, the oldest first.
     pub invocations: Vec<Invocation>,
     /// The time when the last update of the function's configuration is complete; `None` before the first update.
     pub(super) updated_at: Option<Timestamp>,
@@ -37,18 +37,18 @@ pub struct Function {
 /// An asynchronous invocation that Lambda has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// The request id.
+    /// The request id that Lambda returned to the caller.
     pub request_id: String,
-    /// The version or alias that the caller named; `None` if it named none.
+    /// The version or alias that the caller named; `None` if the caller named none.
     pub qualifier: Option<String>,
-    /// The payload.
+    /// The payload that the caller passed.
     pub payload: String,
     /// The time when Lambda accepted the invocation.
     pub at: Timestamp,
 }
 
 impl Function {
-    /// A function of the simulated account, with the role `NAME-role` and Lambda's defaults.
+    /// Creates a function of the simulated account, with the role `NAME-role` and Lambda's defaults.
     pub fn new(name: &str) -> Self {
         let configuration = Configuration {
             name: name.to_owned(),
@@ -62,13 +62,13 @@ impl Function {
         Self { configuration, ..Self::default() }
     }
 
-    /// Adds an alias or a version of the function as it is now.
+    /// Adds an alias or version with the function's current configuration.
     pub fn publish(&mut self, qualifier: &str) {
         let arn = format!("{}:{qualifier}", self.configuration.arn);
         self.qualifiers.insert(qualifier.to_owned(), Configuration { arn, ..self.configuration.clone() });
     }
 
-    /// The configuration of a qualifier; `None` if there is no such version or alias.
+    /// The configuration of a qualifier; `None` if the function has no such version or alias.
     pub(super) fn configuration(&self, now: Timestamp, qualifier: Option<&str>) -> Option<Configuration> {
         let mut configuration = match qualifier {
             None => self.configuration.clone(),

@@ -1,4 +1,4 @@
-//! CloudWatch log groups and filter patterns.
+//! Simulated CloudWatch log groups, and the filter patterns that search them.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,20 @@ use wildmatch::WildMatchPattern;
 
 use crate::aws::{self, LogEvent, LogFilter, LogPage};
 
-/// The number of lines that are searched for one page.
+/// The default number of lines that are searched for one page.
 const LINES_OF_A_PAGE: usize = 1_000;
 
 /// A log group with its lines.
 #[derive(Clone, Debug)]
 pub struct LogGroup {
-    /// The settings of the group.
+    /// The retention and the class of the group.
     pub settings: aws::LogGroup,
-    /// The lines, in the order in which they were written. Lines past the retention are never found.
+    /// The lines, in the order in which they were written. A search finds no lines that are older than the retention.
     pub lines: Vec<LogEvent>,
     /// The log streams of the group.
     pub streams: BTreeSet<String>,
-    /// The number of lines that are searched for one page. The page has only the lines that match, so it may be empty.
+    /// The number of lines that are searched for one page. A page has only the lines that match, so a page may be
+    /// empty.
     pub lines_of_a_page: usize,
 }
 
@@ -131,7 +132,7 @@ impl Test {
     }
 }
 
-/// The rest of a pattern that is being parsed.
+/// The part of a pattern that is not parsed yet.
 struct Rest<'a>(&'a str);
 
 impl Rest<'_> {

@@ -1,4 +1,4 @@
-//! CloudWatch metrics.
+//! Simulated CloudWatch metrics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::{MetricQuery, Series};
 
-/// Namespace, dimension name, dimension value, and metric name.
+/// The key of a metric: its namespace, dimension name, dimension value, and name.
 type Key = [String; 4];
 
 /// The points of all metrics.
@@ -15,7 +15,7 @@ type Key = [String; 4];
 pub struct Metrics(BTreeMap<Key, Vec<(Timestamp, f64)>>);
 
 impl Metrics {
-    /// Adds a value to a metric. The statistic of the series does not matter.
+    /// Adds a value to a metric. Ignores the statistic of the series.
     pub fn put(&mut self, series: Series<'_>, at: Timestamp, value: f64) {
         self.0.entry(key(series)).or_default().push((at, value));
     }

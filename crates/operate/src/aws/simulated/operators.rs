@@ -1,7 +1,8 @@
-//! Operators of a simulated run of `timelapse`, who run the shipped commands.
+//! Simulated operators, who run the shipped commands during a simulated run of `timelapse`.
 //!
-//! The operators' account has a deployment with the run's policies. The log, the pauses parameter, the retry queue and
-//! the clock of the account are those of the run. The operators' calls take time, during which the run goes on.
+//! The operators' account has a deployment with the run's policies. The account shares its handler's log, its pauses
+//! parameter, its retry queue and its clock with the run. The operators' calls take time, and the run continues during
+//! the calls.
 
 mod at_work;
 mod command;
@@ -23,14 +24,14 @@ pub use command::{Selection, SimulatedChange, SimulatedCommand};
 pub struct SimulatedOperators {
     /// The circumstances in which the operators work.
     pub circumstances: Circumstances,
-    /// The commands.
+    /// The commands that the operators run.
     pub commands: Vec<SimulatedCommand>,
     /// Counts of what the commands did.
     pub made: Made,
 }
 
 impl SimulatedOperators {
-    /// Makes the operators for these tasks; `None` if there is no command to run.
+    /// Creates the operators for these tasks. Returns `None` if there is no command to run.
     pub fn of(tasks: &OperatorTasks) -> Option<MakeOperators> {
         let mut all = tasks.chaos.map_or_else(Self::default, |(seed, duration)| Self::chaos(seed, duration));
         let retry = tasks.retry_now.map(|(at, within)| SimulatedCommand {
@@ -42,9 +43,9 @@ impl SimulatedOperators {
         (!all.commands.is_empty()).then(|| all.make())
     }
 
-    /// Draws commands for a run of this length; some seeds draw none. Log lines are up to a minute late, clocks are up
-    /// to five seconds off, and for half of the seeds some calls fail. One command in four is killed. For every other
-    /// command, another operator runs a command at almost the same time.
+    /// Draws random commands for a run of this length. Some seeds draw no commands. Log lines are up to a minute late,
+    /// clocks are up to five seconds off, and for half of the seeds some calls fail. On average, one command in four is
+    /// killed. For half of the commands, another operator runs a command at almost the same time.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x6f70_6572_6174_6f72);
         let circumstances = Circumstances {
@@ -78,7 +79,7 @@ impl SimulatedOperators {
         Self { circumstances, commands: changes.into_iter().map(command).collect(), made: Made::default() }
     }
 
-    /// Creates the operators at the start of each run.
+    /// Returns a function that creates the operators at the start of each run.
     pub fn make(self) -> MakeOperators {
         MakeOperators::new(move |run| {
             Box::new(AtWork::new(self.circumstances, &self.commands, self.made.clone(), run))
@@ -86,7 +87,7 @@ impl SimulatedOperators {
     }
 }
 
-/// Draws up to two pauses, each of up to an eighth of the run. Some have a planned end.
+/// Draws up to two pauses, each of up to an eighth of the run. Some pauses have a planned end.
 fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(Duration, SimulatedChange)>) {
     let eighth = (duration.as_secs() / 8).max(1);
     let mut at = rng.random_range(0..=eighth);
@@ -103,7 +104,7 @@ fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(D
     }
 }
 
-/// Draws the events of a request; half of the time, all events.
+/// Draws the events that a request selects. Half of the requests select all events.
 fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     match rng.random_range(0..6) {
         0 => Selection::Error("TargetDown"),
@@ -113,7 +114,7 @@ fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     }
 }
 
-/// Adds a request at a random time. One request in four is withdrawn within two hours.
+/// Adds a request at a random time. On average, one request in four is withdrawn within two hours.
 fn request(
     rng: &mut Xoshiro256PlusPlus,
     duration: Duration,

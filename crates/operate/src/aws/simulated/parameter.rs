@@ -1,4 +1,4 @@
-//! SSM parameters.
+//! Simulated SSM parameters.
 
 use comeback_engine::Timestamp;
 
@@ -9,18 +9,18 @@ const KEPT: usize = 100;
 /// The maximum length of a standard parameter's value, in bytes.
 const LONGEST: usize = 4_096;
 
-/// A parameter with its versions.
+/// An SSM parameter with its versions.
 #[derive(Clone, Debug, Default)]
 pub struct Parameter {
-    /// The versions, the oldest first. There is at least one.
+    /// The versions, the oldest first. A parameter in an account has at least one version.
     pub versions: Vec<ParameterVersion>,
-    /// The number of coming writes that fail because somebody else is writing.
+    /// The number of further writes that fail as if somebody else were writing at the same time.
     pub busy: u32,
 }
 
 impl Parameter {
-    /// Writes the next version. Returns its number; `None` if somebody else is writing. Fails with SSM's code and
-    /// message.
+    /// Writes the next version. Returns the version's number, or `None` if somebody else is writing. Fails with SSM's
+    /// code and message.
     pub fn put(&mut self, at: Timestamp, by: &str, text: &str) -> Result<Option<i64>, String> {
         if let Some(busy) = self.busy.checked_sub(1) {
             self.busy = busy;

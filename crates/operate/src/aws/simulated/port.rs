@@ -1,4 +1,4 @@
-//! Implements the port `Aws` for a simulated account.
+//! Implements the trait `Aws` for a simulated account.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// The maximum number of entries of a batch call to SQS.
 const ENTRIES_OF_A_CALL: usize = 10;
 
-/// The number of batch calls that are under way at the same time.
+/// The number of batch calls that are made at the same time.
 const CALLS_AT_ONCE: usize = 16;
 
 impl SimulatedAws {
@@ -101,8 +101,8 @@ impl SimulatedAws {
 }
 
 impl SimulatedAws {
-    /// The CloudWatch metric that counts the entries of calls with this action. `None` if no metric does, or if no
-    /// deployment runs in the account.
+    /// The CloudWatch metric that counts the entries of calls with this action. `None` if there is no such metric, or
+    /// if no deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;
         match action {
@@ -122,8 +122,8 @@ fn transient(text: &str) -> EntryFailure {
     EntryFailure { kind: EntryFailureKind::Transient, code, text: text.to_owned() }
 }
 
-/// Takes the entries of the next batch call. Together, their messages are no larger than the largest single message may
-/// be.
+/// Removes the entries of the next batch call from `entries`. The total size of a call's messages is at most SQS's
+/// limit for a single message.
 fn entries_of_a_call<E>(entries: &mut VecDeque<E>, size: impl Fn(&E) -> usize) -> Vec<E> {
     let mut bytes = 0;
     let mut call = Vec::new();
@@ -153,7 +153,7 @@ fn no_function(name: &str) -> String {
     format!("ResourceNotFoundException: Function not found: {name}")
 }
 
-/// The function that a call names, with or without a qualifier.
+/// Finds the function that a call names, with or without a qualifier.
 fn named<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Function, String> {
     state.function(name).map(|(function, _)| function).ok_or_else(|| no_function(name))
 }
@@ -174,8 +174,8 @@ fn settings_key(qualifier: Option<&str>) -> Option<String> {
     qualifier.filter(|qualifier| *qualifier != "$LATEST").map(ToOwned::to_owned)
 }
 
-/// Puts settings. If the function's role may not send to a destination, or if Lambda does not know of the permission
-/// yet, puts nothing and returns false.
+/// Replaces a qualifier's settings for asynchronous invocations. If the function's role lacks the permission to send to
+/// a destination, or if the permission has not taken effect yet, changes nothing and returns false.
 fn put_settings(
     state: &mut State,
     name: &str,
@@ -386,7 +386,8 @@ impl Aws for SimulatedAws {
         loop {
             let received =
                 self.state().receive(url, most, receive.visibility).map_err(|error| failed(&error))?;
-            // If the SDK gets no answer, it receives again. The messages of the first receive are then hidden.
+            // Without an answer, the SDK receives again. The second receive finds no messages, because the first
+            // receive has hidden them.
             if fault == Some(Fault::AnswerLost) {
                 return Ok(Vec::new());
             }

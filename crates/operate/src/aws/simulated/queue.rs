@@ -13,22 +13,22 @@ use crate::aws::simulated::calls::entry;
 use crate::aws::{EntryFailure, EntryFailureKind, Message, NewMessage};
 use crate::deployment::queue::Depth;
 
-/// Limit of messages in flight. Source: SQS quotas, "In-flight messages per queue (standard queue)".
+/// SQS's limit on messages in flight. Source: SQS quotas, "In-flight messages per queue (standard queue)".
 const IN_FLIGHT_LIMIT: usize = 120_000;
 /// The maximum visibility timeout, counted from a message's receive. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// The maximum number of messages that SQS returns for one receive.
 const MOST_OF_A_RECEIVE: usize = 10;
 
-/// A queue, and the messages in it.
+/// A standard SQS queue with its messages.
 ///
-/// Methods that depend on the time take the account's current time. Receives return messages in the order in which the
-/// messages became visible.
+/// Methods that depend on the time need the account's current time as an argument. Receives return messages in the
+/// order in which the messages became visible.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// The ARN.
+    /// The queue's ARN.
     pub arn: String,
-    /// The attributes that were set, by SQS's names.
+    /// The queue attributes that were set, by SQS's attribute names.
     pub attributes: BTreeMap<String, String>,
     /// The maximum number of messages in flight.
     pub in_flight_limit: usize,
@@ -46,7 +46,7 @@ pub struct Queue {
     pub(super) run: Option<OfRun>,
 }
 
-/// The run that a queue belongs to.
+/// The simulated run that keeps the messages of a queue.
 #[derive(Clone)]
 pub(super) struct OfRun(pub(super) Rc<dyn OperatedDeployment>);
 
@@ -59,13 +59,13 @@ impl fmt::Debug for OfRun {
 /// A message in a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// The message id.
+    /// The message's id.
     pub id: String,
     /// The message as it was sent.
     pub message: NewMessage,
     /// The time when the message was sent.
     pub sent: Timestamp,
-    /// The number of receives.
+    /// The number of times that the message was received.
     pub receives: u32,
     /// The time when the message becomes visible; `None` if it is visible.
     pub visible_at: Option<Timestamp>,
@@ -79,7 +79,7 @@ pub struct Stored {
 }
 
 impl Queue {
-    /// An empty queue, with the settings of the deployment's template.
+    /// Creates an empty queue, with the settings of the deployment's template.
     pub fn new(arn: impl Into<String>) -> Self {
         let attributes = [
             ("MaximumMessageSize", SQS_MESSAGE_BYTES as u64),
@@ -102,13 +102,13 @@ impl Queue {
         }
     }
 
-    /// The last part of the ARN.
+    /// The queue's name, which is the last part of the ARN.
     pub fn name(&self) -> &str {
         self.arn.rsplit(':').next().unwrap_or_default()
     }
 
-    /// Performs `SendMessage`, and returns the message's id. The message is invisible for `delay` from `sent` on. A
-    /// driver may send a message with a time in the past.
+    /// Performs `SendMessage`, and returns the message's id. The message is invisible for `delay`, counted from `sent`.
+    /// `sent` may be in the past.
     pub fn send(&mut self, sent: Timestamp, delay: Duration, message: NewMessage) -> String {
         let id = self.next_id();
         self.put(
@@ -130,7 +130,7 @@ impl Queue {
     }
 
     fn next_id(&self) -> String {
-        // An FNV-1a hash of the ARN tells the messages of two queues apart.
+        // With an FNV-1a hash of the ARN, the message ids of two queues differ.
         let hash = self
             .arn
             .bytes()
@@ -152,7 +152,7 @@ impl Queue {
         self.messages.insert(key, message);
     }
 
-    /// Takes a message that another queue has moved here after too many receives.
+    /// Adds a message that another queue has moved to this queue after too many receives.
     pub(super) fn take_in(&mut self, message: Stored, source: &str) {
         let blank = Stored {
             visible_at: None,
@@ -164,8 +164,8 @@ impl Queue {
         self.put(blank, Duration::ZERO);
     }
 
-    /// Takes the messages that were received too often, and returns them with the ARN of the queue to move them to.
-    /// `None` if there are no such messages.
+    /// Removes the messages that were received too often. Returns these messages, with the ARN of the queue to move
+    /// them to. Returns `None` if there are no such messages.
     pub(super) fn take_moved(&mut self) -> Option<(String, Vec<Stored>)> {
         let (to, _) = self.redrive()?;
         (!self.moved.is_empty()).then(|| (to, std::mem::take(&mut self.moved)))
@@ -225,7 +225,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Fails if the handle is garbled.
+    /// Fails if the handle is invalid.
     pub fn delete(&mut self, now: Timestamp, handle: &str) -> Result<(), EntryFailure> {
         self.settle(now);
         let (key, receive) = self.parsed(handle)?;
@@ -235,12 +235,12 @@ impl Queue {
         Ok(())
     }
 
-    /// Performs `ChangeMessageVisibility`: hides a message for `timeout` from now on. A handle from an earlier receive
-    /// also works after a later receive. A message that is visible stays visible.
+    /// Performs `ChangeMessageVisibility`: hides a message for `timeout` from now on. An older handle of the message
+    /// works too. A message that is visible stays visible.
     ///
     /// # Errors
     ///
-    /// Fails if the handle is garbled, if the message is gone, or if the message would be hidden for more than twelve
+    /// Fails if the handle is invalid, if the message is gone, or if the message would be hidden for more than twelve
     /// hours from its last receive.
     pub fn change_visibility(
         &mut self,
@@ -279,7 +279,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Performs `GetQueueAttributes`: returns the attributes that were set, the ARN and the numbers of messages.
+    /// Performs `GetQueueAttributes`: returns the attributes that were set, the ARN and the message counts.
     pub fn all_attributes(&mut self, now: Timestamp) -> BTreeMap<String, String> {
         let Depth { visible, in_flight, delayed } = self.depth(now);
         let counts = [("", visible), ("NotVisible", in_flight), ("Delayed", delayed)];
@@ -291,7 +291,7 @@ impl Queue {
         all
     }
 
-    /// The numbers of messages in the queue.
+    /// The numbers of visible, in-flight and delayed messages in the queue.
     pub fn depth(&mut self, now: Timestamp) -> Depth {
         let count = |count: usize| count as u64;
         if let Some(OfRun(run)) = &self.run {

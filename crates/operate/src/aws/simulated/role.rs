@@ -1,4 +1,4 @@
-//! IAM roles, and what their policies allow.
+//! Simulated IAM roles, and the actions that their policies allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use wildmatch::WildMatch;
 use crate::aws::Verdict;
 use crate::aws::simulated::REGION;
 
-/// IAM's limit of the total size of a role's inline policies, in characters without white space. Source: "IAM and AWS
+/// IAM's limit on the total size of a role's inline policies, in characters without white space. Source: "IAM and AWS
 /// STS quotas", AWS IAM User Guide.
 const CHARACTERS: usize = 10_240;
 
@@ -18,14 +18,14 @@ const CHARACTERS: usize = 10_240;
 pub struct Role {
     /// The inline policies by name, as JSON.
     pub policies: BTreeMap<String, String>,
-    /// Actions that the organization denies, whatever the policies say.
+    /// Actions that the organization denies, whatever the role's policies allow.
     pub denied: BTreeSet<String>,
-    /// The time when a policy was last put. Lambda learns of the policy `State::permissions_take` later.
+    /// The time when a policy was last changed. In Lambda, the change takes effect `State::permissions_take` later.
     pub(super) changed: Option<Timestamp>,
 }
 
 impl Role {
-    /// A role with a policy named `inline` that allows these actions on these resources.
+    /// Creates a role with a policy named `inline` that allows these actions on these resources.
     pub fn allowing(actions: &[&str], resources: &[&str]) -> Self {
         let mut role = Self::default();
         role.policies.insert("inline".into(), policy(actions, resources));

@@ -1,4 +1,5 @@
-//! A running deployment: Lambda, its functions and the shipped retry handler, which work on the account's queues.
+//! A running deployment in a simulated account: Lambda, the functions and the shipped retry handler work on the
+//! account's queues.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +16,8 @@ use serde_json::{Value, json};
 use super::{Queue, Sample, State, queue_arn, queue_url};
 use crate::aws::{self, AttributeValue, EntryFailure, Message, NewMessage, Series};
 
-/// The [`Sample`] deployment, running. Before each call to the account, it runs up to the time of the account's clock.
+/// A [`Sample`] deployment that runs. Before each call to the account, the deployment runs up to the time of the
+/// account's clock.
 #[derive(Debug)]
 pub(super) struct Running {
     live: RefCell<Live>,
@@ -32,7 +34,7 @@ impl Running {
         &self.live
     }
 
-    /// Runs until this moment.
+    /// Runs the deployment up to the time `until`.
     pub(super) fn run(&self, state: &mut State, until: Timestamp) {
         let live = &mut *self.live.borrow_mut();
         self.follow_variables(live, state, until);
@@ -42,7 +44,7 @@ impl Running {
         raise_alarms(state, until);
     }
 
-    /// If the handler's environment variables have changed, runs the handler with the new ones.
+    /// If the handler's environment variables have changed, applies the new variables to the handler.
     fn follow_variables(&self, live: &mut Live, state: &State, now: Timestamp) {
         let Some(handler) = state.functions.get(Sample::HANDLER) else { return };
         let variables = handler.configuration(now, None).unwrap_or_default().variables;
@@ -200,7 +202,7 @@ fn of_lambda(message: &Message) -> Value {
     })
 }
 
-/// Converts the handler's message attributes. None of them is binary.
+/// Converts the handler's message attributes. The handler sets no binary attributes.
 fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, aws::Attribute> {
     let attribute = |it: &Attribute| {
         let value = AttributeValue::Text(it.value.clone());

@@ -1,4 +1,4 @@
-//! A deployment from which tests, demonstrations and simulated runs start.
+//! The deployment that tests, demonstrations and simulated runs start with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,9 +13,9 @@ use super::{
 use crate::aws::{self, Executions, InvokeSettings, Mapping, MetricAlarm, StackResource, WatchedMetric};
 use crate::function::STACK_TAG;
 
-/// The deployment of stack `comeback` as its template makes it: a handler with its role, two queues, the event source
-/// mapping from the retry queue to the handler, and an alarm on dead-letters. Function `orders`, which no stack owns,
-/// may be attached to the deployment.
+/// The deployment of stack `comeback` as its template creates it: a handler with its role, two queues, the event source
+/// mapping from the retry queue to the handler, and an alarm on dead-letters. The function `orders`, which no stack
+/// owns, is attached if `is_attached` is true.
 ///
 /// ```
 /// use comeback_engine::Timestamp;
@@ -26,11 +26,11 @@ use crate::function::STACK_TAG;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// The time of the account.
+    /// The time that the account's clock shows.
     pub now: Timestamp,
-    /// True if function `orders` is attached.
+    /// True if the function `orders` is attached.
     pub is_attached: bool,
-    /// The other functions that exist besides `orders`. They are not attached.
+    /// The names of other functions in the account. These functions are not attached.
     pub others: BTreeSet<String>,
 }
 
@@ -49,17 +49,17 @@ impl Sample {
     pub const DEAD_LETTER_QUEUE: &str = "dead";
     /// The name of the parameter that holds the pauses. The parameter does not exist yet.
     pub const PAUSES: &str = "/comeback/comeback/pauses";
-    /// The name of the function that may be attached.
+    /// The name of the function that is attached if `is_attached` is true.
     pub const ORDERS: &str = "orders";
     /// The ARN of the topic that the alarm notifies.
     pub const TOPIC: &str = "arn:aws:sns:eu-west-1:123456789012:on-call";
 
-    /// A deployment to which no function is attached.
+    /// A sample without attached functions.
     pub fn new(now: Timestamp) -> Self {
         Self { now, is_attached: false, others: BTreeSet::new() }
     }
 
-    /// Makes an account with the deployment.
+    /// Creates an account with the deployment.
     pub fn build(&self) -> SimulatedAws {
         let aws = SimulatedAws::new(self.now);
         let state = &mut *aws.state();
@@ -78,7 +78,7 @@ impl Sample {
         aws.clone()
     }
 
-    /// Adds a function that is attached.
+    /// Adds a function to the account, and attaches it.
     pub(super) fn add_attached(state: &mut State, name: &str) {
         add_function(state, name);
         attach(state, name);
@@ -144,7 +144,7 @@ fn add_function(state: &mut State, name: &str) {
     state.roles.insert(format!("{name}-role"), role);
 }
 
-/// Attaches the function by the same changes as `comeback attach`.
+/// Attaches a function with the same changes that `comeback attach` makes.
 fn attach(state: &mut State, name: &str) {
     let retries = queue_arn(Sample::RETRY_QUEUE);
     let role = state.roles.get_mut(&format!("{name}-role")).expect("BUG: it was added");

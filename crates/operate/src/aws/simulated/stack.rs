@@ -1,4 +1,4 @@
-//! CloudFormation stacks.
+//! Simulated CloudFormation stacks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use comeback_engine::Timestamp;
 use crate::aws::simulated::State;
 use crate::aws::{self, StackEvent, StackResource};
 
-/// Changes the resources of a stack in the account to match the stack's parameters.
+/// A function that changes the resources of a stack to match the stack's parameters.
 pub type Template = fn(&mut State, &aws::Stack);
 
-/// A stack with its resources.
+/// A CloudFormation stack with its resources and events.
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// The stack as CloudFormation describes it.
@@ -22,14 +22,14 @@ pub struct Stack {
     pub events: Vec<StackEvent>,
     /// The template, which each update applies.
     pub template: Template,
-    /// The duration of an update.
+    /// The time that an update of the stack takes.
     pub updates_take: Duration,
     /// The resource at which the next update fails, and the reason; `None` if the next update succeeds.
     pub next_failure: Option<(String, String)>,
     update: Option<Update>,
 }
 
-/// An update that is under way.
+/// An update that is in progress.
 #[derive(Clone, Debug)]
 struct Update {
     ends: Timestamp,
@@ -37,7 +37,7 @@ struct Update {
 }
 
 impl Stack {
-    /// A stack whose updates take half a minute.
+    /// Creates a stack whose updates take half a minute.
     pub fn new(stack: aws::Stack, resources: Vec<StackResource>, template: Template) -> Self {
         Self {
             stack,
@@ -79,8 +79,8 @@ impl Stack {
         self.events.insert(0, StackEvent { logical_id, is_of_stack: true, status, reason: None });
     }
 
-    /// Ends an update that is due by `now`. If the update succeeds, returns the template to apply and the updated
-    /// stack.
+    /// Ends the update in progress if it is due by `now`. If the update succeeds, returns the template to apply and the
+    /// updated stack.
     pub(super) fn settle(&mut self, now: Timestamp) -> Option<(Template, aws::Stack)> {
         let Update { before, .. } = self.update.take_if(|update| update.ends <= now)?;
         let Some((logical_id, reason)) = self.next_failure.take() else {

@@ -1,4 +1,4 @@
-//! A night shift in the demonstration: an operator's queries and changes, on a manual clock.
+//! Tests of a night shift in the demonstration: an operator's queries and changes, on a manual clock.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Shift {
         }
     }
 
-    /// The number of waiting events and their first failure, by function and error.
+    /// The number of waiting events and the time of their first failure, by function and error.
     async fn waits(&self) -> BTreeMap<(String, String), (u64, Timestamp)> {
         let waiting = waiting(&self.operator, WaitingOptions::default()).await.unwrap();
         let report = serde_json::to_value(waiting.report()).unwrap();
@@ -81,7 +81,7 @@ fn orders() -> Option<crate::function::FunctionName> {
 #[tokio::test]
 async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
     let shift = Shift::begin(1);
-    // What is wrong, and since when?
+    // The operator finds out what is wrong, and since when.
     let waits = shift.waits().await;
     let functions: Vec<_> = waits.keys().map(|(function, error)| (&**function, &**error)).collect();
     assert_eq!(functions, [("invoices", "RetryAfter"), ("orders", "ConnectTimeout"), ("thumbnails", "none")]);

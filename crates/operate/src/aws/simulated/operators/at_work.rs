@@ -1,4 +1,4 @@
-//! The operators of one run, at work.
+//! The operators of one run, and the commands that they are running.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +20,12 @@ use super::command::{Ending, SimulatedCommand};
 use super::deployed::{RunClock, account, deploy};
 use crate::operator::{Operator, Which};
 
-/// The circumstances in which operators work. A call always takes a moment.
+/// The circumstances in which operators work. In all circumstances, each call takes some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Circumstances {
-    /// Seed of everything that is drawn here.
+    /// The seed of the random latencies, faults, clock errors and log delays.
     pub seed: u64,
-    /// The longest time until a line of the handler's log can be read.
+    /// The longest time after which a new line of the handler's log becomes readable.
     pub log_delay: Duration,
     /// The probability that a call fails, or that its answer is lost.
     pub fault_rate: f64,
@@ -33,7 +33,7 @@ pub struct Circumstances {
     pub clock_error: Duration,
 }
 
-/// Counts of what commands did, shared by the runs of the same operators.
+/// The numbers of changes that commands made, by kind. All runs of the same operators add to the same numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Made(Arc<Mutex<BTreeMap<String, u64>>>);
 
@@ -57,7 +57,7 @@ pub(super) struct AtWork {
     aws: SimulatedAws,
     clock: Rc<RunClock>,
     log: LateLog,
-    /// The account's policies, and the time when the account got them.
+    /// The account's policies, and the time when the policies took effect.
     policies: (Arc<Policies>, Timestamp),
     /// The number of the pauses parameter's last version that was passed to the run.
     written: i64,
@@ -75,7 +75,7 @@ struct Working {
     had_fault: Rc<Cell<bool>>,
 }
 
-/// True if a command can go on.
+/// A flag that is true if a command can continue.
 struct Awake(AtomicBool);
 
 impl Wake for Awake {
@@ -110,7 +110,7 @@ impl AtWork {
         }
     }
 
-    /// Brings the handler's policies and log in the account up to date.
+    /// Copies the run's current policies and new log lines to the account.
     fn follow_run(&mut self) {
         let policies = self.run.policies();
         if !Arc::ptr_eq(&policies, &self.policies.0) {
@@ -122,7 +122,7 @@ impl AtWork {
         self.log.show(self.run.now(), state.log_groups.entry(Sample::LOG_GROUP.into()).or_default());
     }
 
-    /// Runs one command that can go on, up to its next call. Returns false if no command can go on.
+    /// Runs one command that can continue, until it waits again or ends. Returns false if no command can continue.
     fn go_on(&mut self) -> bool {
         let is_awake = |working: &Working| working.awake.0.swap(false, Ordering::Relaxed);
         let Some(turn) = self.commands.iter().position(is_awake) else { return false };
@@ -135,7 +135,8 @@ impl AtWork {
         true
     }
 
-    /// Counts what a command did. If the command failed and nothing explains the failure, ends the run.
+    /// Counts the change that a command made. If the command failed and no fault or other change explains the failure,
+    /// ends the run.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
@@ -224,13 +225,13 @@ impl Working {
     }
 }
 
-/// Draws the time that a call takes: up to half a second, rarely up to five seconds.
+/// Draws the time that a call takes: up to half a second, or in one of 100 calls up to five seconds.
 fn latency(rng: &mut Xoshiro256PlusPlus) -> Duration {
     let longest = if rng.random_bool(0.01) { 5_000 } else { 500 };
     Duration::from_millis(rng.random_range(5..=longest))
 }
 
-/// Draws the fault of a call. `entries` is the number of entries of a batch call; 0 for any other call.
+/// Draws the fault of a call. `entries` is the number of entries of a batch call, and 0 for any other call.
 fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     match rng.random_range(0..3) {
         0 => Fault::AnswerLost,
@@ -252,12 +253,12 @@ fn some_keys(aws: &SimulatedAws, count: usize, rng: &mut Xoshiro256PlusPlus) -> 
     keys.sample(rng, count).cloned().collect()
 }
 
-/// The handler's log, whose lines can be read only after a delay.
+/// The handler's log. Its lines become readable only after a delay.
 struct LateLog {
     delay: Duration,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// Lines that cannot be read yet. The key is the time from which the line can be read, and a number.
+    /// Lines that are not readable yet. The key has the time when the line becomes readable, and a sequence number.
     late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
 }
 
@@ -275,7 +276,7 @@ impl LateLog {
         }
     }
 
-    /// Writes the lines that can be read at `now` to the log group.
+    /// Writes the lines that are readable at `now` to the log group.
     fn show(&mut self, now: Timestamp, log: &mut LogGroup) {
         while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
             let (at, line) = entry.remove();

@@ -13,44 +13,44 @@ use crate::request::withdraw::WithdrawRequests;
 use crate::request::{Ask, Kind, RequestEvents};
 use crate::resume::ResumeRetries;
 
-/// A command that an operator runs and confirms.
+/// A command that a simulated operator runs and confirms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulatedCommand {
     /// The time of the command, counted from the start of the simulated run.
     pub at: Duration,
     /// The change that the command makes.
     pub change: SimulatedChange,
-    /// The number of calls that the command makes before it is killed; `None` if nobody kills it.
+    /// The number of calls that the command makes before it is killed; `None` if the command is not killed.
     pub killed_after: Option<u64>,
 }
 
-/// A change to every function.
+/// A change that a simulated operator makes. It applies to every function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SimulatedChange {
-    /// `pause`, perhaps with a planned length.
+    /// The command `pause`. With a duration, the pause has a planned end.
     Pause(Option<Duration>),
-    /// `resume`, with this spread.
+    /// The command `resume`, with this spread.
     Resume(Duration),
-    /// `retry --within`.
+    /// The command `retry --within`, for the selected events.
     Retry(Duration, Selection),
-    /// `cancel`.
+    /// The command `cancel`, for the selected events.
     Cancel(Selection),
-    /// `retry --withdraw` or `cancel --withdraw`.
+    /// The command `retry --withdraw` or `cancel --withdraw`.
     Withdraw(Kind),
 }
 
-/// The events that a request is for.
+/// The events that a retry or cancel request selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// All events.
     All,
     /// Events with this error type.
     Error(&'static str),
-    /// This many events from the log, by their keys.
+    /// The given number of random events from the log, by their keys.
     Keys(usize),
 }
 
-/// The end of a command.
+/// The way in which a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// The command made a change, recorded under the name `what`, and recalled `recalled` messages.
@@ -101,7 +101,8 @@ impl SimulatedChange {
     }
 }
 
-/// Plans a change, performs it and records it. If another operator was faster, agrees to the new plan.
+/// Plans a change, performs it and records it. If another operator's change makes the plan out of date, confirms the
+/// new plan.
 async fn confirmed(change: impl Change) -> Ending {
     let mut plan = match change.plan().await {
         Ok(plan) => plan,

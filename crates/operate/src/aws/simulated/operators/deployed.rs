@@ -1,5 +1,5 @@
-//! The account of a run's operators: a deployment with the run's policies, whose retry queue and clock are those of the
-//! run.
+//! The account that the operators of a run use. The account has a deployment with the run's policies, and shares its
+//! retry queue and clock with the run.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,7 +14,7 @@ use comeback_timelapse::OperatedDeployment;
 use super::super::queue::OfRun;
 use super::super::{Clock, Sample, SimulatedAws};
 
-/// Creates the account.
+/// Creates the account that the operators of a run use.
 pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) -> SimulatedAws {
     let aws = Sample::new(run.now()).build();
     aws.runs_by(Rc::<RunClock>::clone(clock));
@@ -28,7 +28,7 @@ pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) ->
 ///
 /// # Panics
 ///
-/// Panics if a command would read other policies from these variables.
+/// Panics if a command would read different policies from these variables.
 pub(super) fn deploy(aws: &SimulatedAws, policies: &Arc<Policies>) {
     let state = &mut *aws.state();
     let handler = state.functions.get_mut(Sample::HANDLER).expect("BUG: no handler");
@@ -90,7 +90,7 @@ fn variables(policies: &Policies) -> Vec<(&'static str, String)> {
     variables
 }
 
-/// The clock of a run. It advances between two turns of the operators.
+/// The clock of a run. Its time changes only between two turns of the operators.
 pub(super) struct RunClock {
     run: Rc<dyn OperatedDeployment>,
     /// The sleeping commands, each with the time when it wakes.
@@ -108,7 +108,7 @@ impl RunClock {
         Self { run, sleepers: RefCell::default() }
     }
 
-    /// Wakes every command whose time has come.
+    /// Wakes every command whose sleep has ended.
     pub(super) fn wake(&self) {
         let now = self.run.now();
         self.sleepers
