@@ -1,10 +1,10 @@
 //! The AWS calls that Comeback's commands and console make: one trait, with types that do not depend on the AWS SDK.
 //!
-//! [`Aws`] has one implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory for tests and demonstrations,
-//! `simulated::SimulatedAws`, behind the feature `simulated`. Each method stands for one AWS operation. A method reads
-//! all pages of a response, unless the caller may want to stop between pages. A read of something that does not exist
-//! returns `None`; every other error is a [`Failure`] that names the IAM action and the resource. The clock is a part
-//! of the account, because a simulated account has a clock of its own.
+//! [`Aws`] has one implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory, `simulated::SimulatedAws`, for
+//! tests and demonstrations. The feature `simulated` enables the second. Each method stands for one AWS operation. A
+//! method reads all pages of a response, unless the caller may want to stop between pages. A read of a resource that
+//! does not exist returns `None`. Any other error is a [`Failure`] that names the IAM action and the resource. The
+//! clock is a part of the account, because a simulated account has its own clock.
 
 #[cfg(any(test, feature = "simulated"))]
 pub mod contract;
@@ -61,9 +61,9 @@ pub trait Aws: fmt::Debug {
     /// has any. The key `None` stands for the unqualified function.
     async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure>;
 
-    /// `lambda:PutFunctionEventInvokeConfig`: replaces a qualifier's settings for asynchronous invocations. A new
-    /// permission to send to the failure destination takes a few seconds to take effect. Until then, Lambda refuses the
-    /// destination, and this method returns false.
+    /// `lambda:PutFunctionEventInvokeConfig`: replaces a qualifier's settings for asynchronous invocations. Returns
+    /// false if Lambda refuses the destination because a new permission to send to it has not taken effect yet, which
+    /// takes a few seconds.
     async fn put_invoke_settings(
         &self,
         name: &str,
@@ -291,7 +291,7 @@ pub enum UpdateStatus {
     /// The update took effect.
     #[default]
     Done,
-    /// The update is under way.
+    /// The update is in progress.
     InProgress,
     /// The update failed, for the reason that Lambda gives.
     Failed(String),
@@ -348,7 +348,7 @@ pub struct Executions {
 /// Options of a call that receives messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// The time that received messages stay hidden; zero leaves them visible.
+    /// The time that received messages stay hidden. With zero, received messages stay visible.
     pub visibility: Duration,
     /// The longest wait for the first message. With zero, SQS queries only some of its servers and may miss messages.
     pub wait: Duration,
@@ -497,7 +497,7 @@ pub struct MetricQuery<'a> {
     pub until: Timestamp,
 }
 
-/// One metric to read, with the statistic to compute.
+/// A metric to read, with the statistic to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series<'a> {
     /// The metric's namespace, such as `AWS/SQS`.
@@ -506,7 +506,7 @@ pub struct Series<'a> {
     pub dimension: (&'a str, &'a str),
     /// The metric's name.
     pub name: &'a str,
-    /// One of CloudWatch's statistics, such as `Sum` or `Maximum`.
+    /// The CloudWatch statistic to compute, such as `Sum` or `Maximum`.
     pub statistic: &'a str,
 }
 
@@ -594,8 +594,8 @@ pub struct StackEvent {
 }
 
 /// The answer of IAM's policy simulator on whether a role may perform an action. The simulator considers the role's
-/// policies, the role's permissions boundary and the organization's policies. It ignores the policy of the resource,
-/// such as a queue's policy.
+/// policies, the role's permissions boundary and the organization's policies. The simulator ignores the policy of the
+/// resource, such as a queue's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

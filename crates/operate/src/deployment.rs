@@ -81,12 +81,12 @@ pub enum Unlisted {
     /// The handler dead-letters each event as `target_not_allowed` when it next receives the event, even during a
     /// pause.
     DeadLettered,
-    /// The handler keeps the events without retrying them, because the allow-list is empty.
+    /// The handler keeps the events but does not retry any, because the allow-list is empty.
     Kept,
 }
 
 impl Unlisted {
-    /// The handler's treatment of a function's events; `None` if the handler retries them.
+    /// The handler's treatment of a function's events; `None` if the handler retries the events.
     pub fn of(policies: &Policies, arn: &str) -> Option<Self> {
         match policies.stack() {
             policy if policy.keeps_everything() => Some(Self::Kept),
@@ -181,7 +181,7 @@ impl Deployment {
         aws(&self.place_flags, command)
     }
 
-    /// The handler's policies, parsed from its environment variables.
+    /// The retry policies of the handler, parsed from the handler's environment variables.
     ///
     /// # Errors
     ///

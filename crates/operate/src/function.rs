@@ -32,7 +32,7 @@ impl FunctionName {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
 
-    /// The name without its qualifier. It matches every version and alias of the function.
+    /// The name without its qualifier. The result matches every version and alias of the function.
     pub fn any_version(&self) -> Self {
         Self { qualifier: None, is_latest: false, ..self.clone() }
     }

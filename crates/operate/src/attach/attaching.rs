@@ -50,7 +50,7 @@ impl Attachment {
             self.may_set_settings()?;
         }
         self.keep_settings(&mut plan);
-        // This is step 1 of docs/attach.md: the function's role gets permission to send to the retry queue.
+        // Step 1 of docs/attach.md lets the function's role send to the retry queue.
         match self.may_send {
             Verdict::Allowed => {}
             Verdict::NotAllowed => {

@@ -42,7 +42,7 @@ pub(crate) struct Attachment {
     /// The total size, in characters, of the inline policies of the handler's role once `attach` has added the
     /// permission to invoke the function. The size is 0 if `attach` need not add the permission.
     pub(crate) invoke_characters: usize,
-    /// The stack that owns the function's settings for asynchronous invocations. `None` if no stack owns them.
+    /// The stack that owns the function's settings for asynchronous invocations. `None` if no stack owns the settings.
     pub(crate) owner: Option<String>,
     /// The alarms on the function's failed events that Lambda drops.
     pub(crate) losses: Losses,

@@ -1,4 +1,4 @@
-//! The settings that a function had before it was attached. `attach` keeps them in tags of the function.
+//! The settings that a function had before it was attached. `attach` keeps the settings in tags of the function.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -33,7 +33,7 @@ pub fn tags_of(target: &Target) -> Vec<(String, String)> {
     keys(target.qualifier.as_deref()).into_iter().zip(values).collect()
 }
 
-/// The keys of the tags that keep a qualifier's settings: `comeback:retries` or, for alias `live`,
+/// The keys of the tags that keep a qualifier's settings, such as `comeback:retries` or, for alias `live`,
 /// `comeback:live:retries`.
 pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     ["retries", "event-age", "on-failure"].map(|setting| match qualifier {

@@ -24,10 +24,10 @@ const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
 /// Evidence of whether all events of a function have left the retry queue.
 ///
-/// SQS cannot list the messages in a queue, but the handler logs a line when an event arrives, and another line when it
-/// settles the event. No event is left once three conditions hold: every invocation that may still fail has ended, the
-/// handler has received every message that is due, and every event in the log is settled. SQS only estimates the number
-/// of messages, so the log decides even if the queue seems empty.
+/// SQS cannot list the messages in a queue, but the handler logs a line when an event arrives, and another line when
+/// the event is settled. No event is left once three conditions hold: every invocation that may still fail has ended,
+/// the handler has received every message that is due, and every event in the log is settled. SQS only estimates the
+/// number of messages, so the log decides even if the queue seems empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
@@ -151,7 +151,7 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
 #[derive(Debug, Default)]
 struct Waiting {
     messages: LogFold<RandomState>,
-    /// True if the log has lines that this command cannot read, because a newer version of Comeback wrote them.
+    /// True if the log has lines of a newer version of Comeback, which this command cannot read.
     is_newer: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Plans how to attach or detach functions, and performs the plan. One edit of the allow-list covers all functions. If
+//! Plans how to attach or detach functions, and performs the plan. The allow-list is edited once for all functions. If
 //! a step of one function fails, the steps of the other functions are still performed.
 
 use serde::{Serialize, Serializer};
@@ -20,7 +20,7 @@ use crate::pauses::parameter::read_pauses;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The change that attaches functions to a deployment, or detaches them from it.
+/// A change that attaches functions to a deployment, or detaches functions from a deployment.
 #[derive(Clone, Debug)]
 pub struct RouteFailures {
     /// The operator who makes the change, with the deployment.
@@ -37,7 +37,7 @@ pub struct RouteFailures {
 pub enum Route {
     /// Attaches the functions: their failed events go to the deployment.
     Attach {
-        /// True if functions may be taken over from another deployment.
+        /// True to also attach functions that another deployment retries.
         may_move: bool,
     },
     /// Detaches the functions: Lambda alone handles their failed events again.
@@ -75,14 +75,14 @@ pub struct AttachPlan {
     log_group: String,
 }
 
-/// One function of a plan: its steps, or the failure that prevented them.
+/// One function of a plan, with its steps or the failure that prevented the steps.
 #[derive(Clone, Debug)]
 struct Part {
     function: FunctionName,
     plan: Result<FunctionPlan, Failure>,
     /// The number of steps performed so far.
     steps_made: u64,
-    /// True once all changes are made and AWS shows them.
+    /// True once all changes are made and AWS shows the changes.
     is_made: bool,
 }
 
@@ -263,9 +263,9 @@ impl Change for RouteFailures {
         self.operator.interrupt.or(self.read()).await
     }
 
-    /// Makes the changes, and waits until AWS shows them.
+    /// Makes the changes, and waits until AWS shows the changes.
     async fn perform(&self, plan: &AttachPlan) -> Performed<AttachPlan, Attached> {
-        // Somebody else may have changed something while the operator was deciding.
+        // Another operator may have changed the account after the first plan.
         let mut plan = match self.plan().await {
             Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
             Ok(now) => now,
@@ -477,7 +477,7 @@ fn not_visible(seen: &FunctionPlan) -> Failure {
     ))
 }
 
-/// Fails if the function has an open pause of its own, because the pause would outlast the attachment.
+/// Fails if an open pause names this function alone, because the pause would outlast the attachment.
 fn check_not_paused(open: &[OpenPause], target: &Target, deployment: &Deployment) -> Result<(), Failure> {
     let own = [target.arn.clone(), target.invoked_arn()];
     let Some(pause) = open.iter().find(|pause| own.contains(&pause.target)) else { return Ok(()) };

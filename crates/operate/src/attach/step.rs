@@ -18,7 +18,7 @@ use crate::interrupt::Interrupt;
 use crate::layout::Layout;
 use crate::text::{Text, Tone};
 
-/// One change to a function, or to the resources that retry it. Performing a step again has no further effect.
+/// A change to a function, or to the resources that retry the function. Performing a step again has no further effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Adds tags that keep the function's earlier settings.
@@ -50,7 +50,7 @@ pub(crate) enum Step {
 pub struct Difference {
     /// The resource that has the setting, such as `function orders` or `stack comeback`.
     pub resource: String,
-    /// The setting's name.
+    /// The setting's name, such as `retries` or `on failure`.
     pub setting: String,
     /// The setting's value before the change. `None` if the setting was not set.
     pub from: Option<String>,

@@ -1,9 +1,9 @@
 //! Contract tests of [`Aws`]: the behaviour of AWS that Comeback relies on, and that every implementation must have.
 //!
 //! Each function makes calls to an implementation, and panics if an answer differs from the answer of AWS. A unit test
-//! of this crate runs the functions on [`SimulatedAws`](super::simulated::SimulatedAws). Other tests run them on the
-//! AWS SDK with a local stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`] names resources
-//! that must exist.
+//! of this crate runs the functions on [`SimulatedAws`](super::simulated::SimulatedAws). Other tests run the functions
+//! on the AWS SDK with a local stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`] names
+//! resources that must exist.
 
 #![expect(clippy::unwrap_used, reason = "it is a test, though another crate's tests run it too")]
 
@@ -58,8 +58,8 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Tests that a function has the tags, environment variables and recursion setting that were written last, and that its
-/// alias has a configuration of its own.
+/// Tests that a function has the tags, environment variables and recursion setting that were written last, and that the
+/// function's alias has its own configuration.
 pub async fn function(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, function_arn, alias, role, .. } = fixture;
     let read = async |qualifier| aws.function(function, qualifier).await.unwrap();
@@ -144,7 +144,7 @@ pub async fn role(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.role_policies(role).await.unwrap(), [""; 0]);
 }
 
-/// Receives up to ten messages, hides them for `seconds`, and returns them by body.
+/// Receives up to ten messages, and hides the messages for `seconds`. Returns the messages by body.
 async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, Message> {
     let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
     let received = aws.receive(url, 10, receive).await.unwrap();
@@ -195,8 +195,8 @@ pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     assert_done(aws.send(&url, messages, &|_, _| ()).await);
     assert_eq!(counts(aws, &url).await, ["2", "0"]);
 
-    // After the first receive, the messages are made visible at once. After the second receive, they are hidden for
-    // another second.
+    // After the first receive, the messages become visible immediately. After the second receive, the messages stay
+    // hidden for another second.
     for (receives, seconds) in [("1", 0), ("2", 1)] {
         let received = receive(aws, &url, 60).await;
         assert_eq!(received.keys().collect::<Vec<_>>(), ["ours", "plain"]);

@@ -10,8 +10,8 @@ use crate::account::Account;
 use crate::failure::Failure;
 
 /// The time that a received dead-letter stays hidden from other readers, unless a command makes the dead-letter visible
-/// earlier. Reading 100,000 dead-letters takes a few minutes. If a command is killed, a longer time would only keep its
-/// dead-letters hidden longer. If a slow command is still running when a dead-letter becomes visible, the command
+/// earlier. Reading 100,000 dead-letters takes a few minutes. With a longer time, the dead-letters of a killed command
+/// would only stay hidden longer. If a slow command is still running when a dead-letter becomes visible, the command
 /// receives the dead-letter again, which hides it again.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 

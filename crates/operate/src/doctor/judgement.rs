@@ -23,7 +23,7 @@ pub enum Outcome {
     Broken,
 }
 
-/// The result of a check: its outcome, the facts found, and what to do about them.
+/// The result of a check: its outcome, the facts found, and the fix of the problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
     /// The outcome of the check.

@@ -28,7 +28,7 @@ pub(crate) enum Resource {
     LogStreams,
     /// The SSM parameter that holds the pauses.
     Pauses,
-    /// The customer-managed keys that encrypt the queues.
+    /// The customer-managed KMS keys that encrypt the queues.
     Keys,
     /// The target function.
     Function,

@@ -1,4 +1,4 @@
-//! The facts of a healthy deployment. A test of a check changes the facts that the check judges.
+//! The facts of a healthy deployment. Each test of a check changes some of these facts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -30,7 +30,7 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Piece, Quotes, Text};
 
-/// The timeout of one HTTP request. It must exceed 20 s, the longest time that SQS keeps a long poll open.
+/// The timeout of one HTTP request. The timeout must exceed 20 s, the longest time that SQS keeps a long poll open.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of an answer's body, in bytes. AWS's largest answer has ten SQS messages of 1 MiB each, which may
@@ -163,7 +163,7 @@ impl Intercept for LimitAnswers {
     }
 }
 
-/// Fails if a name cannot be a region's name, such as `eu-west-1a`, which names an availability zone. The name of a
+/// Fails if a name is not the name of a region. For example, `eu-west-1a` names an availability zone. The name of a
 /// region consists of lower-case words and a number, and the last word is a compass direction. A fixed list of regions
 /// would refuse new regions.
 fn check_region(name: &str) -> Result<(), Failure> {

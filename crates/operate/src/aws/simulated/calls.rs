@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::aws::{EntryFailure, EntryFailureKind};
 use crate::failure::Failure;
 
-/// A call that is about to be made, as a caller's hook sees it.
+/// A call that is about to be made. A caller's hook gets this description of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     /// The number of the call among the caller's calls, starting at 1.

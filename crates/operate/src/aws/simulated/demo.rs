@@ -15,7 +15,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// The age of the deployment when the demonstration starts.
 const RUNS_SINCE: Duration = Duration::from_secs(3 * 24 * 3_600);
 
-/// A function of the demonstration, with its defect and its traffic.
+/// A function of the demonstration, with the defect that it can have and its traffic.
 struct Player {
     name: &'static str,
     defect: Defect,
@@ -84,7 +84,7 @@ const NO_RECIPIENT: &str = r#""to":null"#;
 /// The demonstration's value of the setting `POLICIES`: the retry policies of individual functions.
 const POLICIES: &str = "emails NON_RETRYABLE_ERRORS=ValidationError";
 
-/// A function as the demonstration shows it.
+/// A function of the demonstration, with its current defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DemoFunction {
     /// The function's name.

@@ -23,7 +23,7 @@ const ENTRIES_OF_A_CALL: usize = 10;
 const CALLS_AT_ONCE: usize = 16;
 
 impl SimulatedAws {
-    /// Makes one call. The error of `effect` is AWS's code and message.
+    /// Makes one call. `effect` applies the call to the state. Its error is AWS's code and message.
     async fn call<T>(
         &self,
         action: &'static str,

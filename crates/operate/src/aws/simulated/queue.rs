@@ -42,7 +42,7 @@ pub struct Queue {
     sent: u64,
     receives: u64,
     moved: Vec<Stored>,
-    /// The run of `timelapse` that keeps the messages; `None` if this queue keeps them itself.
+    /// The run of `timelapse` that keeps the messages; `None` if this queue keeps the messages itself.
     pub(super) run: Option<OfRun>,
 }
 
@@ -67,7 +67,7 @@ pub struct Stored {
     pub sent: Timestamp,
     /// The number of times that the message was received.
     pub receives: u32,
-    /// The time when the message becomes visible; `None` if it is visible.
+    /// The time when the message becomes visible; `None` if the message is visible.
     pub visible_at: Option<Timestamp>,
     first_receive: Timestamp,
     last_receive: Timestamp,
@@ -171,8 +171,8 @@ impl Queue {
         (!self.moved.is_empty()).then(|| (to, std::mem::take(&mut self.moved)))
     }
 
-    /// Performs `ReceiveMessage`: hides up to ten messages for `visibility`, and returns them. At the in-flight limit,
-    /// returns no messages.
+    /// Performs `ReceiveMessage`: returns up to ten messages, and hides the messages for `visibility`. At the in-flight
+    /// limit, returns no messages.
     pub(super) fn receive(&mut self, now: Timestamp, most: usize, visibility: Duration) -> Vec<Message> {
         self.settle(now);
         let most = most.min(MOST_OF_A_RECEIVE).min(self.in_flight_limit.saturating_sub(self.in_flight));
@@ -329,7 +329,7 @@ impl Queue {
         self.in_flight = 0;
     }
 
-    /// Applies every change of the messages that is due by `now`.
+    /// Deletes the messages whose retention ends by `now`, and makes hidden messages visible whose time has come.
     fn settle(&mut self, now: Timestamp) {
         while let Some(&(at, key)) = self.ends.first().filter(|(at, _)| *at <= now) {
             self.ends.remove(&(at, key));

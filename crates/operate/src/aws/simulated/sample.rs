@@ -54,7 +54,7 @@ impl Sample {
     /// The ARN of the topic that the alarm notifies.
     pub const TOPIC: &str = "arn:aws:sns:eu-west-1:123456789012:on-call";
 
-    /// A sample without attached functions.
+    /// Describes a deployment without attached functions, at the time `now`.
     pub fn new(now: Timestamp) -> Self {
         Self { now, is_attached: false, others: BTreeSet::new() }
     }

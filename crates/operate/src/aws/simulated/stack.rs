@@ -37,7 +37,7 @@ struct Update {
 }
 
 impl Stack {
-    /// Creates a stack whose updates take half a minute.
+    /// Creates a stack. Each update of the stack takes half a minute.
     pub fn new(stack: aws::Stack, resources: Vec<StackResource>, template: Template) -> Self {
         Self {
             stack,

@@ -149,7 +149,7 @@ type Wanted = BTreeMap<String, BTreeSet<Option<String>>>;
 /// not an ARN stands for a function in the handler's account and region.
 fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Wanted {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
-    // Entries that are not ARNs are ignored here. Check CB020 reports them.
+    // Entries that are not ARNs are ignored here. Check CB020 reports such entries.
     let entries = entries.filter(|entry| entry.starts_with("arn:")).filter_map(|entry| entry.parse().ok());
     let mut wanted = Wanted::new();
     for function in named.iter().cloned().chain(entries) {

@@ -20,7 +20,7 @@ use super::command::{Ending, SimulatedCommand};
 use super::deployed::{RunClock, account, deploy};
 use crate::operator::{Operator, Which};
 
-/// The circumstances in which operators work. In all circumstances, each call takes some time.
+/// The circumstances in which operators work. Each call takes some time under any circumstances.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Circumstances {
     /// The seed of the random latencies, faults, clock errors and log delays.

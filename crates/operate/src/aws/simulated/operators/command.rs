@@ -24,7 +24,7 @@ pub struct SimulatedCommand {
     pub killed_after: Option<u64>,
 }
 
-/// A change that a simulated operator makes. It applies to every function.
+/// A change that a simulated operator makes. The change applies to every function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SimulatedChange {
     /// The command `pause`. With a duration, the pause has a planned end.
@@ -65,7 +65,7 @@ pub(super) enum Ending {
 }
 
 impl SimulatedChange {
-    /// The number of keys that the command names.
+    /// The number of event keys that the command names.
     pub(super) const fn keys(self) -> usize {
         match self {
             Self::Retry(_, Selection::Keys(count)) | Self::Cancel(Selection::Keys(count)) => count,
