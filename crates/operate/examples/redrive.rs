@@ -1,7 +1,7 @@
 //! Redrives a function's dead-letters after a deployment: `cargo run --example redrive -- orders`.
 //!
-//! A pipeline runs this after it has deployed a fix, and so sends back the events that the function could not handle
-//! before. If a dead-letter of the plan is left, the program fails, and so does the pipeline.
+//! A deploy pipeline runs this program after a fix, so that the function receives the events that it could not handle
+//! before. If a planned dead-letter is not redriven, the program fails, and the pipeline fails with it.
 
 use std::rc::Rc;
 

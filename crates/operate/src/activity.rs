@@ -1,4 +1,4 @@
-//! The output of `comeback history`: what operators changed, from any terminal or console.
+//! The output of `comeback history`: the changes that operators made from any terminal or console.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::operator::Operator;
 use crate::operator_line::{Completion, Entry, STREAM};
 use crate::text::{Piece, Text, Tone};
 
-/// The recorded changes of a deployment.
+/// The operators' changes that the log of a deployment has on record.
 #[derive(Debug, Serialize)]
 pub struct Recorded {
-    /// The time from which changes were read. `None` if the whole log was read.
+    /// The start of the time range that was read. `None` if the whole log was read.
     since: Option<Timestamp>,
-    /// The changes, the newest first.
+    /// The recorded changes, newest first.
     changes: Vec<Entry>,
-    /// The number of lines that this version cannot read, because a newer version wrote them.
+    /// The number of log lines that this version of Comeback cannot parse, because a newer version wrote them.
     newer: u64,
     #[serde(skip)]
     deployment: Deployment,
@@ -94,7 +94,7 @@ impl Recorded {
         table
     }
 
-    /// The functions and events that a change was about.
+    /// The functions and events that a recorded change affected, as text for the table.
     fn subjects(&self, entry: &Entry) -> Text {
         let function = |name: &String| match &**name {
             "*" => Text::from("every function"),
@@ -156,7 +156,7 @@ mod tests {
         ResumeRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), spread: None }
     }
 
-    /// Performs a change. Returns the result with the notes of its layout.
+    /// Performs a change. Returns its result and the notes of its layout.
     async fn made<C: Change + 'static>(change: C) -> (Result<(), Failure>, Vec<String>) {
         let Ended::Done { layout, not_recorded, result, .. } =
             Planned::of(change).await.unwrap().perform().await
@@ -225,7 +225,8 @@ when | who | what | on | how many | why | result
         made(request).await.0.unwrap();
         made(WithdrawRequests { operator: operator.clone(), function, kind: Kind::Cancel }).await.0.unwrap();
         let route = Route::Detach { at_once: true };
-        // The function's role keeps its permission for invocations that are still running.
+        // `detach --at-once` leaves something undone: the function's role keeps its permission for invocations that are
+        // still running.
         let detached = made(RouteFailures { operator: operator.clone(), functions, route }).await.0;
         assert!(matches!(detached, Err(Failure::Undone(_))), "{detached:?}");
         let mut changes = recorded(&operator, None).await.unwrap().changes;
@@ -256,7 +257,8 @@ when | who | what | on | how many | why | result
     #[tokio::test]
     async fn a_change_that_ended_halfway_is_recorded_with_what_it_did() {
         let dead = Dead::with((0..150).map(|_| event("Timeout")));
-        // The scan reports progress three times, and the first dead-letter is sent on its own.
+        // The scan reports progress three times, and the first dead-letter is sent on its own, so the fourth report
+        // follows the first send.
         let redrive = Redrive::new(dead.stopping_after(4), Chosen::all());
         assert_eq!(made(redrive).await.0, Err(Failure::interrupted("redrove 1 dead-letter")));
         let read = read(&dead.operator()).await["changes"].take();

@@ -31,7 +31,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// The flags that make a suggested command act on this deployment. They are quoted, with a space before each.
+    /// The flags that direct a suggested command to this deployment. Each flag is quoted for a shell and begins with a
+    /// space.
     pub fn flags(&self) -> String {
         let which = match &self.which {
             Which::Handler(handler) => flag("handler", Some(&handler.unqualified())),

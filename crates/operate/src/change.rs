@@ -1,9 +1,9 @@
 //! Changes to a deployment: all are planned, shown, confirmed and performed in the same way.
 //!
-//! A [`Change`] is planned and then performed. [`Planned`] is the plan of any change, in a form that a program can
-//! handle: a terminal prints the plan's layout, asks its question, and performs the plan; the console shows the plan on
-//! a page, and performs it when the operator presses a button. [`perform`] and [`Planned::perform`] also record the
-//! change, in a line that says who changed what, when, why, and how the change ended.
+//! A [`Change`] is planned and then performed. [`Planned`] is the plan of a change of any kind. The terminal prints the
+//! plan's layout, asks the plan's question, and performs the plan. The console shows the plan on a page, and performs
+//! the plan when the operator presses a button. [`perform`] and [`Planned::perform`] also record the change in a log
+//! line. The log line says who changed what, when and why, and how the change ended.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -22,8 +22,8 @@ pub trait Answer: Serialize {
     /// The layout in which the value is shown.
     fn layout(&self) -> Layout;
 
-    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), each with a cell for each column. They are made
-    /// one by one, because there may be a hundred thousand rows.
+    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), each with a cell for each column. The iterator
+    /// makes one row at a time, because there may be a hundred thousand rows.
     fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
         Box::new(std::iter::empty())
     }
@@ -41,7 +41,7 @@ pub trait Answer: Serialize {
 /// A change to a deployment, planned first and then performed.
 #[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
 pub trait Change {
-    /// The plan of the change. Its identity shows later whether the plan is still up to date.
+    /// The plan of the change. [`Plan::identity`] shows later whether the plan is still up to date.
     type Plan: Plan;
     /// The result of the change: what was done, what was left, and what was not possible.
     type Done: Answer;
@@ -53,7 +53,7 @@ pub trait Change {
     /// Fails if the account cannot be read, or if the change is refused as a whole.
     async fn plan(&self) -> Result<Self::Plan, Failure>;
 
-    /// Performs a plan and reports progress. If the operator interrupts the work, stops between two calls.
+    /// Performs a plan and reports progress. If the operator interrupts the work, stops before the next call to AWS.
     async fn perform(&self, plan: &Self::Plan) -> Performed<Self::Plan, Self::Done>;
 
     /// The operator who makes the change.
@@ -83,8 +83,8 @@ pub trait Plan: Answer + Clone {
 pub struct Question {
     /// The question's text, in lower case, with a question mark.
     pub text: String,
-    /// True to ask even if prompts are skipped with `--yes`, because the operator could not know in advance that the
-    /// question would come up.
+    /// True if the command asks the question even with `--yes`, because the operator cannot expect the question in
+    /// advance.
     pub in_person: bool,
 }
 
@@ -95,18 +95,19 @@ impl Question {
     }
 }
 
-/// The outcome of performing a plan, in the types of its kind of change.
+/// The outcome of performing a plan of type `P`, with a result of type `D`.
 #[derive(Debug)]
 pub enum Performed<P, D> {
     /// The plan is out of date, and nothing was done. Holds the new plan.
     Outdated(P),
-    /// The result, and the failure that ended the work, if any.
+    /// The plan was performed. Holds the result, and the failure that ended the work, if any.
     Done(D, Result<(), Failure>),
     /// A failure before anything was done.
     Failed(Failure),
 }
 
-/// Performs a plan and records what was done. The second result is a failure if the change could not be recorded.
+/// Performs a plan and records the change. The second value of the returned pair is an error if the change could not be
+/// recorded.
 pub async fn perform<C: Change>(
     change: &C,
     plan: &C::Plan,
@@ -122,9 +123,9 @@ pub async fn perform<C: Change>(
     (performed, recorded)
 }
 
-/// The plan of any kind of change, ready to be shown and performed.
+/// The plan of a change of any kind, ready to be shown and performed.
 pub struct Planned {
-    /// The layout of the plan.
+    /// The layout in which the plan is shown.
     pub layout: Layout,
     /// The plan as JSON, on one line.
     pub json: String,
@@ -143,14 +144,14 @@ impl std::fmt::Debug for Planned {
     }
 }
 
-/// The outcome of performing a [`Planned`], whatever its kind of change.
+/// The outcome of performing a [`Planned`] change.
 #[derive(Debug)]
 pub enum Ended {
     /// The plan is out of date, and nothing was done. Holds the new plan.
     Outdated(Box<Planned>),
     /// The plan was performed.
     Done {
-        /// The layout of the result, with a note if the change could not be recorded.
+        /// The layout in which the result is shown. It includes a note if the change could not be recorded.
         layout: Layout,
         /// The reason why the change could not be recorded; `None` if it was recorded.
         not_recorded: Option<Failure>,
@@ -201,7 +202,7 @@ impl Planned {
         }
     }
 
-    /// Performs the plan, and records what was done.
+    /// Performs the plan, and records the change in the handler's log group.
     pub async fn perform(self) -> Ended {
         (self.perform)().await
     }

@@ -1,10 +1,10 @@
-//! This machine's clock. No other file of this crate reads it.
+//! The system clock. Only this file of the crate reads the clock.
 
 use std::time::SystemTime;
 
 use comeback_engine::Timestamp;
 
-/// The current time by this machine's clock.
+/// The current time according to the system clock.
 #[expect(clippy::disallowed_methods, reason = "the one place where the operator's half reads the clock")]
 pub fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Command lines of Comeback that an output suggests to the operator.
+//! `comeback` command lines that an answer suggests to the operator.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +7,14 @@ use crate::shown::shown;
 
 macro_rules! command_names {
     ($($name:ident $words:literal,)*) => {
-        /// The subcommands that an output may suggest.
+        /// A subcommand of `comeback` that an answer may suggest.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum CommandName {
             $(#[doc = concat!("`", $words, "`")] $name,)*
         }
 
         impl CommandName {
-            /// The words that name the subcommand on the command line.
+            /// The subcommand as typed on the command line, such as `dead redrive`.
             pub const fn words(self) -> &'static str {
                 match self {
                     $(Self::$name => $words,)*
@@ -43,7 +43,7 @@ command_names! {
     Waiting "waiting",
 }
 
-/// A command line of Comeback. Its words are quoted for a shell when it is displayed.
+/// A `comeback` command line. Its [`Display`](fmt::Display) output is quoted for a shell.
 ///
 /// ```
 /// use comeback_operate::{Command, CommandName};
@@ -53,7 +53,7 @@ command_names! {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The subcommand.
+    /// The subcommand, such as `dead redrive`.
     pub name: CommandName,
     /// The arguments, one word each. Words after `--` are never flags.
     pub words: Vec<String>,
@@ -98,8 +98,8 @@ pub fn command_line<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word unless every shell reads the bare word as it is. `shlex` alone would also quote `=`, `,` and `%`,
-/// which are common in our flags' values.
+/// Quotes a word, unless every shell reads the bare word unchanged. `shlex` alone also quotes `=`, `,` and `%`, which
+/// are common in the values of Comeback's flags.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@=%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

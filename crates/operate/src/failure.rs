@@ -53,7 +53,8 @@ impl Failure {
         Self::Interrupted(text.into())
     }
 
-    /// The message for the operator. The commands in it are values, so that a surface can draw them as links.
+    /// The message for the operator. The commands in the message are values, so that the console can show the commands
+    /// as links.
     pub fn text(&self) -> Text {
         match self {
             Self::CouldNot(text) | Self::Refused(text) | Self::Undone(text) | Self::NotConfirmed(text) => {

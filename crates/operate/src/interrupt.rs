@@ -5,7 +5,7 @@ use tokio::sync::watch;
 use crate::failure::Failure;
 
 /// An operator's signal to stop long-running work. The work checks for the signal between two calls to AWS. Once the
-/// signal is raised, the work makes visible again the dead-letters that it has hidden, and reports what was done.
+/// signal is raised, the work makes its hidden dead-letters visible again, and reports what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 

@@ -16,7 +16,7 @@ pub struct Layout(pub Vec<Block>);
 /// A part of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// A line of text. An empty line separates parts.
+    /// A line of text. An empty line separates parts of the output.
     Line(Text),
     /// Titles, each with text beside it.
     Facts(Vec<Fact>),
@@ -24,14 +24,14 @@ pub enum Block {
     Series(Series),
     /// A table.
     Table(Table),
-    /// Events in order of time.
+    /// Events, the oldest first.
     Timeline(Vec<Moment>),
     /// The place for the answer's [`rows`](crate::Answer::rows), which are printed one per line under these column
     /// heads.
     Rows(Vec<&'static str>),
-    /// A remark beside the output: on standard error, after `note: `.
+    /// A remark about the output. The terminal prints the remark to standard error, after `note: `.
     Note(Text),
-    /// A remark about a possible problem: on standard error, after `warning: `.
+    /// A remark about a possible problem. The terminal prints the remark to standard error, after `warning: `.
     Warning(Text),
 }
 
@@ -46,7 +46,8 @@ pub struct Moment {
     pub below: Vec<String>,
 }
 
-/// A table. A cell may contain a function, an event or a moment as a value. Each row is printed on one line.
+/// A table of text cells. A cell may contain a function, an event or a time as a typed value. Each row is printed on
+/// one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// The columns, from left to right.
@@ -58,7 +59,7 @@ pub struct Table {
 /// A column of a table, without its cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// The heading.
+    /// The text at the top of the column.
     pub head: &'static str,
     /// True if the cells are numbers, which are aligned to the right.
     pub is_number: bool,
@@ -70,7 +71,7 @@ pub struct Fact {
     /// The title, such as `Waiting`.
     pub title: &'static str,
     /// The count at the start of the text, and the separator after the count. `None` if the text does not begin with a
-    /// count. The count takes the tone of the first line.
+    /// count. The count is drawn in the tone of the first line.
     pub count: Option<(u64, &'static str)>,
     /// The text after the count, on one or more lines.
     pub lines: Vec<Text>,
@@ -107,7 +108,8 @@ impl Fact {
         lines
     }
 
-    /// The first line without the count, but with the separator. Empty if nothing follows the count.
+    /// The first line without the count, but with the separator that follows the count. Empty if nothing follows the
+    /// count.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {

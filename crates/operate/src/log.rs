@@ -6,11 +6,11 @@ use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
-/// The maximum length of an id to search for, in bytes. A request id has 36; an event key chosen by a target may be
-/// longer.
+/// The maximum length of an id to search for, in bytes. A request id has 36 bytes, but an event key that a target chose
+/// may be longer.
 const LONGEST: usize = 256;
 
-/// The log levels at which a function does not write its INFO lines.
+/// The log levels that make a function leave out its INFO lines.
 pub const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
 /// A search for the lines of a log group that contain a term.
@@ -20,17 +20,17 @@ pub struct Search<'a> {
     pub group: &'a str,
     /// The term to find. An empty term matches every line.
     pub term: &'a str,
-    /// The start of the time to search.
+    /// The start of the time range to search.
     pub since: Timestamp,
-    /// The end of the time to search. `None` means no limit.
+    /// The end of the time range to search. `None` means no limit.
     pub until: Option<Timestamp>,
     /// The log stream to search. `None` means all streams.
     pub stream: Option<&'a str>,
 }
 
 impl Search<'_> {
-    /// Finds all matching lines, ordered by time. CloudWatch searches for the term, and the result is filtered again,
-    /// because some emulators of CloudWatch do not filter.
+    /// Finds all matching lines, ordered by time. The lines that CloudWatch returns are filtered again, because some
+    /// emulators of CloudWatch do not search for the term.
     pub async fn run(&self, account: &Account, progress: &dyn Fn(usize)) -> Result<Vec<LogEvent>, Failure> {
         let mut events = Vec::new();
         if !self.each(account, progress, |event| events.push(event)).await? {
@@ -58,9 +58,9 @@ impl Search<'_> {
         self.pages_by_pattern(account, pattern(self.term)?, take_page).await
     }
 
-    /// Passes pages of lines that match a CloudWatch filter pattern to `take` as soon as they arrive; many pages are
-    /// empty. Only the pattern applies, not [`term`](Self::term). The caller must check each line, because some
-    /// emulators of CloudWatch do not know every pattern. Returns true if the log group exists.
+    /// Passes pages of lines that match a CloudWatch filter pattern to `take` as soon as they arrive. Many pages are
+    /// empty. The search ignores [`term`](Self::term). The caller must check each line, because some emulators of
+    /// CloudWatch do not support every pattern. Returns true if the log group exists.
     pub async fn pages_by_pattern(
         &self,
         account: &Account,
@@ -95,8 +95,8 @@ pub fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
-/// Returns true if `id` is the id of the line's message, of its event, or of an invocation. CloudWatch's filter may
-/// also return lines that contain the id in another place.
+/// Returns true if `id` identifies the message, the event or an invocation of the log line. CloudWatch's filter also
+/// returns lines that contain the id elsewhere.
 pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());
@@ -108,7 +108,8 @@ pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     ids.contains(&Some(id))
 }
 
-/// A log line about the first message of event `k-1`, in which `fields` are added or replaced, for tests.
+/// A log line about the first message of event `k-1`, for tests. Each of the `fields` is added to the line or replaces
+/// a field, and a `null` removes a field.
 ///
 /// # Panics
 ///

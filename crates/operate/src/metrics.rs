@@ -13,11 +13,12 @@ use crate::failure::Failure;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-/// The period of the points to read. SQS writes a point each minute, but sums over five minutes are available sooner
-/// and cost no more to read.
+/// The period of the data points to read. SQS writes a data point each minute, but sums over five minutes are available
+/// sooner and cost no more to read.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-/// CloudWatch's counts of the last hour. A count is `None` if CloudWatch has no data. Points come a few minutes late.
+/// CloudWatch's counts of the last hour. A count is `None` if CloudWatch has no data. CloudWatch's data is a few
+/// minutes late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LastHour {
     /// Messages sent to the retry queue: failures and moves.
@@ -102,9 +103,9 @@ impl Dropped {
     }
 }
 
-/// The points of a series: the start of each period with its value, the newest first.
+/// The data points of a metric: the start of each period with its value, newest first.
 pub type Points = Vec<(Timestamp, f64)>;
-/// Selects a metric by namespace, dimension and dimension value, with a statistic such as `Sum`.
+/// Selects a metric by its name, namespace and one dimension, with a statistic such as `Sum`.
 pub(crate) const fn series<'a>(
     (namespace, dimension, value): (&'a str, &'a str, &'a str),
     name: &'a str,

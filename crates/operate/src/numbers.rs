@@ -1,4 +1,4 @@
-//! Formats counts, rounded numbers and rates of events, and parses rates.
+//! Formats counts, rounded numbers and rates of events, and parses numbers and rates.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
 /// The accepted rates, in events per second: from one event in three years to more than Lambda accepts anywhere. Any
-/// other rate is taken for a typing error.
+/// other rate is rejected as a typing error.
 const SENSIBLE_RATES: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
 /// Formats a number with three significant digits: `0.0123`, `1.58`, `837,000`.

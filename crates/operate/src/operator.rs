@@ -12,7 +12,7 @@ use crate::function::FunctionName;
 use crate::interrupt::Interrupt;
 use crate::text::Text;
 
-/// The account and deployment that somebody works on, and the ways to follow and stop the work.
+/// The account and deployment that an operator works on, and the means to follow and stop the work.
 #[derive(Clone, Debug)]
 pub struct Operator {
     /// The AWS account and region.
@@ -21,7 +21,7 @@ pub struct Operator {
     pub which: Which,
     /// The signal that stops long-running work.
     pub interrupt: Interrupt,
-    /// The follower, which shows the progress of long-running work.
+    /// The display of the progress of long-running work.
     pub follow: Rc<dyn Follow>,
 }
 
@@ -73,7 +73,7 @@ impl Operator {
     }
 }
 
-/// Shows an operator the progress of a question or change that takes long.
+/// Shows an operator the progress of a question or change that takes a long time.
 pub trait Follow: fmt::Debug {
     /// Shows the progress of the work. When the unit changes, a new stage has begun.
     fn progress(&self, progress: Progress);
@@ -85,7 +85,7 @@ pub trait Follow: fmt::Debug {
 /// The progress of one stage of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The number of units that are done.
+    /// The number of finished units.
     pub done: u64,
     /// The total number of units, if known.
     pub of: Option<u64>,

@@ -1,8 +1,8 @@
-//! The line that records a change: who made the change, when, on what, why, and how it ended.
+//! The log line that records a change: who changed what, when and why, and how the change ended.
 //!
-//! The lines are in a log stream of their own, in the log group of the handler. Searches of the handler's log skip
-//! them, because they have no `key`, and their `action` is not one of the handler's. No metric filter matches them
-//! either: they have no `level` and no `reason`.
+//! These lines are in their own log stream in the handler's log group. Searches for events skip these lines, because
+//! the lines have no `key`, and their `action` is not one of the handler's. Metric filters skip these lines too,
+//! because the lines have no `level` and no `reason`.
 
 use comeback_engine::{NotALine, Timestamp, logged};
 use serde::{Deserialize, Serialize};
@@ -11,17 +11,17 @@ use crate::account::Account;
 use crate::failure::Failure;
 use crate::operator::Operator;
 
-/// The log stream with the operators' lines, in the log group of the handler.
+/// The log stream of the operators' lines, in the log group of the handler.
 pub const STREAM: &str = "operators";
 
-/// The line's `action`, which distinguishes the line from the handler's own.
+/// The `action` of an operator's log line. The handler's own lines never have this action.
 const ACTION: &str = "operator";
-/// The version of the line's format.
+/// The format version of an operator's log line.
 const VERSION: u64 = 1;
-/// Maximum number of flags, of functions and of keys that a line names.
+/// The maximum number of flags that one line lists. The same maximum applies to functions and to keys.
 const MOST_NAMED: usize = 20;
 
-/// The part of the line that each change fills in.
+/// The part of an operator's log line that describes the change itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
     /// The subcommand of `comeback` that makes the change, such as `pause` or `dead redrive`.
@@ -30,31 +30,31 @@ pub struct Activity {
     /// its name only.
     #[serde(default)]
     pub flags: Vec<String>,
-    /// The functions that the change was about: ARNs or names, or `*` for every function. The line names the first
-    /// twenty.
+    /// The functions that the change affected: ARNs or names, or `*` for every function. The log line lists only the
+    /// first twenty.
     pub functions: Vec<String>,
-    /// The keys of the events that the change was about. Empty if the change named no events.
+    /// The keys of the events that the operator named. Empty if the operator named no events.
     pub keys: Vec<String>,
-    /// The number of events, dead-letters or functions that the change was about. `None` if the change has no such
-    /// number.
+    /// The number of events, dead-letters or functions that the change affected. `None` for a change that counts
+    /// nothing.
     pub count: Option<u64>,
     /// The reason that the operator gave, if any.
     pub why: Option<String>,
 }
 
-/// Formats a flag of a command for the line.
+/// Formats a command's flag for [`Activity::flags`].
 pub fn flag(name: &str, value: &str) -> String {
     format!("--{name}={value}")
 }
 
-/// A line about one change.
+/// A log line about one change that an operator made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The time when the change ended.
     pub at: Timestamp,
     /// The user name or role session name of the operator.
     pub by: String,
-    /// The change, with its subjects.
+    /// The change, and the functions and events that the change affected.
     #[serde(flatten)]
     pub activity: Activity,
     /// Outcome of the change.
@@ -67,7 +67,7 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
-    /// All was done.
+    /// Everything was done.
     Done,
     /// Something was left undone.
     Undone,
@@ -77,7 +77,7 @@ pub enum Completion {
     Failed,
 }
 
-/// The members that every version of the line has.
+/// The JSON members that every version of the line has.
 #[derive(Deserialize)]
 struct Head {
     v: u64,
@@ -117,13 +117,13 @@ impl Entry {
         }
     }
 
-    /// The line, as JSON.
+    /// The log line as JSON.
     fn line(&self) -> String {
         let line = Line { v: VERSION, action: ACTION, entry: self };
         serde_json::to_string(&line).expect("BUG: a line is plain JSON")
     }
 
-    /// Parses a line.
+    /// Parses a log line about a change.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl Entry {
 ///
 /// # Errors
 ///
-/// Fails if the operator may not write to the log, or if the handler has no log group yet.
+/// Fails if the operator is not allowed to write to the log, or if the handler has no log group yet.
 pub async fn record(
     operator: &Operator,
     log_group: &str,

@@ -49,8 +49,8 @@ impl Watcher for Seen {
     }
 }
 
-/// Makes a scenario and its settings from the seed. The scenario has every kind of fault, and operators who act at
-/// random.
+/// Derives a scenario and its settings from the seed. The scenario has every kind of fault, and operators that run
+/// random commands.
 fn chaos(seed: u64, made: &Made) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -82,12 +82,12 @@ fn chaos(seed: u64, made: &Made) -> (Scenario, Settings) {
     (scenario, settings)
 }
 
-/// Makes random operators, who count their changes in `made`.
+/// Returns operators that run random commands and count their changes in `made`.
 fn operators(seed: u64, duration: Duration, made: &Made) -> MakeOperators {
     SimulatedOperators { made: made.clone(), ..SimulatedOperators::chaos(seed, duration) }.make()
 }
 
-/// Fails unless every kind of change was made, and messages were recalled.
+/// Asserts that the operators made more than ten changes of each kind, and recalled more than 200 messages.
 fn assert_all_were_made(made: &Made) {
     for what in ["pause", "resume", "retry", "retry --withdraw", "cancel", "cancel --withdraw"] {
         assert!(made.count(what) > 10, "{what}: {made:?}");
@@ -122,7 +122,7 @@ fn the_same_seed_twice_is_byte_identical() {
     }
 }
 
-/// The target is down for three hours. Two minutes later, an operator runs `comeback retry --within 1m`.
+/// The target is down for three hours. Two minutes after the outage, an operator runs `comeback retry --within 1m`.
 #[test]
 fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
     let last = |killed_after| {
@@ -199,7 +199,7 @@ fn no_recall_repeats_a_call_that_may_have_been_accepted() {
     });
 }
 
-/// The run goes on between two calls of a command.
+/// Virtual time advances between two AWS calls of a command.
 #[test]
 fn calls_take_time() {
     let at = 2 * HOUR;
@@ -231,8 +231,8 @@ fn a_command_that_fails_without_a_reason_ends_the_run() {
     assert_eq!(result(SimulatedChange::Retry(MINUTE, Selection::All), 1.0), Ok(()), "each call fails");
 }
 
-/// Very different values of `POLICIES` for two functions. In some, the entry for `orders` has its name; in others, a
-/// pattern.
+/// Widely different values of `POLICIES` for the functions `orders` and `export-eu`. Some entries name the function,
+/// and others match its name with a pattern.
 const ENTRIES: [&str; 8] = [
     "orders MAX_AGE=30m; export-* MAX_AGE=14d BACKOFFS=20s,5m,30m,2h",
     "*s MAX_RETRIES=2 JITTER=none; export-eu:$LATEST BASE_BACKOFF=10m",
@@ -252,7 +252,7 @@ fn policy_changes_break_no_invariant() {
     (0..500u64).into_par_iter().for_each(|seed| {
         let entry = |salt: u64| ENTRIES[(seed / salt) as usize % ENTRIES.len()];
         let hide_up_to = ["0", "20", "always"][(seed / 3) as usize % 3];
-        // Without jitter, a policy gives exactly one due time, and no retry may come before it.
+        // Without jitter, the policy gives each retry one exact due time, and no retry may come earlier.
         let jitter = ["none", "full"][(seed / 11) as usize % 2];
         let policies = |entry: &str| {
             let value = |name: &str| match name {
