@@ -225,8 +225,8 @@ when | who | what | on | how many | why | result
         made(request).await.0.unwrap();
         made(WithdrawRequests { operator: operator.clone(), function, kind: Kind::Cancel }).await.0.unwrap();
         let route = Route::Detach { at_once: true };
-        // `detach --at-once` leaves something undone: the function's role keeps its permission for invocations that are
-        // still running.
+        // The detach leaves something undone: the function's role keeps its permission for invocations that are still
+        // running.
         let detached = made(RouteFailures { operator: operator.clone(), functions, route }).await.0;
         assert!(matches!(detached, Err(Failure::Undone(_))), "{detached:?}");
         let mut changes = recorded(&operator, None).await.unwrap().changes;

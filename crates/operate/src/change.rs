@@ -102,7 +102,7 @@ pub enum Performed<P, D> {
     Outdated(P),
     /// The plan was performed. Holds the result, and the failure that ended the work, if any.
     Done(D, Result<(), Failure>),
-    /// A failure before anything was done.
+    /// The change failed before anything was done.
     Failed(Failure),
 }
 

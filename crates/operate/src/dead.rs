@@ -1,12 +1,14 @@
-//! Dead-letters in the dead-letter queue: listing, showing, redriving, discarding and importing them.
+//! Lists, shows, redrives, discards and imports the dead-letters in a dead-letter queue.
 //!
-//! SQS cannot list a queue: to read a dead-letter, a command must receive it, which hides it from everybody else. So a
-//! [`scan()`] receives every dead-letter once, hides it for [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and
-//! in the end makes all of them visible again. Its result is a [`Snapshot`], without the payloads. A change selects
-//! dead-letters of a snapshot, records their ids in its plan, and receives these dead-letters again to act on them. A
-//! change deletes a dead-letter only once a queue or a file has a copy of it. Killing a change at any moment loses
-//! nothing: hidden dead-letters become visible again, and at most the dead-letters that were being processed are
-//! duplicated, with the same keys.
+//! SQS cannot list a queue. To read a dead-letter, a command must receive it, which hides the dead-letter from other
+//! consumers. A [`scan()`] receives every dead-letter once, hides it for
+//! [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and makes all dead-letters visible again at the end. The
+//! result of a scan is a [`Snapshot`], which does not contain payloads.
+//!
+//! A change selects dead-letters of a snapshot, records their ids in its plan, and receives these dead-letters again to
+//! act on them. A change deletes a dead-letter only after a queue or a file has a copy. Killing a change at any moment
+//! loses no dead-letter. Hidden dead-letters become visible again. Only the dead-letters that were being processed can
+//! be duplicated, and a duplicate has the same key.
 //!
 //! | file | holds |
 //! |---|---|

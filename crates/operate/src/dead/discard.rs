@@ -1,4 +1,4 @@
-//! The discard of dead-letters: writes them to a file, and deletes them from the queue.
+//! Discards dead-letters: writes the dead-letters to a file, and deletes them from the queue.
 
 use std::path::PathBuf;
 
@@ -19,8 +19,8 @@ use crate::shown::shown;
 use crate::text;
 use crate::text::{Text, quoted};
 
-/// The change that discards dead-letters: writes them to a new file, and deletes each from the queue once its line is
-/// on disk.
+/// A change that writes dead-letters to a new file, and deletes each dead-letter from the queue once its line is on
+/// disk.
 #[derive(Clone, Debug)]
 pub struct Discard {
     /// The operator who makes the change, with the deployment.
@@ -44,7 +44,7 @@ pub struct DiscardPlan {
     export: String,
 }
 
-/// The result of a discard: how many dead-letters were discarded, and why others were not.
+/// The result of a discard: how many dead-letters were discarded, and why the rest were not.
 #[derive(Debug, Serialize)]
 pub struct Discarded {
     plan: Picked,
@@ -53,7 +53,7 @@ pub struct Discarded {
     export: String,
     #[serde(skip)]
     read: Read,
-    /// True if no dead-letter was written. The file is then removed again.
+    /// True if no dead-letter was written to the file. An empty file is removed again.
     #[serde(skip)]
     is_empty: bool,
 }
@@ -130,7 +130,8 @@ impl Answer for DiscardPlan {
 }
 
 impl Discarded {
-    /// A remark on how to bring the discarded dead-letters back with `dead import`; `None` if none were discarded.
+    /// A remark about importing the file: the command that brings the dead-letters back, or a warning that an import
+    /// could duplicate some of them. `None` if no dead-letter was written.
     fn back(&self) -> Option<Text> {
         let export = shown(&self.export);
         match &self.outcome.not_deleted {

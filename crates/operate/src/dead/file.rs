@@ -26,13 +26,14 @@ use crate::shown::shown;
 /// The number of bytes after which an export writes its collected dead-letters to the file.
 const WRITTEN_AT_ONCE: usize = 4 << 20;
 
-/// A dead-letter as one line of a file: everything that SQS stores and accepts in a new message.
+/// A dead-letter as one line of a file. The line has everything that an import sends again: the body, the attributes
+/// and the trace header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
     pub(super) message_id: String,
-    /// The time when the message was sent, in milliseconds since the epoch. It only informs people: an imported message
-    /// gets a new time.
+    /// The time when the message was sent, in milliseconds since the epoch. An import does not use this time, because
+    /// SQS gives the imported message a new one.
     sent_timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace_header: Option<String>,
@@ -99,8 +100,8 @@ impl StoredAttribute {
     }
 }
 
-/// A new file to write dead-letters to. If the file is still empty when this is dropped, the file is removed, so that
-/// the command can be repeated.
+/// A new file that dead-letters are written to. Dropping a `NewFile` removes the file if it is still empty, so that the
+/// operator can repeat the command.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
@@ -110,7 +111,7 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
-    /// Creates the file. Fails if it exists.
+    /// Creates the file at `path`. Fails if the path exists.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
         // Payloads are private, so only the owner may read the file.
@@ -120,7 +121,7 @@ impl NewFile {
         let file = options.write(true).create_new(true).open(path).map_err(failure)?;
         let new = Self { path: path.to_owned(), file, beginnings: RefCell::default() };
         sync_folder_of(path).map_err(failure)?;
-        // On systems with file locks, keeps an import from reading the file before it is complete.
+        // On systems with file locks, the lock keeps an import from reading the file before it is complete.
         let _ = new.file.try_lock();
         Ok(new)
     }
@@ -129,8 +130,8 @@ impl NewFile {
         self.path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0)
     }
 
-    /// Writes lines, and waits until they are on disk. If that fails, cuts the file back to its previous length: the
-    /// dead-letters of these lines stay in the queue, and an import would duplicate them.
+    /// Appends lines, and waits until the lines are on disk. If the write fails, truncates the file to its previous
+    /// length. The dead-letters of these lines stay in the queue, so an import of the lines would duplicate them.
     fn write(&self, lines: &[Line]) -> Result<(), NotDone> {
         let failure = |error: io::Error, may_be_elsewhere| {
             let why = format!("{}: {error}", self.path.display());
@@ -148,8 +149,8 @@ impl NewFile {
         written.map_err(|error| failure(error, self.cut(before).is_err()))
     }
 
-    /// Cuts the file to a length, and waits until the new length is on disk. Without the wait, the lines could reappear
-    /// after a crash, and an import would send them.
+    /// Truncates the file to a length, and waits until the new length is on disk. Without the wait, the removed lines
+    /// could reappear after a crash, and an import would send them.
     fn cut(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length).and_then(|()| self.file.sync_all())
     }
@@ -174,15 +175,15 @@ impl Action for NewFile {
         vec![self.write(&lines); lines.len()]
     }
 
-    /// Cuts off the lines of the last `dead_letters` dead-letters. These are still in the queue, so an import would
-    /// duplicate them.
+    /// Removes the lines of the last `dead_letters` dead-letters from the file. These dead-letters are still in the
+    /// queue, so an import of the lines would duplicate them.
     fn take_back(&self, dead_letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
         beginning.is_some_and(|length| self.cut(length).is_ok())
     }
 }
 
-/// Syncs the folder that contains the file. Without that, a new file may not survive a crash.
+/// Syncs the folder that contains the file. Without the sync, a crash might lose a new file.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
         // Only Unix can sync a folder.
@@ -265,13 +266,13 @@ pub(super) struct Lines {
     path: PathBuf,
     file: BufReader<File>,
     number: u64,
-    /// True if the last line was cut off because `discard` was killed while writing it. Its dead-letter is still in the
-    /// queue.
+    /// True if the last line is incomplete, because `dead discard` was killed while writing it. The dead-letter of that
+    /// line is still in the queue.
     pub(super) is_cut_off: bool,
 }
 
 impl Lines {
-    /// Opens a file. Fails if `discard` is still writing it.
+    /// Opens a file. Fails if `dead discard` is still writing the file.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| unreadable(path, error))?;
         if let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
@@ -280,8 +281,9 @@ impl Lines {
         Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, is_cut_off: false })
     }
 
-    /// Reads the next dead-letter: the id of the original message, and the message to send. Returns `None` at the end
-    /// of the file. The last line may lack its line break, because some editors remove it, or may be cut off.
+    /// Reads the next dead-letter. Returns the id of the original message, and the message to send. Returns `None` at
+    /// the end of the file and if the last line is incomplete. The last line needs no line break, because some editors
+    /// remove it.
     pub(super) fn next(&mut self) -> Result<Option<(String, NewMessage)>, Failure> {
         let mut text = Vec::new();
         self.file.read_until(b'\n', &mut text).map_err(|error| unreadable(&self.path, error))?;
@@ -324,7 +326,8 @@ pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failur
 /// Removes a byte-order mark, which Windows editors write, from the beginning of a file. Fails if the file is UTF-16.
 pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
     match bytes {
-        // A byte-order mark, or a NUL beside an ASCII character. All JSON begins with an ASCII character.
+        // UTF-16 begins with a byte-order mark, or with a NUL beside an ASCII character, because all JSON begins with
+        // an ASCII character.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
             Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
         }
@@ -396,7 +399,7 @@ pub(super) mod tests {
     #[test]
     fn failed_cut_may_leave_a_copy() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        // The file is open for reading only, so it can be neither written nor cut.
+        // The file is open for reading only, so it can be neither written nor truncated.
         let file = File::open(&path).unwrap();
         let new = NewFile { path: path.to_path_buf(), file, beginnings: RefCell::default() };
         assert!(new.write(&[serde_json::from_str(LINE).unwrap()]).unwrap_err().may_be_elsewhere);
@@ -405,7 +408,7 @@ pub(super) mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn unsynced_cut_counts_as_failed() {
-        // The name of this thread: a file of `/proc` that can be written and cut, but not synced.
+        // This file of `/proc` holds the name of the thread. The file can be written and truncated, but not synced.
         let path = PathBuf::from("/proc/thread-self/comm");
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(0).unwrap();

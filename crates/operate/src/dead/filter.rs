@@ -12,14 +12,14 @@ use wildmatch::WildMatch;
 use crate::durations;
 use crate::function::FunctionName;
 
-/// The reason reported for an invocation record that SQS moved from the retry queue to the dead-letter queue by itself,
-/// after too many receives.
+/// The reason reported for an invocation record that SQS, not the handler, moved from the retry queue to the
+/// dead-letter queue after too many receives.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
-/// Conditions that a dead-letter must all meet. A message that Comeback did not write matches only the empty filter.
+/// Conditions that a dead-letter must all meet. A message in an unknown format matches only the empty filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// The dead-letter's [reason](read_reason).
+    /// The reason why the event was dead-lettered, as [`read_reason`] returns it.
     pub reason: Option<&'static str>,
     /// The dead-letter's function. A name without a qualifier also matches all versions and aliases.
     pub target: Option<FunctionName>,
@@ -29,7 +29,7 @@ pub struct Filter {
     pub older: Option<Duration>,
     /// The age that the dead-letter must stay below.
     pub newer: Option<Duration>,
-    /// The number of retries that were made.
+    /// The accepted numbers of retries.
     pub retries: Option<RangeInclusive<u64>>,
     /// The event's key.
     pub key: Option<String>,
@@ -43,7 +43,7 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Returns true if a dead-letter matches. Its age is measured at `now`.
+    /// Returns true if a dead-letter meets all conditions. Its age is measured at `now`.
     pub fn takes(&self, dead_letter: &ReceivedDeadLetter<'_>, now: Timestamp) -> bool {
         let age = now.since(dead_letter.dead_lettered_at);
         self.takes_everything()
@@ -84,13 +84,13 @@ impl Filter {
     }
 }
 
-/// Returns true if `test` is `None` or holds for `fact`. A test never holds for an unknown fact.
+/// Returns true if `test` is `None` or holds for `fact`. A test never holds if `fact` is `None`.
 fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) -> bool {
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of a dead-letter's reason. The name is `max_receive_count` if SQS moved the message by itself. It is
-/// `unknown`, which no filter can name, if Comeback did not write the message.
+/// The name of a dead-letter's reason. The name is `max_receive_count` if SQS moved the message to the dead-letter
+/// queue. The name is `unknown` if the message has an unknown format. No filter can select `unknown`.
 pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),
@@ -99,12 +99,12 @@ pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     }
 }
 
-/// Parses a reason: the name of one of the handler's reasons, or `max_receive_count` for messages that SQS moved to the
-/// dead-letter queue by itself.
+/// Parses a reason: the name of one of the handler's reasons, or `max_receive_count` for messages that SQS, not the
+/// handler, moved to the dead-letter queue.
 ///
 /// # Errors
 ///
-/// Fails if the text is not one of these names; the error lists them all.
+/// Fails if the text is not one of these names. The error lists all names.
 pub fn read_reason(text: &str) -> Result<&'static str, String> {
     let all: Vec<_> = ReasonCode::ALL.iter().map(|code| code.name()).chain([MAX_RECEIVE_COUNT]).collect();
     let found = all.iter().find(|name| **name == text).copied();
@@ -132,7 +132,7 @@ pub fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
     })
 }
 
-/// Writes a range of retry counts so that [`read_retries`] parses the same range again.
+/// Formats a range of retry counts. [`read_retries`] parses the text to the same range.
 fn retries_text(retries: &RangeInclusive<u64>) -> String {
     match (*retries.start(), *retries.end()) {
         _ if retries.is_empty() => "<0".into(),
@@ -142,8 +142,8 @@ fn retries_text(retries: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// A test that the payload has a certain value at a certain place, such as `/customer/id=42`. The example matches both
-/// the number `42` and the string `"42"`.
+/// A test that the payload has a value at a JSON pointer, such as `/customer/id=42`. This example matches both the
+/// number `42` and the string `"42"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PayloadTest {
     pointer: String,

@@ -14,13 +14,12 @@ use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
-/// The maximum number of groups. Functions may report any string as an error's type, so the number of types has no
-/// limit. Once there are this many groups, all dead-letters that would need a new group are counted in a single further
-/// group.
+/// The maximum number of groups. Functions can report any string as an error's type, so the number of error types has
+/// no limit. Dead-letters that would exceed the maximum are counted in one further group.
 pub(super) const MOST_GROUPS: usize = 1_000;
-/// Texts of errors, such as the type and the message, are cut to this number of characters.
+/// The maximum length of an error's type, message or detail, in characters. Longer texts are cut.
 pub(super) const LONGEST_ERROR: usize = 256;
-/// The number of characters of an error's message that a table shows.
+/// The maximum length of an error message in a table, in characters.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
 /// The values that all dead-letters of a group share.
@@ -32,8 +31,8 @@ pub struct Alike {
     pub target: Option<String>,
     /// The last error's type, cut after 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if it could parse
-    /// them, or if they name an error.
+    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if the handler could
+    /// parse the messages, or if the messages name an error.
     pub detail: Option<String>,
 }
 
@@ -55,18 +54,18 @@ impl Alike {
 /// A group of dead-letters with the same reason, function and error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`. `other` for the group
-    /// that collects the rest when there would be too many groups.
+    /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`. The name is `other` for
+    /// the group of all dead-letters beyond the maximum number of groups.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
     /// The last error's type, cut after 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The error's message in the first dead-letter of the group, cut if it is long. `None` if that dead-letter has
-    /// none.
+    /// The error message of the group's first dead-letter, cut if it is long. `None` if the first dead-letter has no
+    /// error message.
     pub error_message: Option<String>,
-    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if it could parse
-    /// them, or if they name an error.
+    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if the handler could
+    /// parse the messages, or if the messages name an error.
     pub detail: Option<String>,
     /// The number of dead-letters in the group.
     pub count: u64,
@@ -74,12 +73,12 @@ pub struct Group {
     pub oldest: Timestamp,
     /// The time when the last dead-letter of the group was dead-lettered.
     pub newest: Timestamp,
-    /// The time when SQS deletes the first dead-letter of the group.
+    /// The earliest time when SQS deletes a dead-letter of the group.
     pub expires: Timestamp,
 }
 
 impl Group {
-    /// An empty group, with the error's message and the times of its first dead-letter.
+    /// Creates an empty group with the error message and the times of its first dead-letter.
     pub(super) fn of(
         alike: &Alike,
         message: Option<String>,
@@ -128,8 +127,8 @@ pub struct Described {
     /// SQS's id of the message.
     pub message_id: String,
     /// The format of the message. `event`: the handler wrote the event in its own format. `verbatim`: the handler kept
-    /// the body as received. `record`: SQS moved the message by itself, so the body is an invocation record. `unknown`:
-    /// any other message.
+    /// the body as received. `record`: SQS moved the message from the retry queue, so the body is an invocation record.
+    /// `unknown`: any other message.
     pub kind: &'static str,
     /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`.
     pub reason: &'static str,
@@ -146,7 +145,7 @@ pub struct Described {
     /// The time when the message was sent to the dead-letter queue.
     pub sent: Timestamp,
     /// Details of the reason, such as the limit that was exceeded and the actual value. `None` if the dead-letter has
-    /// none.
+    /// no details.
     pub detail: Option<String>,
 }
 
@@ -173,7 +172,7 @@ impl Described {
         }
     }
 
-    /// The same description, with long texts cut.
+    /// Cuts the error's type and message and the details to 256 characters each.
     pub(super) fn cut(self) -> Self {
         let [error_type, error_message, detail] = [&self.error_type, &self.error_message, &self.detail]
             .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
@@ -210,8 +209,8 @@ pub(super) struct Line<'l> {
     pub(super) target: Option<&'l str>,
     pub(super) reason: &'static str,
     pub(super) error_type: Option<&'l str>,
-    /// The last error's message. If the handler could not parse the message, the reason why. `None` if neither is
-    /// known.
+    /// The last error's message, or the details of the dead-letter's reason if the error has no message. `None` if
+    /// neither is known.
     pub(super) message: Option<&'l str>,
     pub(super) retries: Option<u64>,
     pub(super) dead_lettered_at: Timestamp,
@@ -279,8 +278,9 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The detail of a dead-letter that the handler could not parse and that names no error. `None` for any other
-/// dead-letter: its detail contains ages and counts, so hardly any two would be in the same group.
+/// The detail of a dead-letter that the handler could not parse and that names no error. Returns `None` for any other
+/// dead-letter. The detail of other dead-letters contains ages and counts, which would put almost every dead-letter
+/// into a group of its own.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));

@@ -1,5 +1,5 @@
-//! The import of dead-letters from a file that a discard wrote. A second file records the dead-letters already
-//! imported, so that a repeated import continues where the last one ended.
+//! Imports dead-letters from a file that `dead discard` wrote. A second file records the dead-letters already imported,
+//! so that a repeated import continues where the previous import ended.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -24,7 +24,7 @@ use crate::operator::{Operator, Progress};
 use crate::operator_line::Activity;
 use crate::shown::shown;
 
-/// The change that puts the dead-letters of a file back into the dead-letter queue.
+/// A change that sends the dead-letters of a file to the dead-letter queue again.
 #[derive(Clone, Debug)]
 pub struct Import {
     /// The operator who makes the change, with the deployment.
@@ -52,7 +52,7 @@ pub struct ImportPlan {
     journal: PathBuf,
 }
 
-/// The result of an import: how many dead-letters were imported, and why others were not.
+/// The result of an import: how many dead-letters were imported, and why the rest were not.
 #[derive(Debug, Serialize)]
 pub struct Imported {
     #[serde(flatten)]
@@ -132,8 +132,8 @@ impl Import {
         })
     }
 
-    /// Performs the plan. If another import of the file has run since the plan was made, does nothing and returns a new
-    /// plan.
+    /// Performs the plan. If the file or its `.done` file has changed since the plan was made, sends nothing and
+    /// returns a new plan.
     async fn send(&self, plan: &ImportPlan) -> Result<Result<Imported, ImportPlan>, Failure> {
         let deployment = self.operator.deployment().await?;
         let mut journal = Journal::open(&plan.journal)?;
@@ -155,8 +155,8 @@ impl Import {
         Ok(Ok(done))
     }
 
-    /// Sends the dead-letters that are not recorded as imported. `done` counts the dead-letters sent, even if this
-    /// fails midway.
+    /// Sends the dead-letters that are not recorded as imported. `done` counts the dead-letters that were sent, even if
+    /// a later send fails.
     async fn send_all(
         &self,
         deployment: &Deployment,
@@ -180,7 +180,8 @@ impl Import {
         }
     }
 
-    /// Sends one batch of dead-letters, and records those that SQS accepted. Returns false if the import must end.
+    /// Sends one batch of dead-letters, and records which dead-letters SQS accepted. Returns false if the import must
+    /// end.
     async fn send_some(
         &self,
         deployment: &Deployment,
@@ -303,10 +304,10 @@ impl Answer for Imported {
     }
 }
 
-/// The first line of the `.done` file consists of this prefix and the queue's ARN.
+/// The prefix of the first line of the `.done` file. The queue's ARN follows.
 const QUEUE: &str = "queue ";
 
-/// The content of the `.done` file: the queue and the dead-letters already imported into it.
+/// The content of the `.done` file: a queue, and the dead-letters already imported into that queue.
 #[derive(Debug, Default)]
 struct Record {
     /// The ARN of the queue that the dead-letters were sent to. `None` if none was sent yet.
@@ -333,15 +334,15 @@ impl Record {
     }
 }
 
-/// The `.done` file, open for recording the queue and the message ids of imported dead-letters. Each id comes after a
-/// line break, so that an id cut off by a crash does not merge with the next one.
+/// The `.done` file, open for recording the queue and the message ids of imported dead-letters. A line break precedes
+/// each id, so that an id cut off by a crash does not run into the next id.
 struct Journal {
     path: PathBuf,
     file: File,
 }
 
 impl Journal {
-    /// Opens the file, and locks it against other imports until the journal is dropped.
+    /// Opens the `.done` file, and locks the file against other imports until the `Journal` is dropped.
     fn open(path: &Path) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -356,7 +357,7 @@ impl Journal {
 
     fn read(&mut self) -> Result<Record, Failure> {
         let mut text = Vec::new();
-        // Reads no more than the file's length, because a device may have no end.
+        // Reads no more than the file's length, because reading a device might never end.
         let read = self.file.metadata().and_then(|it| {
             self.file.seek(SeekFrom::Start(0))?;
             (&self.file).take(it.len()).read_to_end(&mut text)
@@ -420,8 +421,8 @@ mod tests {
         }
     }
 
-    /// Plans an import of a file with this text. Returns the number of dead-letters, and true if the last line is cut
-    /// off.
+    /// Plans an import of a file with this text. Returns the number of dead-letters to import, and true if the last
+    /// line is cut off.
     async fn planned(text: impl AsRef<[u8]>) -> Result<(u64, bool), String> {
         Setting::with(text).plan().await.map(|plan| (plan.dead_letters, plan.cut_off))
     }
@@ -446,7 +447,7 @@ mod tests {
 
     #[tokio::test]
     async fn sends_before_a_failure_are_counted() {
-        // Because of the spaces, the second line is not in the same read of the file as the first.
+        // The spaces push the second line beyond the first buffered read of the file.
         let second = " ".repeat(50_000) + &LINE.replace("m-1", "m-2");
         let setting = Setting::with(format!("{LINE}\n{second}\n"));
         let plan = setting.plan().await.unwrap();
@@ -500,7 +501,7 @@ mod tests {
         for bytes in [&utf16[..], &utf16[2..]] {
             assert_eq!(planned(bytes).await.unwrap_err(), format!("/dead-letters.jsonl: {named}"));
         }
-        // The `.done` file is read in the same way.
+        // The `.done` file may also begin with a byte-order mark, and is also refused if it is UTF-16.
         let setting = Setting::with(LINE);
         std::fs::write(setting.import().journal(), "\u{feff}m-1\r\n").unwrap();
         assert_eq!(setting.plan().await.unwrap().before, 1);

@@ -1,5 +1,5 @@
-//! Tests that kill commands at random calls, again and again, in an account whose calls sometimes fail. No dead-letter
-//! may be lost. Each duplicate must have a cause, such as an unanswered call.
+//! Tests that repeatedly kill commands at random AWS calls, in an account in which calls sometimes fail. The tests
+//! assert that no dead-letter is lost, and that each duplicate has a cause, such as an unanswered call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,10 +26,11 @@ use crate::deployment::queue::HIDDEN_FOR;
 /// The number of random histories to test. Each history has its own dead-letters, filter, pace, faults and up to a
 /// dozen kills.
 const HISTORIES: u64 = 300;
-/// The number of random histories for commands that write files. It is smaller, because each step waits for the disk.
+/// The number of random histories for commands that write files. This number is smaller than [`HISTORIES`], because
+/// each step waits for the disk.
 const HISTORIES_WITH_FILES: u64 = 40;
 
-/// A simulated account in which one command is killed again and again.
+/// A simulated account in which one command is killed repeatedly.
 struct History {
     dead: Dead,
     dead_letters: Vec<DeadLetter>,
@@ -38,7 +39,8 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// The number of entries whose send or deletion failed or was not answered. Each may explain one duplicate.
+    /// The number of messages with an unanswered send, or with a deletion that failed or was not answered. Each such
+    /// message may explain one duplicate.
     explained: Rc<Cell<usize>>,
 }
 
@@ -87,8 +89,8 @@ impl History {
         Chosen::matching(self.filter.clone())
     }
 
-    /// Plans and performs a change repeatedly until nothing is left to do. The first runs are killed at random calls,
-    /// the last ones are not. Returns the number of kills.
+    /// Plans and performs a change repeatedly. All runs may be killed at random calls, except the last run, which
+    /// completes the change. Returns the number of kills.
     async fn run_to_the_end<C: Change>(&mut self, mut change: impl FnMut(&Self, Option<u64>) -> C) -> usize {
         let (mut luck, mut kills) = (self.luck.clone(), 0);
         for _ in 0..luck.random_range(0..12) {
@@ -150,8 +152,8 @@ fn counted(texts: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The key of a message in the retry queue, parsed as the handler does it. Asserts that the message's event starts
-/// anew, without earlier retries.
+/// The event key that the handler reads from a message in the retry queue. Asserts that the event starts again, without
+/// earlier retries.
 fn key_of(stored: &Stored) -> String {
     let record = Record {
         message_id: stored.id.clone(),

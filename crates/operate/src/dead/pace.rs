@@ -7,12 +7,12 @@ use crate::dead::scan::ROUND;
 use crate::deployment::queue::HIDDEN_FOR;
 use crate::numbers::{rate_flag, read_rate};
 
-/// A number of dead-letters per second, above zero.
+/// A rate in dead-letters per second, above zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace(pub f64);
 
 impl Pace {
-    /// The default pace of a redrive. It is slow, because the function may only just have recovered.
+    /// The default pace of a redrive. The pace is slow, because the function may only just have recovered.
     pub const REDRIVE: Self = Self(50.0);
     /// The default pace of a discard or an import.
     pub const FILE: Self = Self(500.0);
@@ -26,14 +26,15 @@ impl Pace {
         read_rate(text).map(Self)
     }
 
-    /// The number of dead-letters to process in one batch: those of one second, but only one if none has been `tried`
-    /// yet. So if the permission to delete is missing, only that one is copied without being deleted.
+    /// The number of dead-letters to process in one batch: one if no dead-letter has been `tried` yet, otherwise as
+    /// many as the pace allows in one second. If the permission to delete is missing, the first batch shows it, and
+    /// only one dead-letter is copied without being deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
-    /// The maximum number of dead-letters to receive together. It is small enough that the last of them is processed
-    /// well before it becomes visible again.
+    /// The maximum number of dead-letters to receive together. The last of these dead-letters is processed well before
+    /// it becomes visible again.
     pub(super) fn at_hand(self) -> usize {
         ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
     }
@@ -44,7 +45,7 @@ impl Pace {
     }
 }
 
-/// Writes the pace as a flag's value, such as `50/s`.
+/// Formats the pace as a flag's value, such as `50/s`.
 impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&rate_flag(self.0))
