@@ -160,7 +160,7 @@ pub enum Ended {
         /// The failure that ended the work, if any.
         result: Result<(), Failure>,
     },
-    /// A failure before anything was done.
+    /// The change failed before anything was done.
     Failed(Failure),
 }
 

@@ -61,8 +61,8 @@ pub struct Group {
     pub target: Option<String>,
     /// The last error's type, cut after 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The error message of the group's first dead-letter, cut if it is long. `None` if the first dead-letter has no
-    /// error message.
+    /// The error message of the group's first dead-letter, cut after 256 characters. `None` if the first dead-letter
+    /// has no error message.
     pub error_message: Option<String>,
     /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if the handler could
     /// parse the messages, or if the messages name an error.

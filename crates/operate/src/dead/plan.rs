@@ -1,4 +1,4 @@
-//! Plans for dead-letters: which dead-letters a change acts on, and the outcome for them.
+//! The dead-letters that a planned change acts on, and the outcome of the change.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -35,7 +35,7 @@ pub enum Chosen {
 }
 
 impl Chosen {
-    /// Chooses every message in the dead-letter queue, including those that Comeback did not write.
+    /// Chooses every message in the dead-letter queue, including messages in an unknown format.
     pub fn all() -> Self {
         Self::matching(Filter::default())
     }
@@ -45,8 +45,8 @@ impl Chosen {
         Self::Matching(Box::new(filter))
     }
 
-    /// The filter's flags, for the record of a change. They leave out the key, which the record names anyway, and the
-    /// values of payloads.
+    /// The filter's flags, for the record of a change. Leaves out `--key`, because the record lists the key separately,
+    /// and the values of `--payload`.
     fn flags(&self) -> Vec<String> {
         let Self::Matching(filter) = self else { return Vec::new() };
         let flags = filter.flags().into_iter().filter(|flag| !flag.starts_with("--key="));
@@ -57,8 +57,8 @@ impl Chosen {
         shown.collect()
     }
 
-    /// The snapshot to plan from: the earlier scan, or a new one. The `rules` decide for each dead-letter whether it
-    /// could be redriven.
+    /// The snapshot to plan from: the earlier scan, or else a new scan. A new scan checks with `rules` which
+    /// dead-letters could be redriven.
     pub(super) async fn snapshot(
         &self,
         operator: &Operator,
@@ -76,15 +76,15 @@ impl Chosen {
     }
 }
 
-/// The dead-letters of a snapshot that a change acts on, and those that it skips.
+/// The dead-letters of a snapshot that a change acts on, and the dead-letters that the change skips.
 #[derive(Clone, Debug)]
 pub struct Picked {
     pub(super) snapshot: Rc<Snapshot>,
     /// The groups of the dead-letters to act on, the largest first.
     groups: Vec<Group>,
-    /// The message ids of the dead-letters to act on; 110,000 take about 10 MB.
+    /// The message ids of the dead-letters to act on. The ids of 110,000 dead-letters take about 10 MB.
     pub(super) ids: Rc<HashSet<Box<str>>>,
-    /// The number of skipped dead-letters for each reason. They would be dead-lettered again immediately.
+    /// The number of skipped dead-letters, by the reason why the handler would dead-letter them again immediately.
     pub(super) skipped: BTreeMap<&'static str, u64>,
     /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. Their dead-letters are skipped.
     pub(super) not_allowed: BTreeSet<String>,
@@ -98,7 +98,7 @@ pub struct Picked {
 
 impl Picked {
     /// Picks dead-letters from a snapshot. `skip` returns the reason why a dead-letter would be dead-lettered again
-    /// immediately, or `None` to pick it.
+    /// immediately, or `None` to pick the dead-letter.
     pub(super) fn of(
         chosen: &Chosen,
         snapshot: Rc<Snapshot>,
@@ -121,7 +121,8 @@ impl Picked {
             false
         });
         let mut groups: Vec<Group> = snapshot.groups_of(&rows).into_iter().map(|(_, group)| group).collect();
-        // The group's message comes from the first dead-letter of the group, which may not be the selected one.
+        // The group's message comes from the first dead-letter of the group, which might not be the selected
+        // dead-letter.
         if let (Selection::DeadLetters(_), [row], [group]) = (selection, &*rows, &mut *groups) {
             group.error_message = row.message.as_ref().map(ToString::to_string);
         }
@@ -146,7 +147,7 @@ impl Picked {
         &self.snapshot.deployment
     }
 
-    /// The record of a change that performed the plan. `None` if it acted on no dead-letter.
+    /// The record of a change that performed the plan. `None` if the change acted on no dead-letter.
     pub(super) fn activity(
         &self,
         command: CommandName,
@@ -236,26 +237,26 @@ impl Serialize for Picked {
 pub struct Outcome {
     /// The number of dead-letters that were stored elsewhere and then deleted.
     pub done: u64,
-    /// The number of dead-letters left unchanged, for each problem.
+    /// The number of dead-letters left unchanged, by problem.
     pub left: BTreeMap<String, u64>,
-    /// Dead-letters that were not deleted, although they are, or may be, stored elsewhere. `None` if there are none.
+    /// Dead-letters that were not deleted, although a copy is, or may be, stored elsewhere. `None` if there are none.
     pub not_deleted: Option<NotDeleted>,
     /// The reason why some of the plan's dead-letters may not have been received. `None` if the scan was complete.
     pub incomplete: Option<String>,
 }
 
-/// Dead-letters that were not deleted, although they are, or may be, stored elsewhere. If the command is repeated, it
-/// acts on them again.
+/// Dead-letters that were not deleted, although a copy is, or may be, stored elsewhere. A repeated command acts on
+/// these dead-letters again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotDeleted {
     /// The number of these dead-letters.
     pub count: u64,
-    /// The reason why the first of them was not deleted.
+    /// The reason why the first of these dead-letters was not deleted.
     pub why: String,
 }
 
 impl Outcome {
-    /// Counts a dead-letter that was not deleted, although it is, or may be, stored elsewhere.
+    /// Counts a dead-letter that was not deleted, although a copy is, or may be, stored elsewhere.
     pub(super) fn not_delete(&mut self, why: &str) {
         self.not_deleted.get_or_insert_with(|| NotDeleted { count: 0, why: why.to_owned() }).count += 1;
     }
@@ -287,7 +288,7 @@ impl Outcome {
         })
     }
 
-    /// The result of a command. Fails if the command left dead-letters, unless the plan skipped them.
+    /// The result of a command. Fails if the command left dead-letters that the plan did not skip.
     pub(super) fn result(&self, picked: &Picked, read: &Read, summary: &str) -> Result<(), Failure> {
         read.result(summary)?;
         if picked.limit.is_none_or(|limit| self.done < limit) {

@@ -1,4 +1,4 @@
-//! A message of the dead-letter queue.
+//! A message received from the dead-letter queue, and its conversion to a dead-letter.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Converts a message. Fails if SQS did not return all parts of it.
+    /// Converts a message of the AWS port. Fails if SQS left out a part of the message.
     pub(super) fn of(message: Message) -> Result<Self, Failure> {
         let Message { id, receipt_handle, body, system, attributes } = message;
         let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));
@@ -37,14 +37,14 @@ impl Received {
             message_id: id.clone(),
         };
         if let Some(moved) = text(&attributes, MOVED_ATTRIBUTE) {
-            // SQS may have moved a copy of a message to the dead-letter queue by itself. Like the handler, this treats
-            // a copy with a garbled attribute as a new message.
+            // After too many receives, SQS moves a message to the dead-letter queue, even the copy of a moved message.
+            // Like the handler, this code treats a copy with a garbled attribute as a new message.
             let _ = record.restore(moved);
         }
         Ok(Self { record, attributes })
     }
 
-    /// SQS's id of the message.
+    /// The message id that SQS assigned.
     pub fn id(&self) -> &str {
         &self.record.message_id
     }

@@ -1,4 +1,5 @@
-//! The redrive of dead-letters: sends them back to the retry queue, where their events start anew.
+//! Redrives dead-letters: sends the events back to the retry queue, where each event starts again without earlier
+//! retries.
 
 use comeback_engine::ReasonCode;
 use serde::Serialize;
@@ -22,16 +23,15 @@ use crate::operator_line::{Activity, flag};
 use crate::shown::shown;
 use crate::text;
 
-/// The change that redrives dead-letters: sends them to the retry queue, and deletes each once SQS has accepted the
-/// copy.
+/// A change that sends dead-letters to the retry queue, and deletes each dead-letter once SQS has accepted the copy.
 #[derive(Clone, Debug)]
 pub struct Redrive {
     /// The operator who makes the change, with the deployment.
     pub operator: Operator,
     /// The dead-letters to redrive.
     pub chosen: Chosen,
-    /// The ARN of a function to invoke instead of the original one. `TARGET_FUNCTIONS` must allow this function. `None`
-    /// keeps the original.
+    /// The ARN of a function to invoke instead of the original function. `TARGET_FUNCTIONS` must allow this ARN. `None`
+    /// keeps the original function.
     pub retarget: Option<String>,
     /// The payload to send instead of the dead-letter's own. Only valid if the plan has exactly one dead-letter. `None`
     /// keeps the dead-letter's payload.
@@ -48,8 +48,8 @@ impl Redrive {
         Self { operator, chosen, retarget: None, payload: None, pace: Pace::REDRIVE, limit: None }
     }
 
-    /// Fails if the filter names a function that is not on the allow-list: every event of that function would be
-    /// dead-lettered again.
+    /// Fails if the filter names a function that is not on the allow-list, because the handler would dead-letter every
+    /// event of that function again.
     fn check_target(&self, deployment: &Deployment) -> Result<(), Failure> {
         let Chosen::Matching(filter) = &self.chosen else { return Ok(()) };
         let Some(target) = filter.target.as_ref().filter(|_| self.retarget.is_none()) else { return Ok(()) };
@@ -57,10 +57,10 @@ impl Redrive {
         if deployment.retries(&arn) { Ok(()) } else { Err(not_allowed([&*arn.to_string()], deployment)) }
     }
 
-    /// The reason to skip a dead-letter; `None` if it can be redriven.
+    /// The reason to skip a dead-letter. `None` if the dead-letter can be redriven.
     fn skips(&self, row: &Row) -> Option<ReasonCode> {
-        // The scan judged each dead-letter with the function that it names, not with `retarget`. An earlier scan also
-        // judged it with its own payload, not with the new one.
+        // The scan checked each dead-letter with its own function, not with `retarget`. An earlier scan also checked
+        // each dead-letter with its own payload, not with the new payload.
         row.refused.filter(|code| match code {
             ReasonCode::TargetNotAllowed => self.retarget.is_none(),
             ReasonCode::PayloadTooLarge => {
@@ -81,7 +81,7 @@ pub struct RedrivePlan {
     rules: RedriveRules,
 }
 
-/// The result of a redrive: how many dead-letters were redriven, and why others were not.
+/// The result of a redrive: how many dead-letters were redriven, and why the rest were not.
 #[derive(Debug, Serialize)]
 pub struct Redriven {
     plan: Picked,
@@ -248,7 +248,7 @@ impl Action for Sending<'_> {
         answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
     }
 
-    /// Undoes nothing: the handler may already have received the message.
+    /// Undoes nothing and returns false, because the handler may already have received the messages.
     fn take_back(&self, _: usize) -> bool {
         false
     }
@@ -396,7 +396,8 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     #[tokio::test]
     async fn interrupt_ends_after_the_dead_letters_at_hand() {
         let dead = with(150);
-        // The first three progress reports come from the scan, and the first batch has only one dead-letter.
+        // The first three progress reports come from the scan, and the first batch has only one dead-letter. So the
+        // fourth report comes after one dead-letter.
         let redrive = Redrive::new(dead.stopping_after(4), Chosen::all());
         let (done, result) = run(&redrive).await;
         assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));

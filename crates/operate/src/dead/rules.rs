@@ -1,4 +1,4 @@
-//! Builds the message that a redrive sends for a dead-letter, and checks it by the handler's own rules.
+//! Builds the message that a redrive sends for a dead-letter, and checks the message with the handler's own rules.
 
 use comeback_engine::{Action, Pauses, Policies, ReasonCode, Record, SQS_MESSAGE_BYTES, Timestamp, decide};
 use serde_json::value::RawValue;
@@ -12,12 +12,12 @@ use crate::numbers::grouped;
 use crate::text;
 use crate::text::quoted;
 
-/// A payload to send instead of a dead-letter's own.
+/// A payload to send instead of the payload of a dead-letter.
 #[derive(Clone, Debug)]
 pub struct NewPayload(Box<RawValue>);
 
 impl NewPayload {
-    /// Parses a payload. Leaves out white space between values, and keeps all numbers, strings and members exactly as
+    /// Parses a payload. Removes white space between values, and keeps all numbers, strings and members exactly as
     /// written.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ fn compact(json: &str) -> String {
     json.chars().filter(is_kept).collect()
 }
 
-/// The policies of a deployment's handler, which decide what the handler would do with a redriven dead-letter.
+/// The handler's policies, which predict what the handler would do with a redriven dead-letter.
 #[derive(Clone, Debug)]
 pub struct RedriveRules {
     policies: Policies,
@@ -66,8 +66,8 @@ impl RedriveRules {
     ///
     /// # Errors
     ///
-    /// Fails if the handler refuses its settings, because then nobody can tell which functions it would re-invoke. Also
-    /// fails if the handler would not re-invoke `retarget`.
+    /// Fails if the handler refuses its settings, because its allow-list is then unknown. Also fails if
+    /// `TARGET_FUNCTIONS` does not allow `retarget`.
     pub fn new(deployment: &Deployment, retarget: Option<&str>) -> Result<Self, Failure> {
         let policies = deployment.policies().map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -90,24 +90,25 @@ impl RedriveRules {
         }
     }
 
-    /// Returns the same rules for a redrive with this payload instead of the dead-letter's own.
+    /// Returns the same rules for a redrive that replaces the dead-letter's payload. `None` keeps the dead-letter's
+    /// payload.
     #[must_use]
     pub fn with_payload(self, payload: Option<NewPayload>) -> Self {
         Self { payload, ..self }
     }
 
-    /// The payload to send instead of the dead-letter's own. `None` keeps the dead-letter's payload.
+    /// The payload that replaces the dead-letter's payload. `None` keeps the dead-letter's payload.
     pub fn payload(&self) -> Option<&NewPayload> {
         self.payload.as_ref()
     }
 
-    /// The function to invoke instead of the original one. `None` keeps the original.
+    /// The ARN of the function to invoke instead of the original function. `None` keeps the original function.
     pub fn retarget(&self) -> Option<&str> {
         self.retarget.as_deref()
     }
 
-    /// The message to send so that the dead-letter's event starts anew. The dead-letter's message attributes are left
-    /// out, because the attribute `Comeback` would mark the message as a moved one.
+    /// The message to send so that the dead-letter's event starts again. The message has no attributes, because the
+    /// attribute `Comeback` would mark the message as moved.
     ///
     /// # Errors
     ///
@@ -121,9 +122,9 @@ impl RedriveRules {
         Ok(NewMessage { body, trace_header, ..NewMessage::default() })
     }
 
-    /// Runs the handler's rules on a new message. Returns the body unless the rules would dead-letter the event, either
-    /// on its first receive or when its first retry is due. The event starts anew, so the result does not depend on
-    /// `sent`.
+    /// Runs the handler's rules on a new message. Returns the body, or the reason why the rules dead-letter the event
+    /// on its first receive or when its first retry is due. The event starts again, so `sent` does not affect the
+    /// result.
     fn rehearsed(&self, body: String, sent: Timestamp) -> Result<String, ReasonCode> {
         let mut record = Record {
             message_id: "rehearsed".into(),
@@ -139,7 +140,7 @@ impl RedriveRules {
         let mut now = sent;
         for receive in 1..=2 {
             record.receive_count = receive;
-            // Pauses are left out: they only hold events, and never dead-letter one.
+            // Pauses are left out, because a pause only holds an event and never dead-letters it.
             now = match decide(&record, &self.policies, &Pauses::default(), now) {
                 Action::Defer { due, .. } | Action::Hold { due, .. } | Action::Reinvoke { due, .. } => due,
                 Action::DeadLetter { reason, .. } => return Err(reason.code),

@@ -13,9 +13,9 @@ use crate::interrupt::Interrupt;
 use crate::operator::{Follow, Operator, Progress, Which};
 use crate::text::Text;
 
-/// The ARN of the only function on the allow-list, with any qualifier.
+/// The ARN of the only function on the allow-list, which allows every qualifier of the function.
 pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The simulated account's time.
+/// The time at which the simulated account starts.
 pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
 
 /// A sample dead-letter, before it is put into the queue.
@@ -27,7 +27,7 @@ pub struct DeadLetter {
     pub error_type: &'static str,
     /// The message's body.
     pub body: String,
-    /// The message attribute `Reason`; `None` if the message has none.
+    /// The message attribute `Reason`; `None` if the message does not have the attribute.
     pub reason: Option<&'static str>,
     /// True if the dead-letter's event can be redriven.
     pub can_be_redriven: bool,
@@ -49,7 +49,7 @@ pub fn event(error_type: &'static str) -> DeadLetter {
     DeadLetter { key, error_type, body, reason: Some("max_age"), can_be_redriven: true }
 }
 
-/// An invocation record that SQS moved from the retry queue to the dead-letter queue by itself, after too many
+/// An invocation record that SQS, not the handler, moved from the retry queue to the dead-letter queue after too many
 /// receives.
 pub fn record(error_type: &'static str) -> DeadLetter {
     let key = key();
@@ -135,7 +135,7 @@ impl Dead {
         self.aws.queue(queue).stored(now).cloned().collect()
     }
 
-    /// An operator without an interrupt, who ignores all reports.
+    /// An operator who never interrupts a command and ignores progress reports.
     pub fn operator(&self) -> Operator {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
@@ -151,7 +151,7 @@ impl Dead {
         Operator { interrupt, ..follow }
     }
 
-    /// An operator who calls `hear` on each progress report, with the number of reports so far.
+    /// An operator whose progress display calls `hear` for each report, with the number of reports so far.
     pub fn following(&self, hear: impl Fn(u64) + 'static) -> Operator {
         Operator { follow: Rc::new(Hears { told: Cell::new(0), hear: Box::new(hear) }), ..self.operator() }
     }

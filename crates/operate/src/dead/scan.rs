@@ -1,5 +1,5 @@
-//! Scans of the dead-letter queue: receive every dead-letter once, and at the end make those that were not deleted
-//! visible again.
+//! Scans the dead-letter queue: receives every dead-letter once, and makes the dead-letters that were not deleted
+//! visible again at the end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,17 +22,18 @@ use crate::operator::{Operator, Progress};
 pub(super) const ROUND: usize = 80;
 /// SQS's maximum number of messages per receive.
 const MOST_OF_A_RECEIVE: usize = 10;
-/// The wait time of a receive. A long poll asks all of SQS's servers, but a short poll only some of them. One second is
-/// the shortest long poll.
+/// The wait time of a receive. A long poll queries all of SQS's servers, but a short poll queries only some of the
+/// servers. One second is the shortest long poll.
 const WAIT: Duration = Duration::from_secs(1);
 /// The maximum number of dead-letters to hide at the same time. SQS allows about 120,000 messages in flight, including
-/// those of other readers.
+/// messages that other readers have received.
 const MOST_HIDDEN: usize = 110_000;
 /// A scan ends after this number of consecutive rounds without a new dead-letter. Two rounds are sixteen long polls.
 const QUIET_ROUNDS: u32 = 2;
 /// The number of dead-letters to make visible again in one batch.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// Making more dead-letters than this visible again takes a while, so the operator is notified first.
+/// The number of hidden dead-letters above which the operator is notified before the dead-letters are made visible
+/// again, because the calls take a while.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
@@ -55,13 +56,13 @@ pub enum End {
 pub struct Read {
     /// The number of different dead-letters that were read.
     pub dead_letters: u64,
-    /// The number of dead-letters that were ignored because they were sent after the scan's time limit, usually after
-    /// the scan began.
+    /// The number of dead-letters that were ignored because they were sent after the scan's cut-off time, which is
+    /// usually the start of the scan.
     pub newer: u64,
     /// The reason why the scan ended.
     pub end: End,
-    /// The number of dead-letters that could not be made visible again, and the reason. They become visible by
-    /// themselves after at most 15 minutes. `None` if none stayed hidden.
+    /// The number of dead-letters that could not be made visible again, and the reason. SQS makes these dead-letters
+    /// visible after at most 15 minutes. `None` if no dead-letter stayed hidden.
     pub still_hidden: Option<(u64, String)>,
     /// Dead-letters that another reader keeps hidden; `None` if there are none.
     pub locked: Option<Locked>,
@@ -73,8 +74,8 @@ pub struct Read {
 pub struct Locked {
     /// The approximate number of these dead-letters.
     pub dead_letters: u64,
-    /// The latest time when all of these dead-letters are visible again, if the other reader has ended by now. SQS does
-    /// not say when the dead-letters were hidden, so a later check gives a later time.
+    /// The time by which all of these dead-letters are visible again, if the other reader has already ended. SQS does
+    /// not report when the dead-letters were hidden, so a later check gives a later time.
     pub until: Timestamp,
 }
 
@@ -82,8 +83,8 @@ impl Locked {
     /// The dead-letters that other readers keep hidden. `depth` holds the queue's message counts at `now`, before
     /// `read` dead-letters were read. `None` if no dead-letters are hidden.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
-        // The counts may be a minute old: dead-letters counted as hidden may have become visible since, and then have
-        // been read.
+        // The counts may be a minute old. Dead-letters that were counted as hidden may have become visible and been
+        // read since.
         let dead_letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
         (dead_letters > 0).then(|| Self { dead_letters, until: now.saturating_add(HIDDEN_FOR) })
     }
@@ -129,7 +130,8 @@ pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
 }
 
 impl Read {
-    /// The reason why the scan may have missed dead-letters. `None` if it read all of them.
+    /// The reason why the scan may have missed dead-letters. `None` if the scan read all the dead-letters that the
+    /// command needed.
     pub fn incomplete(&self) -> Option<String> {
         match &self.end {
             End::All => self.locked.map(|locked| locked.to_string()),
@@ -143,8 +145,8 @@ impl Read {
         }
     }
 
-    /// The result of a command that has scanned the queue. `done` says what the command has done. An error begins with
-    /// the scan's problem, followed by `done`.
+    /// The result of a command that has scanned the queue. The text of an error contains `done`, which describes the
+    /// work done, and the problems of the scan.
     ///
     /// # Errors
     ///
@@ -177,7 +179,7 @@ pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     format!("{action}: {failure}{remedy}")
 }
 
-/// Returns a callback that tells the operator when a batch call pauses before it tries again.
+/// Returns a callback that notifies the operator when a batch call waits before it calls SQS again.
 pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));
@@ -185,8 +187,8 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Passes each dead-letter that was sent by `until` to `show`. Stops as soon as `show` returns true. Then makes all of
-/// the dead-letters visible again. Tells the operator beforehand that the dead-letters are hidden while this runs.
+/// Passes each dead-letter that was sent by `until` to `show`. Stops as soon as `show` returns true, and makes all
+/// dead-letters visible again. Notifies the operator at the start that the dead-letters are hidden during the scan.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,
@@ -253,8 +255,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives the next dead-letters, at most `most` and at most [`ROUND`] of them. At the end of the scan, all of
-    /// them become visible again except those that the caller has reported as [deleted](Self::deleted).
+    /// Receives the next dead-letters: at most `most`, and at most [`ROUND`]. At the end of the scan, the received
+    /// dead-letters become visible again, except those that the caller has reported as [deleted](Self::deleted).
     pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, End> {
         loop {
             if self.operator.interrupt.is_raised() {
@@ -280,8 +282,8 @@ impl<'a> Scan<'a> {
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Ends the scan, and makes visible again all received dead-letters that were not deleted. Fails only if a call had
-    /// failed before any dead-letter was read.
+    /// Ends the scan, and makes all received dead-letters that were not deleted visible again. Fails only if the scan
+    /// failed before it read any dead-letter.
     pub(super) async fn give_back(self, end: End) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
@@ -295,7 +297,7 @@ impl<'a> Scan<'a> {
             let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
             let answers = operator.account.aws.hide(url, visible, &tell_pause(operator)).await;
             // SQS refuses a handle if the dead-letter is visible already, was deleted, or was received by another
-            // reader. The dead-letter then need not be made visible.
+            // reader. In each of these cases, the dead-letter need not be made visible.
             let failures = answers.into_iter().filter_map(Result::err);
             let failures: Vec<_> = failures.filter(|it| it.kind != EntryFailureKind::Refused).collect();
             let Some(failure) = failures.first() else { continue };
@@ -313,7 +315,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives one round of dead-letters, and returns those that are new to this scan and were not sent too late.
+    /// Receives one round of dead-letters. Returns the dead-letters that are new to this scan and were sent by `until`.
     async fn round(&mut self, most: usize) -> Result<Vec<Received>, End> {
         let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
         let options = Receive { visibility: HIDDEN_FOR, wait: WAIT };
@@ -341,7 +343,7 @@ impl<'a> Scan<'a> {
             }
         }
         failed?;
-        // If a dead-letter was received again, the round does not count as quiet: others may be left.
+        // A round that receives a dead-letter again does not count as quiet, because unread dead-letters may be left.
         self.quiet_rounds += u32::from(fresh.is_empty() && !met_again);
         Ok(fresh)
     }

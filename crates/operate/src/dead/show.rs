@@ -19,8 +19,8 @@ use crate::shown::shown_json;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The message attributes that Comeback writes. They are not shown separately, because the dead-letter's description
-/// contains their values.
+/// The message attributes that Comeback writes. These attributes are not shown separately, because the dead-letter's
+/// description contains their values.
 const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "ErrorType", MOVED_ATTRIBUTE];
 
 /// A dead-letter in full, with its payload.
@@ -31,7 +31,7 @@ pub struct DeadLetter {
     pub described: Described,
     /// The time when the event first failed; `None` if it is unknown.
     pub first_failure: Option<Timestamp>,
-    /// The event's payload, as it was sent to the function; `None` if the message contains none.
+    /// The event's payload, as it was sent to the function; `None` if the message contains no payload.
     pub payload: Option<Box<RawValue>>,
     /// The message's body, if the message contains no payload. `None` otherwise.
     pub body: Option<String>,
@@ -147,7 +147,7 @@ pub fn pretty(json: &str) -> String {
         }
         let closes = matches!(character, '}' | ']');
         depth = depth.saturating_sub(closes.into());
-        // No line break goes between the brackets of an empty list or object.
+        // An empty list or object stays on one line.
         let breaks = text.ends_with(',') || text.ends_with(['{', '[']) != closes;
         if breaks && depth <= DEEPEST_INDENTED {
             text.push('\n');

@@ -25,7 +25,7 @@ const MOST_OF_A_MESSAGE: usize = 140;
 /// The maximum number of functions to name in an error.
 const MOST_NAMED: usize = 20;
 
-/// The dead-letters that a scan found. Programs show them and plan changes from them.
+/// The dead-letters that a scan found. A command lists the dead-letters of a snapshot, or plans a change to them.
 #[derive(Debug)]
 pub struct Snapshot {
     /// The time when the scan began.
@@ -34,11 +34,11 @@ pub struct Snapshot {
     pub filter: Filter,
     /// The deployment, as it was when the scan began.
     pub deployment: Deployment,
-    /// The result of the scan. It also counts dead-letters that do not match the filter.
+    /// The result of the scan. Its counts include dead-letters that do not match the filter.
     pub read: Read,
-    /// Descriptions of the first dead-letters, as many as the caller requested.
+    /// Descriptions of the first dead-letters, up to the number that the caller requested.
     pub(super) described: Vec<Described>,
-    /// The time when the last dead-letter in the queue was sent, by SQS's clock.
+    /// The latest time when a dead-letter in the queue was sent, according to SQS's clock.
     pub(super) newest: Timestamp,
     /// A row for each dead-letter, the oldest first.
     rows: Vec<Row>,
@@ -48,15 +48,15 @@ pub struct Snapshot {
     gone: RefCell<HashSet<Box<str>>>,
 }
 
-/// A dead-letter of a snapshot. A row takes at most 500 bytes.
+/// A dead-letter of a snapshot. A row takes at most 500 bytes of memory.
 #[derive(Debug)]
 pub struct Row {
     /// SQS's id of the message.
     pub message_id: Box<str>,
-    /// The event's key, cut if it is long. `None` for a message that could not be parsed.
+    /// The event's key, cut after 120 bytes. `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,
-    /// The last error's message or, if the dead-letter could not be parsed, the reason why; cut if it is long. `None`
-    /// if neither is known.
+    /// The last error's message, or the details of the dead-letter's reason if the error has no message. Cut after 140
+    /// bytes. `None` if neither is known.
     pub message: Option<Box<str>>,
     /// The time when the event was dead-lettered.
     pub dead_lettered_at: Timestamp,
@@ -71,7 +71,7 @@ pub struct Row {
     kind: u32,
 }
 
-/// A group of rows: the values that its dead-letters share, and the error's message of the first dead-letter.
+/// A group of rows: the values that its dead-letters share, and the error message of its first dead-letter.
 #[derive(Debug)]
 struct Kind {
     alike: Alike,
@@ -105,7 +105,7 @@ struct Seen {
     has_target: bool,
 }
 
-/// Scans the queue for dead-letters that match a filter, and checks which of them could be redriven.
+/// Scans the queue for dead-letters that match a filter, and checks which dead-letters could be redriven.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ struct Seen {
 /// an unknown function.
 pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failure> {
     let deployment = operator.deployment().await?;
-    // If the handler refuses its settings, nobody can tell what it would do with a dead-letter, so a redrive is
+    // If the handler refuses its settings, its behaviour is unknown, and no dead-letter is checked. A redrive is then
     // refused.
     let rules = RedriveRules::new(&deployment, None).ok();
     let snapshot = Snapshot::take(operator, &deployment, filter, rules.as_ref(), 0).await?;
@@ -123,7 +123,7 @@ pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failu
 }
 
 impl Snapshot {
-    /// Scans the queue for dead-letters that match a filter, and describes the first `describe` of them.
+    /// Scans the queue for dead-letters that match a filter, and describes the first `describe` dead-letters.
     pub(super) async fn take(
         operator: &Operator,
         deployment: &Deployment,
@@ -175,13 +175,13 @@ impl Snapshot {
         }
     }
 
-    /// Checks that the function named by the filter exists, because the name may be misspelled. If the handler retries
-    /// the function but no dead-letter belongs to it, its alias or version may be misspelled: then this returns a note.
+    /// Checks that the filter does not name a misspelled function. Returns a note if the handler retries the function
+    /// but no dead-letter belongs to it, because its alias or version may be misspelled.
     ///
     /// # Errors
     ///
-    /// Fails if no dead-letter belongs to the function and the handler does not retry it. If some dead-letters could
-    /// not be read, this never fails, because they may belong to the function.
+    /// Fails if no dead-letter belongs to the function and the handler does not retry it. Never fails if some
+    /// dead-letters could not be read, because these dead-letters may belong to the function.
     pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
@@ -200,14 +200,15 @@ impl Snapshot {
         )))
     }
 
-    /// The selected rows, the oldest first, without those redriven or discarded since the scan.
+    /// The selected rows, oldest first. Leaves out dead-letters that this process has redriven or discarded since the
+    /// scan.
     pub fn rows(&self, selection: &Selection) -> Vec<&Row> {
         let gone = self.gone.borrow();
         let is_left = |row: &&Row| gone.is_empty() || !gone.contains(&row.message_id);
         self.rows.iter().filter(|row| selection.has(row)).filter(is_left).collect()
     }
 
-    /// The last dead-letter of the event with this key. `None` if the snapshot has no such dead-letter.
+    /// The newest dead-letter of the event with this key. `None` if the snapshot has no such dead-letter.
     pub fn dead_letter_of(&self, key: &str) -> Option<&Row> {
         let key = Some(beginning(key, MOST_OF_A_KEY));
         self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)

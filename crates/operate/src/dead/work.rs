@@ -1,4 +1,5 @@
-//! Performs a change on dead-letters: stores each one elsewhere, and then deletes it.
+//! Performs a change on dead-letters: stores each dead-letter in a queue or a file, and then deletes it from the
+//! dead-letter queue.
 
 use std::convert::Infallible;
 
@@ -11,7 +12,7 @@ use crate::dead::scan::{End, Read, Scan, failed, tell_pause};
 use crate::failure::Failure;
 use crate::operator::{Operator, Progress};
 
-/// An action that stores dead-letters elsewhere, so that they can be deleted from the queue.
+/// An action that stores dead-letters in a queue or a file, so that they can be deleted from the dead-letter queue.
 pub(super) trait Action {
     /// The input of the action for one dead-letter, such as the message to send.
     type Prepared;
@@ -59,13 +60,13 @@ fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
-/// Performs an action on the dead-letters that a plan has picked, and deletes those that it has stored elsewhere.
+/// Performs an action on the dead-letters of a plan, and deletes the dead-letters that the action has stored elsewhere.
 pub(super) async fn act<A: Action>(
     operator: &Operator,
     picked: &Picked,
     action: &A,
 ) -> Result<(Outcome, Read), Failure> {
-    // Every dead-letter of the plan was sent by this time.
+    // No dead-letter of the plan was sent after `newest`.
     let scan = Scan::new(operator, picked.deployment(), picked.snapshot.newest);
     let mut run = Run { operator, picked, action, scan, tried: 0, met: 0, outcome: Outcome::default() };
     let Err(end) = run.until_its_end().await;
@@ -133,9 +134,9 @@ impl<A: Action> Run<'_, A> {
         Ok(chosen)
     }
 
-    /// Performs the action on dead-letters, and deletes those that were stored elsewhere. If a deletion fails, undoes
-    /// the action, where possible, for the dead-letters that surely stay in the queue, and ends the work: going on
-    /// would only create more copies.
+    /// Performs the action on dead-letters, and deletes the dead-letters that were stored elsewhere. If a deletion
+    /// fails, ends the work, because going on would only create more copies. Where possible, also undoes the action for
+    /// the dead-letters that are known to stay in the queue.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),
@@ -165,8 +166,8 @@ impl<A: Action> Run<'_, A> {
         let Operator { account, .. } = self.operator;
         let url = &self.picked.deployment().dead_letter_queue.url;
         let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
-        // After any other failure, the dead-letter may have been deleted: the answer to a first try may have been lost,
-        // even if a later try failed because the credentials had expired.
+        // After any other failure, the dead-letter may have been deleted. The answer to a first call may have been
+        // lost, even if a repeated call failed because the credentials had expired.
         let surely_stays = |failure: &EntryFailure| {
             failure.kind == EntryFailureKind::NotTried || failure.code.contains("AccessDenied")
         };
