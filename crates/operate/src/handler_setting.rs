@@ -1,5 +1,4 @@
-//! The settings of the handler, as environment variables or as parameters of its stack, and edits of one of them, the
-//! allow-list.
+//! The settings of the handler, as environment variables or as parameters of its stack, and edits of the allow-list.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,16 +36,16 @@ pub fn parameter_of(variable: &str) -> String {
 
 /// The longest value of a stack parameter that CloudFormation accepts, in bytes.
 pub const PARAMETER_BYTES: usize = 4_096;
-/// The maximum size of a function's environment variables, in bytes of one JSON object.
+/// The maximum size of a function's environment variables, in bytes, measured as one JSON object.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
 
-/// The place where the allow-list is edited: a parameter of the handler's stack or, if no stack owns the handler, an
-/// environment variable.
+/// The place where the allow-list is edited: a parameter of the handler's stack, or an environment variable if no stack
+/// owns the handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingPlace {
-    /// The parameter of this stack, given by the stack's name.
+    /// The parameter of the stack with this name.
     Stack(String),
-    /// The environment variable of this handler, given by the handler's name.
+    /// The environment variable of the handler with this function name.
     Function(String),
 }
 
@@ -63,8 +62,8 @@ pub fn list_without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }
 
-/// Returns true if an entry of the allow-list names this function, with or without a qualifier. Patterns do not
-/// count.
+/// Returns true if an entry of the allow-list names this function, with or without a qualifier. A pattern does not name
+/// a function.
 pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
@@ -74,10 +73,11 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// The time between two checks of an update's state. The checks go on for half an hour.
+/// The time between two checks of an update's state. The checks end after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The maximum number of consecutive checks (over a minute) that may still show the stack as it was before the update.
+/// The maximum number of consecutive checks that may show the stack as it was before the update. These checks take a
+/// minute.
 const CHECKS_UNSEEN: usize = 30;
 
 /// Reads the allow-list, edits it, and waits until the edit is in force. The list is read just before the edit, so that
@@ -141,8 +141,8 @@ async fn edit_parameter(
     StackUpdate { account, before: &stack, name, edited: &edited }.ended(interrupt).await
 }
 
-/// Fails if an allow-list has lost a character. CloudFormation returns `?` for each character that is not ASCII, and
-/// no valid entry contains `?`.
+/// Fails if an allow-list has lost a character. CloudFormation returns `?` for each character that is not ASCII, but a
+/// valid entry never contains `?`.
 fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
     if list.is_ascii() && !list.contains('?') {
         return Ok(());
@@ -173,7 +173,7 @@ impl Update {
                     Self::NotSeen
                 }
             }
-            // CloudFormation accepts the next update only after its clean-up.
+            // CloudFormation accepts the next update only after the clean-up of this update.
             other if other.ends_with("_IN_PROGRESS") => Self::GoesOn,
             _ if has_begun || now.updated != before.updated => Self::Failed,
             _ => Self::NotSeen,
@@ -181,7 +181,7 @@ impl Update {
     }
 }
 
-/// A requested update of a stack's allow-list, and the stack as it was before.
+/// A requested update of a stack's allow-list, and the stack as it was before the update.
 struct StackUpdate<'a> {
     account: &'a Account,
     name: &'a str,
@@ -222,7 +222,7 @@ impl StackUpdate<'_> {
 
 /// The reason for the first failed step of the stack's latest update.
 async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
-    // The newest event comes first, and the operation began with an event of the stack itself.
+    // The newest event comes first. The update began with an event of the stack itself.
     let events = account.aws.stack_events(name).await?;
     let events =
         events.iter().take_while(|event| !(event.is_of_stack && event.status == "UPDATE_IN_PROGRESS"));
@@ -248,7 +248,7 @@ async fn edit_variable(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let handler = configuration(account, name).await?;
-    // If Lambda cannot decrypt the variables, it returns none. Writing that back would remove all variables.
+    // If Lambda cannot decrypt the variables, it returns no variables. Writing these back would remove all variables.
     if let Some(why) = handler.variables_error {
         return Err(Failure::could_not(format!("the environment of {name} is unreadable: {why}")));
     }
@@ -258,9 +258,9 @@ async fn edit_variable(
     if edited == value {
         return Ok(());
     }
-    // An empty list stays: without the variable, the handler would not start.
+    // An empty list is written too, because the handler does not start without the variable.
     variables.insert(TARGET_FUNCTIONS.variable.to_owned(), edited);
-    // Lambda refuses the write if anybody has changed the function since it was read.
+    // Because of the revision, Lambda refuses the write if the function has changed since it was read.
     account.aws.set_variables(name, variables, handler.revision).await?;
     let check = async || match configuration(account, name).await?.update {
         UpdateStatus::InProgress => Ok(Some(format!("function {name}"))),

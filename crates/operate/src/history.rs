@@ -11,14 +11,14 @@ use crate::failure::Failure;
 use crate::layout::{Block, Fact, Layout, Series};
 use crate::metrics::{Points, points, series};
 
-/// The period of the points read from CloudWatch. The counts of both windows are sums of these points.
+/// The period of the data points read from CloudWatch. The counts of both windows are sums of these data points.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// The counts of the last 3 and the last 24 hours. CloudWatch's points come a few minutes late, so the last step of
-/// each window is still incomplete.
+/// The counts of the last 3 and the last 24 hours. CloudWatch's data is a few minutes late, so the last step of each
+/// window is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct History {
     /// The time when CloudWatch was read.
@@ -35,16 +35,16 @@ struct Window {
     step_seconds: u64,
     /// Messages sent to the retry queue: failures, redriven dead-letters, and moves.
     arrived: Option<Counts>,
-    /// Messages deleted from the retry queue, minus those that were dead-lettered: retries and moves.
+    /// Messages deleted from the retry queue, minus dead-lettered messages: retries and moves.
     retried: Option<Counts>,
-    /// Messages sent to the dead-letter queue, including imported ones.
+    /// Messages sent to the dead-letter queue, including imported dead-letters.
     dead_lettered: Option<Counts>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Counts {
     total: u64,
-    /// One count for each step, the oldest first.
+    /// One count for each step, oldest first.
     counts: Vec<u64>,
 }
 
@@ -78,7 +78,7 @@ impl History {
         })
     }
 
-    /// Draws each window as counts over time.
+    /// Lays out each window as a chart of counts over time.
     pub fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         for (window, title) in [(&self.last_3_hours, "Last 3h"), (&self.last_24_hours, "Last 24h")] {
@@ -95,8 +95,8 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 }
 
 impl Window {
-    /// Sums up the points of a window. The three metrics are messages sent to the retry queue, messages deleted from
-    /// the retry queue, and messages sent to the dead-letter queue.
+    /// Sums up the data points of a window by step. The three metrics are messages sent to the retry queue, messages
+    /// deleted from the retry queue, and messages sent to the dead-letter queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
         let steps = (length.as_secs() / step.as_secs()) as usize;
@@ -114,8 +114,8 @@ impl Window {
         // CloudWatch may count a dead-letter in one step and the deletion of its message in another.
         let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead));
         let retried = retried.collect();
-        // SQS reports no points for an unused queue, but the handler always polls the retry queue. So the counts are
-        // known if any metric has points.
+        // SQS reports no data for an unused queue, but the handler always polls the retry queue. So the counts are
+        // known if any metric has data.
         let is_known = points.iter().any(|points| !points.is_empty());
         let [arrived, retried, dead_lettered] =
             [arrived, retried, dead_lettered].map(|counts| is_known.then(|| Counts::of(counts)));
@@ -148,8 +148,8 @@ mod tests {
     /// 15:47:20 on some day, so that the last steps begin at 15:45 and at 15:30.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
 
-    /// Reads counts of arrivals, deletions and dead-letters. Each point is given as the minutes before 15:45 and a
-    /// count.
+    /// Reads counts of arrivals, deletions and dead-letters. Each data point is a pair of the minutes before 15:45 and
+    /// the count.
     async fn read(counts: [&[(u64, f64)]; 3]) -> History {
         let aws = Sample::new(NOW).build();
         let queues = [
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(steps(hours, "arrived"), (36, 714, vec![(0, 8), (23, 700), (34, 4), (35, 2)]));
         assert_eq!(steps(day, "arrived"), (48, 722, vec![(0, 3), (41, 13), (45, 700), (47, 6)]));
         assert_eq!(steps(hours, "dead_lettered"), (36, 10, vec![(23, 1), (34, 9)]));
-        // Dead-lettered messages have left the queue too.
+        // Deletions of dead-lettered messages do not count as retries.
         assert_eq!(steps(hours, "retried"), (36, 350, vec![(23, 349), (35, 1)]));
         assert_eq!(steps(day, "retried"), (48, 351, vec![(0, 2), (45, 349)]));
     }

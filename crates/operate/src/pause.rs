@@ -30,7 +30,7 @@ pub struct PauseRetries {
     pub operator: Operator,
     /// The function to pause. `None` means every function.
     pub function: Option<FunctionName>,
-    /// The terms to set: the end, the spread and the reason of the pause.
+    /// The end, the spread and the reason of the pause, as far as the operator sets them.
     pub wanted: Wanted,
 }
 
@@ -117,7 +117,7 @@ impl PauseRetries {
         if open.is_none() {
             pauses::retried_target(&deployment, function)?;
             if let Some(function) = function {
-                // An entry of the allow-list such as `shop-*` also matches names that no function has.
+                // An entry of the allow-list such as `shop-*` also matches names of functions that do not exist.
                 let arn = deployment.arn_of(function).unqualified().to_string();
                 account.aws.function_configuration(&arn, function.qualifier.as_deref()).await?;
             }
@@ -184,7 +184,7 @@ impl PauseRetries {
 }
 
 impl Plan for PausePlan {
-    /// The identity leaves out the times, because a pause of a given length starts when the operator confirms the plan.
+    /// The identity leaves out the times, because the pause starts when the operator confirms the plan.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, &self.open))
     }
@@ -200,7 +200,7 @@ impl Plan for PausePlan {
 }
 
 impl Answer for PausePlan {
-    /// Shows the open pause, if there is one, and the pause after the change.
+    /// Shows the open pause, if any, and the pause after the change.
     fn layout(&self) -> Layout {
         let Self { name, planned, .. } = self;
         let mut layout = Layout::default();
@@ -256,8 +256,8 @@ fn terms(pause: &Pause) -> Text {
     text!["until ", until, format!("; events then return over {}{why}", durations::text(pause.spread))]
 }
 
-/// A note that a function was moved to another deployment and its new failures go there, with the command that pauses
-/// the function there too. `None` if the function was not moved, or could not be read.
+/// A note that another deployment receives the function's new failures, with the command that pauses the function there
+/// too. `None` if no other deployment does, or if the function could not be read.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

@@ -1,4 +1,4 @@
-//! A deployment's pauses, as operators name them and as commands print them.
+//! The pauses of a deployment: reading and editing them, and showing them to operators.
 
 pub mod edits;
 pub mod history;
@@ -36,8 +36,8 @@ pub fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Validates a string to be stored in the SSM parameter. SSM refuses `{{`, which it takes for a reference to another
-/// parameter.
+/// Validates a string to be stored in the SSM parameter. Fails if the text contains `{{`, because SSM treats `{{` as a
+/// reference to another parameter.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());
@@ -57,7 +57,7 @@ pub struct OpenPause {
     pub target: String,
     /// The start of the pause.
     pub from: Timestamp,
-    /// The planned end of the pause. `None` means until an operator resumes the function.
+    /// The planned end of the pause. `None` means that the pause lasts until an operator resumes the function.
     pub until: Option<Timestamp>,
     /// The number of seconds since the start of the pause.
     pub open_seconds: u64,
@@ -75,7 +75,7 @@ impl OpenPause {
         pauses.iter().filter(|pause| !pause.is_over(now)).map(|pause| Self::of(pause, now)).collect()
     }
 
-    /// A pause as it is at `now`.
+    /// Describes a pause at the time `now`.
     pub fn of(pause: &Pause, now: Timestamp) -> Self {
         Self {
             target: pause.target.to_string(),
@@ -109,13 +109,13 @@ impl OpenPause {
     }
 }
 
-/// The function's name, or `every function` for `None`.
+/// The function as the operator named it, or `every function` for `None`.
 pub fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
-/// The longest time, in whole seconds, until the handler has read a change of the SSM parameter. `None` if the handler
-/// does not start because it refuses its settings.
+/// The longest time until the handler has read a change of the SSM parameter, in whole seconds. `None` if the handler
+/// refuses its settings and therefore does not start.
 pub fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
     let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);
@@ -130,7 +130,7 @@ pub fn target(deployment: &Deployment, function: Option<&FunctionName>) -> Resul
 }
 
 /// The target of a new pause or request. Fails if the allow-list does not match the function, because the handler does
-/// not retry such a function anyway.
+/// not retry its events.
 pub fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,

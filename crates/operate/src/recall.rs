@@ -1,10 +1,10 @@
-//! Recalls hidden messages, so that they return as soon as their retries are due. A change may make an event due
-//! earlier. Without a recall, the event's message would return only when its visibility timeout ends.
+//! Recalls hidden messages, so that each message returns when its retry is due. A change may make an event due earlier.
+//! Without a recall, the event's message returns only when its visibility timeout ends.
 //!
 //! The handler logs the receipt handle of each message that it hides. A recall waits until every execution environment
-//! of the handler has read the change from the pauses' parameter, and then reads the log.
-//! [`Recall`](comeback_engine::Recall) chooses the messages. Each gets a new visibility timeout that ends when its
-//! retry is due.
+//! of the handler has read the change from the SSM parameter, and then reads the log.
+//! [`Recall`](comeback_engine::Recall) chooses the messages. Each chosen message gets a new visibility timeout that
+//! ends when its retry is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::text::Text;
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::wanted::Wanted;
 
-/// The number of messages that get a new visibility timeout before the clock is read again.
+/// The number of messages to recall before the clock is read again.
 const TOGETHER: usize = 1_000;
 /// The interval between progress reports while waiting for the handler to read the parameter.
 const TICK: Duration = Duration::from_secs(1);
@@ -36,18 +36,17 @@ pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(
 /// The outcome of a recall, as counts of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
-    /// Messages that were recalled: each returns when its retry is due.
+    /// Messages that were recalled. Each message returns when its retry is due.
     pub recalled: u64,
-    /// The time when the last recalled message is due. `None` if none was recalled.
+    /// The time when the last recalled message is due. `None` if no message was recalled.
     pub all_due: Option<Timestamp>,
     /// Messages that had already left the queue.
     pub gone: u64,
-    /// Messages that an earlier request recalled, or left as they were. A message is never recalled for a second
-    /// request.
+    /// Messages that an earlier request recalled or left hidden. A message is never recalled for a second request.
     pub before: u64,
-    /// Messages that were moved, that is, sent again with a delay. They return within 15 minutes.
+    /// Messages that were moved, that is, sent again with a delay. These messages return within 15 minutes.
     pub moved: u64,
-    /// Messages that return just as soon without a recall.
+    /// Messages that return equally soon without a recall.
     pub soon: u64,
     /// Messages whose recall failed, by reason.
     pub failed: BTreeMap<String, u64>,
@@ -57,18 +56,18 @@ pub struct Recalled {
 struct Chosen {
     receipt_handle: String,
     due: Timestamp,
-    /// The time when the message returns if it is not recalled.
+    /// The time when the message returns without a recall.
     returns: Timestamp,
 }
 
-/// The maximum age of the log lines to read for an entry: a request, or the end of a pause. `None` means as far back as
-/// an event can wait.
+/// The maximum age of the log lines to read for an entry, which is a request or the end of a pause. `None` means the
+/// longest time that an event can wait.
 fn lines_of(written: &Written) -> Option<Duration> {
     matches!(written, Written::Resume(..)).then_some(HELD_LINES)
 }
 
-/// Recalls the messages of the wanted events, once an entry (a request or the end of a pause) has been written to the
-/// pauses' parameter. If the recall fails, the error says that the entry remains in force.
+/// Recalls the messages of the wanted events after an entry (a request or the end of a pause) was written to the SSM
+/// parameter. If the recall fails, the error says that the entry remains in force.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
@@ -86,7 +85,7 @@ pub(crate) async fn recall(
     (recalled, end)
 }
 
-/// Chooses the messages to recall, and counts the others.
+/// Chooses the messages to recall, and counts the messages that are not recalled.
 async fn choose(
     operator: &Operator,
     deployment: &Deployment,
@@ -104,7 +103,7 @@ async fn choose(
         return Err(Failure::undone("another operator has changed the pauses or the settings meanwhile"));
     };
     let rules = Rules { policies, pauses };
-    // This machine's clock may be slow, so the newest log line counts too.
+    // This machine's clock may be slow, so the time of the newest log line counts if it is later.
     let newest = reading.waits.all_messages().map(|(_, message, _)| message.at).max();
     let now = newest.map_or(now, |newest| now.max(newest));
     let (mut chosen, mut left) = (Vec::new(), Recalled::default());
@@ -118,11 +117,11 @@ async fn choose(
             Err(NotRecalled::Before) => left.before += 1,
             Err(NotRecalled::Moved) => left.moved += 1,
             Err(NotRecalled::Soon) => left.soon += 1,
-            // The plan has already counted these messages.
+            // The plan has already counted the messages with any other reason.
             Err(_) => {}
         }
     }
-    // Messages due at the same time are sorted by handle, so that the same account gives the same calls.
+    // Messages that are due at the same time are sorted by handle, so that the order of the calls is deterministic.
     chosen.sort_unstable_by(|one, other| {
         (one.due, &one.receipt_handle).cmp(&(other.due, &other.receipt_handle))
     });
@@ -169,8 +168,8 @@ impl Recalled {
                 return Err(Failure::interrupted(""));
             }
             let now = operator.now();
-            // Reading the log and recalling the previous messages took a while. A message that has returned meanwhile
-            // may be hidden for an invocation.
+            // Reading the log and recalling the previous messages took a while. In the meantime, the handler may have
+            // received a message again and hidden it for an invocation.
             let soon = now.saturating_add(RETURNS_SOON);
             let still: Vec<&Chosen> = some.iter().filter(|message| message.returns > soon).collect();
             self.soon += (some.len() - still.len()) as u64;
@@ -249,7 +248,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    /// Receives a message, hides it for an hour, and logs that, as the handler would.
+    /// Receives a message, hides the message for an hour, and logs this as the handler does.
     async fn waits(
         operator: &Operator,
         aws: &crate::aws::simulated::SimulatedAws,
@@ -292,7 +291,7 @@ mod tests {
         let done = serde_json::to_value(&requested).unwrap()["result"].take();
         assert_eq!((&done["recalled"], &done["gone"], &done["before"]), (&json!(3), &json!(1), &json!(0)));
         assert!(now.saturating_add(Duration::from_secs(98)) <= aws.time(), "every copy has read it");
-        // Each message returns at the moment that the handler draws for it.
+        // Each message returns at the due time that the handler draws for its retry.
         let text = operator.account.aws.parameter(Sample::PAUSES).await.unwrap().unwrap().text;
         let pauses = Pauses::read(&text).unwrap();
         let request = pauses.retries().next().unwrap();

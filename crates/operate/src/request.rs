@@ -1,9 +1,9 @@
 //! Requests of `comeback retry` and `comeback cancel`: retry waiting events now, for example after a fix, or cancel
-//! them.
+//! waiting events.
 //!
-//! A request is an entry in the pauses' parameter. The handler reads it from there, and applies it to each message that
-//! it checks. Messages that would stay hidden past their new due times are recalled. A cancelled event is
-//! dead-lettered, so it can still be redriven.
+//! A request is an entry in the SSM parameter that also holds the pauses. The handler reads the request from the
+//! parameter, and applies the request to each message that it checks. The command recalls messages that would stay
+//! hidden past their new due times. A cancelled event is dead-lettered, so the event can still be redriven.
 //!
 //! | file | holds |
 //! |---|---|
@@ -44,23 +44,23 @@ use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::wanted::Wanted;
 
-/// The longest time that the handler hides a message after an invocation without a response. The handler repeats such
-/// an invocation after one to two hours.
+/// The longest time that the handler hides a message after an invocation without a response. The handler repeats the
+/// invocation after one to two hours.
 const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
-/// A [`Change`] that requests that waiting events are retried now, or cancelled.
+/// A [`Change`] that requests to retry waiting events now, or to cancel waiting events.
 #[derive(Clone, Debug)]
 pub struct RequestEvents {
     /// The operator who makes the request.
     pub operator: Operator,
-    /// The action that the request asks for.
+    /// The requested action.
     pub ask: Ask,
     /// The function whose events to retry or cancel. `None` means every function.
     pub function: Option<FunctionName>,
-    /// Only events whose error type, class name or simple name matches this glob. `None` means any error.
+    /// A glob pattern for the error's type. The request covers only events whose error matches. `None` means any error.
     pub error: Option<String>,
-    /// Only events with these keys, at most [`MOST_KEYS`]. If empty, events with any key. A cancel by key also applies
-    /// to later failures of these events.
+    /// The keys of the events to retry or cancel, at most [`MOST_KEYS`]. Empty means events with any key. A cancel by
+    /// key also applies to later failures of these events.
     pub keys: Vec<String>,
     /// The reason for the request, if any.
     pub why: Option<String>,
@@ -73,7 +73,7 @@ pub struct RequestPlan {
     requested: Option<RequestInForce>,
     #[serde(flatten)]
     reach: Reach,
-    /// Seconds within which the handler checks every message that the request can affect.
+    /// The number of seconds within which the handler checks every message that the request can affect.
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: Vec<Text>,
@@ -90,7 +90,7 @@ pub struct RequestPlan {
     /// The time at which the plan was made.
     #[serde(skip)]
     begin: Timestamp,
-    /// True if the log shows every waiting event, and the request would retry none of them sooner.
+    /// True if the log shows every waiting event, and the request would make no event due earlier.
     #[serde(skip)]
     is_useless: bool,
     #[serde(skip)]
@@ -115,8 +115,8 @@ impl Change for RequestEvents {
         self.operator.interrupt.or(self.plan_of(deployment)).await
     }
 
-    /// Writes the request, which applies to all events that have failed by now. So a plan never becomes outdated, and
-    /// more messages may be recalled than were planned.
+    /// Writes the request, which applies to all events that have failed by now. For this reason, a plan never becomes
+    /// outdated, and more messages may be recalled than were planned.
     async fn perform(&self, _: &RequestPlan) -> Performed<RequestPlan, Requested> {
         let plan = match self.plan().await {
             Ok(plan) => plan,
@@ -156,7 +156,7 @@ impl Change for RequestEvents {
 }
 
 impl RequestEvents {
-    /// The command's flags for this request, except its keys.
+    /// The flags of `comeback retry` or `comeback cancel` for this request, except its keys.
     fn flags(&self) -> Vec<String> {
         let within = match self.ask {
             Ask::Retry { within } => Some(flag("within", &durations::flag(within))),
@@ -217,7 +217,8 @@ impl RequestEvents {
     }
 
     /// The request to write at the time `at`. `hidden` is the longest time that a message may be hidden. The request
-    /// ends once the handler has checked every such message, but a cancel by key lasts for as long as any request may.
+    /// ends once the handler has checked every covered message, except that a cancel by key lasts for the longest time
+    /// that a request may.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
         let request = Request {
             target,
@@ -249,7 +250,7 @@ impl RequestEvents {
         let parameter = Parameter::of(account, &plan.deployment)?;
         let (target, now) = (plan.target.clone(), self.operator.now());
         let policies = policies(&plan.deployment)?;
-        // A handler that has not read the request yet may hide a message anew.
+        // A handler that has not read the request yet may hide a message again.
         let hidden = plan.reach.hidden.max(longest_hiding(&policies, &target));
         let written = self.request(target, now, hidden, &policies);
         let is_in = |pauses: &Pauses| written.find(pauses).is_some();
@@ -300,7 +301,7 @@ pub fn read_key(text: &str) -> Result<String, String> {
     }
 }
 
-/// The handler's retry policies. Fails if the handler refuses its settings, or if the allow-list is empty.
+/// Parses the handler's retry policies. Fails if the handler refuses its settings, or if the allow-list is empty.
 fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     let policies = deployment.policies().map_err(|refused| {
         let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -313,8 +314,8 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest time that a message of the target may be hidden if the log does not show the message: two hours after an
-/// invocation without a response, or the longest backoff of any policy that may apply, if that is longer.
+/// The longest time that a message of the target may be hidden if the log does not show the message. This is two hours,
+/// as after an invocation without a response, or the longest backoff of any policy that may apply, whichever is longer.
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {
         PauseTarget::All => true,
@@ -412,7 +413,7 @@ impl Answer for Requested {
 }
 
 impl Requested {
-    /// A watch on the retries that the request makes due. `None` if the log shows no event that the request affects.
+    /// A watch on the retries that the request makes due. `None` if the log showed no event that the request affects.
     pub fn watch(&self) -> Option<Watch> {
         let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
         let end = requested.as_ref()?.until;
@@ -456,7 +457,7 @@ pub(crate) mod tests {
         aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(now, "s", line);
     }
 
-    /// Logs that a message was moved. The handler then checks the message every 15 minutes.
+    /// Adds a log line about a moved message, which the handler checks every 15 minutes.
     pub(crate) fn moves(aws: &SimulatedAws, key: &str) {
         let due = aws.time().saturating_add(Duration::from_secs(30_000));
         writes(aws, key, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 900}));
@@ -541,7 +542,7 @@ pub(crate) mod tests {
         assert!(again.question().is_none() && again.end().is_err());
     }
 
-    /// Resuming the function would only retry events that the operator wants to cancel.
+    /// A resumed function would be retried with the events that the operator wants to cancel.
     #[tokio::test]
     async fn a_cancel_does_not_advise_to_resume() {
         let (aws, operator) = sample();

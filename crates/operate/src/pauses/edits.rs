@@ -1,5 +1,5 @@
 //! Edits the pauses for `comeback pause` and `comeback resume`, and refuses invalid pauses. In this file, `now` is the
-//! time by the operator's clock.
+//! current time according to the operator's clock.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::operator_line::flag;
 use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 
-/// The terms of a pause that an operator sets. For a term that is `None`, an open pause keeps its own, and a new pause
-/// gets the default.
+/// The end, spread and reason that an operator sets for a pause. If a field is `None`, an open pause keeps its value,
+/// and a new pause gets the default.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// The planned end of the pause.
@@ -32,7 +32,7 @@ pub enum End {
 }
 
 impl Wanted {
-    /// The flags of `pause` for these terms, except the reason.
+    /// The flags of `comeback pause` for these fields, except the reason.
     pub fn flags(&self) -> Vec<String> {
         let end = self.end.map(|end| match end {
             End::At(until) => flag("until", &until.to_string()),
@@ -42,8 +42,7 @@ impl Wanted {
         end.into_iter().chain(spread).collect()
     }
 
-    /// The pause after the edit: `open` with these terms changed, or a new pause of operator `by` if `open` is
-    /// `None`.
+    /// The pause after the edit: `open` with these values, or a new pause by operator `by` if `open` is `None`.
     pub fn pause(
         &self,
         target: &PauseTarget,
@@ -94,7 +93,7 @@ fn chosen_spread(pause: &Pause) -> Option<Duration> {
     (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
 }
 
-/// The spread of a pause that an operator ends at `end` without choosing a new spread.
+/// The spread of a pause that an operator ends at `end` without a new spread.
 pub fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
     chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }
@@ -120,7 +119,7 @@ pub fn read_length(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Fails if the pause would end in the past, or if the pause or its spread is too long.
+/// Fails if the pause does not end in the future, or if the pause or its spread is longer than 14 days.
 fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
     check_spread(pause.spread)?;
     let from = pause.from.max(now);
@@ -128,7 +127,7 @@ fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
         Some(until) if until <= from => Err(Failure::refused(format!(
             "the pause would end at {until}, not after its start at {from}; choose a later end"
         ))),
-        // `from` is rounded up too, because an end counted from now was rounded up.
+        // `from` is rounded up too, because an end relative to `now` was rounded up.
         Some(until) if until.since(from.rounded_up_to_secs()) > LONGEST_PAUSE => {
             Err(Failure::refused(format!(
                 "the pause would end at {until}, more than 14 days after {from}, and SQS keeps no message \
@@ -161,7 +160,7 @@ pub fn open_of<'p>(
     pauses.iter().filter(move |pause| pause.target == *target && !pause.is_over(now))
 }
 
-/// Replaces the open pause of the target by this pause.
+/// Replaces the open pause of the pause's target, or adds the pause if its target has no open pause.
 pub fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
     pauses.with(others.chain([pause]).cloned())
@@ -169,7 +168,7 @@ pub fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
 
 /// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started.
 pub fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
-    // Rounded down, the pause would end before the latest event that it has held.
+    // If it were rounded down, the pause would end before the latest event that it has held.
     let end = now.rounded_up_to_secs();
     let close = |pause: &Pause| match pause {
         pause if pause.target != *target || pause.is_over(now) => Some(pause.clone()),

@@ -1,5 +1,5 @@
-//! The history of a deployment's pauses: who paused which function, and when. The history covers the versions of the
-//! parameter that SSM keeps: the last hundred.
+//! The history of a deployment's pauses: who paused which function, and when. The history covers the last hundred
+//! versions of the SSM parameter, because SSM keeps no more.
 
 use std::time::Duration;
 
@@ -21,8 +21,7 @@ pub struct Entry {
     at: Timestamp,
     by: Option<String>,
     what: What,
-    /// The ARN of the paused function, or `*` for every function. `None` if this version of the parameter is
-    /// unreadable.
+    /// The ARN of the paused function, or `*` for every function. `None` if the parameter's text cannot be parsed.
     target: Option<String>,
     until: Option<Timestamp>,
     /// The number of seconds over which held events are retried after the pause. `None` for an entry about the end of a
@@ -37,11 +36,11 @@ enum What {
     Paused,
     Changed,
     Resumed,
-    /// This version of the parameter is unreadable, so its pauses are unknown.
+    /// This version of the parameter cannot be parsed, so its pauses are unknown.
     Unreadable,
 }
 
-/// Reads the history of a parameter, the oldest entry first. Returns an empty list if the parameter does not exist.
+/// Reads the history of a parameter, oldest entry first. Returns an empty list if the parameter does not exist.
 pub async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
     Ok(entries(&account.aws.parameter_history(name).await?))
 }
@@ -57,8 +56,8 @@ pub fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
-/// Compares each version with the version before it. If the first version does not have number 1, it is not compared,
-/// because SSM no longer keeps the version before it.
+/// Compares each version with the previous version. The first version is compared only if it has number 1, because
+/// otherwise SSM no longer keeps the previous version.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {
@@ -76,8 +75,8 @@ fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
             entries.push(entry(What::Unreadable, None));
             continue;
         };
-        // Only an open pause names its operator. The end of a pause comes from the operator's clock, and the time of a
-        // version from SSM's.
+        // Only an open pause names its operator. The end of a pause comes from the operator's clock, but the time of a
+        // version comes from SSM's clock.
         let is_open = |pause: &Pause| pause.by.is_some() && !pause.is_over(at);
         let open: Vec<Pause> = pauses.iter().filter(|pause| is_open(pause)).cloned().collect();
         let is_known = version.number == 1 || !std::ptr::eq(version, &versions[0]);
@@ -169,7 +168,7 @@ mod tests {
         let paused = Pauses::default().with([pause(&target, None)]);
         let both = edits::with(&paused, &pause(&PauseTarget::All, Some(at(60))), at(10));
         let changed = edits::with(&both, &pause(&target, Some(at(500))), at(70));
-        // The end of this pause comes from a clock that is ahead of SSM's.
+        // The end of this pause comes from a clock that is ahead of SSM's clock.
         let resumed = edits::closed(&changed, &target, Duration::ZERO, at(95));
         let versions = [
             version(1, 0, "anna", paused.write()),

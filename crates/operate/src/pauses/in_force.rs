@@ -1,18 +1,18 @@
 //! The current state of a function's pauses. The handler's log cannot show this state, because the log has only the
-//! pauses that the handler knew when it last checked an event.
+//! pauses that were in force when the handler last checked an event.
 
 use std::time::Duration;
 
 use comeback_engine::{HOLD, Pause, Pauses, Timestamp};
 use serde::Serialize;
 
-/// The state of a function's pauses now.
+/// The current state of a function's pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum InForce {
     /// The function is paused.
     Paused {
-        /// The planned end of the pause. `None` means until an operator resumes the function.
+        /// The planned end of the pause. `None` means that the pause lasts until an operator resumes the function.
         until: Option<Timestamp>,
     },
     /// The function is not paused.
@@ -23,11 +23,11 @@ pub enum InForce {
 }
 
 impl InForce {
-    /// The state of a function's pauses at `now`. `noticed` is the longest time that the handler takes to notice the
-    /// end of a pause.
+    /// The state of a function's pauses at `now`. `noticed` is the longest time until the handler has read the end of a
+    /// pause.
     pub fn of(pauses: &Pauses, function_arn: &str, noticed: Duration, now: Timestamp) -> Self {
         let all = || pauses.of_function(function_arn);
-        // The pause that ends last. A pause without a planned end counts as later than any other.
+        // The pause that ends last. A pause without a planned end counts as the last one.
         let last = all()
             .filter(|pause| pause.is_active(now))
             .max_by_key(|pause| (pause.until.is_none(), pause.until));

@@ -27,7 +27,7 @@ pub struct Listing {
     history: Option<Vec<Entry>>,
     #[serde(skip)]
     handler: String,
-    /// The reason why the pauses could not be read. The history may then show who wrote the unreadable text.
+    /// The reason why the pauses could not be read. The history may show who wrote the unreadable text.
     #[serde(skip)]
     unreadable: Option<Failure>,
 }

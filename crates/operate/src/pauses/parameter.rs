@@ -9,14 +9,14 @@ use crate::deployment::{Deployment, aws};
 use crate::failure::Failure;
 use crate::pauses::history;
 
-/// Reads the pauses as the handler does: if the parameter does not exist, nothing is paused. Returns `None` if the
+/// Reads the pauses. As in the handler, nothing is paused if the parameter does not exist. Returns `None` if the
 /// handler is not configured to read pauses.
 pub async fn read_pauses(account: &Account, deployment: &Deployment) -> Result<Option<Pauses>, Failure> {
     let Some(name) = deployment.pauses() else { return Ok(None) };
     Ok(Some(read_parameter(account, name).await?.0))
 }
 
-/// Reads the pauses and the number of the parameter's version. The number is 0 if the parameter does not exist.
+/// Reads the pauses and the parameter's version number. The number is 0 if the parameter does not exist.
 ///
 /// # Errors
 ///
@@ -29,8 +29,8 @@ pub async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i6
     }
 }
 
-/// The failure to report if the parameter's text cannot be parsed. It names the version to restore, unless a newer
-/// version of Comeback wrote the text, because that text must be kept.
+/// The failure to report if the parameter's text cannot be parsed. The failure names the version to restore, unless a
+/// newer version of Comeback wrote the text, which must then be kept.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -51,8 +51,8 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
 /// The advice if a newer version of Comeback wrote the parameter's text.
 pub const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
-/// The command that restores an earlier version of the pauses. If `version` is `None`, it writes an empty document.
-/// `flags` are AWS CLI flags that select the account and region.
+/// The command that restores an earlier version of the pauses. If `version` is `None`, the command writes an empty
+/// document. `flags` are AWS CLI flags that select the account and region.
 pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     let value = match version {
         Some(version) => {
@@ -66,10 +66,10 @@ pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     aws(flags, format!("ssm put-parameter --name {parameter} --type String --overwrite --value {value}"))
 }
 
-/// The size of the parameter's text, in bytes, from which `status` and `doctor` warn that it is nearly full.
+/// The size of the parameter's text, in bytes, at which `status` and `doctor` warn that the parameter is nearly full.
 const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
 
-/// Describes the size of the parameter's text if it is nearly full. `None` if enough space is left.
+/// Describes the size of the parameter's text if the parameter is nearly full. `None` if enough space is left.
 pub fn nearly_full(pauses: &Pauses) -> Option<String> {
     let bytes = pauses.write().len();
     (bytes >= NEARLY_FULL).then(|| format!("the parameter has {bytes} of at most {LONGEST_PAUSES} bytes"))
@@ -83,11 +83,11 @@ impl From<TooLarge> for Failure {
 
 /// The time between a write and the check that no other write has replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The maximum number of writes of one edit. After that, the edit fails.
+/// The maximum number of writes of one edit. If another operator has overwritten each of these writes, the edit fails.
 const WRITES: u32 = 8;
 
-/// The SSM parameter from which the handler reads the pauses and requests. SSM has only one conditional write: creating
-/// a parameter only if it does not exist.
+/// The SSM parameter from which the handler reads the pauses and requests. SSM has only one conditional write: it can
+/// create a parameter only if the parameter does not exist.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter<'a> {
     account: &'a Account,
@@ -111,7 +111,7 @@ impl<'a> Parameter<'a> {
         Ok(Self { account, name })
     }
 
-    /// Reads the pauses and the number of the parameter's version. The number is 0 if the parameter does not exist.
+    /// Reads the pauses and the parameter's version number. The number is 0 if the parameter does not exist.
     ///
     /// # Errors
     ///
@@ -134,9 +134,9 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// The number of the version that a failed write created nevertheless, because only the answer was lost: a version
-    /// after `version` with this text. If no version is, fails with the write's own `failure`. If that cannot be found
-    /// out, the error says so.
+    /// Finds the version that a failed write created although its answer was lost. Returns the number of a version
+    /// after `version` with this text. If no version matches, fails with the `failure` of the write. If the versions
+    /// cannot be read, the error says that the write may have succeeded.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";
@@ -146,14 +146,16 @@ impl<'a> Parameter<'a> {
         written.map(|it| it.number).ok_or(failure)
     }
 
-    /// Writes the edit that `make` returns, without losing this edit or another operator's. `is_in` returns true for
-    /// pauses that contain the edit. Returns the ended pauses that were dropped because the parameter was full.
+    /// Writes the edit that `make` returns. Neither this edit nor another operator's edit is lost. `is_in` returns true
+    /// for pauses that contain the edit. Returns the ended pauses that were dropped because the parameter was full.
     ///
     /// Each write replaces the whole text, and gets the next version number. If our write skipped a number, another
-    /// operator wrote in between, and our write replaced that edit. So we read the replaced version, apply our edit to
-    /// it, and write again. If another operator's write replaced ours, their command does the same. After a while, we
-    /// also check that our edit is still there. So if two operators edit concurrently, neither edit is lost, however
-    /// their calls interleave. If more than two do, some may have to try again.
+    /// operator wrote in between, and our write replaced that edit. We then read the replaced version, apply our edit
+    /// to that version, and write again. If another operator's write replaced our edit, their command does the same.
+    /// After [`SETTLE`], we also check that our edit is still in the parameter.
+    ///
+    /// If two operators edit concurrently, neither edit is lost, however their calls interleave. If more than two
+    /// operators edit concurrently, some edits may fail and must be repeated.
     pub async fn edit(
         &self,
         now: Timestamp,
@@ -162,7 +164,7 @@ impl<'a> Parameter<'a> {
     ) -> Result<Vec<Pause>, Failure> {
         let make = |pauses: &Pauses| -> Result<_, Failure> { Ok(make(pauses)?.fitted(now)?) };
         let mut writes = 0;
-        // Set if our edit is invalid on the version that it replaced. That version is then restored.
+        // The error if our edit is invalid on the version that it replaced. The replaced version is then restored.
         let mut refused = None;
         let mut forgotten = Vec::new();
         loop {
@@ -187,12 +189,13 @@ impl<'a> Parameter<'a> {
                     Ok(None) => break,
                     Err(failure) => self.written_despite(failure, &text, version).await?,
                 };
-                // If somebody has deleted the parameter, its version numbers begin again with 1.
+                // If the parameter was deleted in between, its version numbers begin again with 1.
                 if written <= version + 1 {
                     if let Some(refused) = refused.take() {
                         return Err(refused);
                     }
-                    // An interrupt does not end this wait: a written edit must be checked, and recorded as a change.
+                    // An interrupt does not end this wait, because a written edit must be checked and recorded as a
+                    // change.
                     self.account.aws.sleep(SETTLE).await;
                     break;
                 }
@@ -214,8 +217,7 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Fails if the handler would not parse the text back to the same pauses, because an unreadable text would end every
-/// pause.
+/// Fails if the handler would not parse the text to the same pauses, because an unreadable text would end every pause.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
     if Pauses::read(&text).as_ref() == Ok(pauses) {
@@ -295,8 +297,8 @@ mod tests {
         assert!(unknown.ends_with("it may have been written all the same: see pause --list"), "{unknown}");
     }
 
-    /// Ended pauses fill the parameter, and each further pause replaces the oldest. There is room for one more pause,
-    /// and for seven requests.
+    /// Ended pauses fill the parameter, and a new pause or request replaces the oldest ended pauses. One pause and
+    /// seven requests fit.
     #[tokio::test]
     async fn full_history_leaves_room_for_pauses_and_requests() {
         const SEVEN: usize = 7;
@@ -316,7 +318,7 @@ mod tests {
         let (full, _) = read_parameter(&operator.account, Sample::PAUSES).await.unwrap();
         assert!(nearly_full(&full).is_some(), "{text}");
 
-        // The queue has a message that the handler has not received, so a request may find events.
+        // The queue has a message that the handler has not received, so the plan of a request is not empty.
         aws.queue(Sample::RETRY_QUEUE).send(aws.time(), Duration::ZERO, NewMessage::default());
         let paused = serde_json::to_value(done(&pause(&operator, Sample::ORDERS)).await).unwrap();
         assert_ne!(paused["forgotten"], Value::Array(Vec::new()));
@@ -327,7 +329,7 @@ mod tests {
         assert_eq!(listed(&operator).await, [1, SEVEN]);
     }
 
-    /// The second operator begins after each of the first operator's calls in turn.
+    /// In each round, the second operator begins one call later than in the round before.
     #[tokio::test]
     async fn pauses_of_two_operators_at_once_are_both_kept() {
         let (aws, operator) = sample();

@@ -9,13 +9,13 @@ use crate::pauses::target_name;
 use crate::text;
 use crate::text::Text;
 
-/// The action that a request makes the handler perform.
+/// The action that a request directs the handler to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
     /// Retry the events now.
     Retry {
-        /// The time over which the handler spreads the retries. It consists of whole seconds.
+        /// The time over which the handler spreads the retries, in whole seconds.
         #[serde(rename = "within_seconds", serialize_with = "whole_seconds")]
         within: Duration,
     },
@@ -24,7 +24,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// The heading for a request with this action, such as `retry now` in `retry now: orders`.
+    /// The title of a request with this action, such as `retry now` in `retry now: orders`.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Retry { .. } => "retry now",
@@ -46,12 +46,12 @@ impl Ask {
 pub enum Kind {
     /// Retries waiting events now.
     Retry,
-    /// Cancels waiting events, which dead-letters them.
+    /// Cancels waiting events, which dead-letters the events.
     Cancel,
 }
 
 impl Kind {
-    /// The subcommand of `comeback` that makes such a request.
+    /// The subcommand of `comeback` that makes a request of this kind.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -67,22 +67,22 @@ fn whole_seconds<S: Serializer>(within: &Duration, serializer: S) -> Result<S::O
 /// A request of `comeback retry` or `comeback cancel` that the handler applies to the waiting events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestInForce {
-    /// The action that the request asks for.
+    /// The requested action.
     #[serde(flatten)]
     pub ask: Ask,
     /// The ARN of the events' function, or `*` for every function.
     pub target: String,
     /// The time when the request was made.
     pub at: Timestamp,
-    /// Globs for the event's error type. Empty if the request is for events with any error.
+    /// Globs for the event's error type. Empty if the request covers events with any error.
     pub errors: Vec<String>,
-    /// The keys of the events. Empty if the request is for all events of the function.
+    /// The keys of the events. Empty if the request covers all events of the function.
     pub keys: Vec<String>,
-    /// The time when the request stops being in force.
+    /// The time when the request ends.
     pub until: Timestamp,
-    /// The operator who made the request. `None` if unknown.
+    /// The operator who made the request, if known.
     pub by: Option<String>,
-    /// The reason that the operator gave. `None` if the operator gave none.
+    /// The reason that the operator gave, if any.
     pub why: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl RequestInForce {
         in_force.map(|(request, ask)| Self::of(request, ask)).collect()
     }
 
-    /// Converts a request in the parameter that holds the pauses. `ask` is the request's action.
+    /// Converts a request from the SSM parameter. `ask` is the request's action.
     pub fn of(request: &Request, ask: Ask) -> Self {
         Self {
             ask,

@@ -18,27 +18,27 @@ use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::wanted::Wanted;
 
-/// The time between two reads of the log. Lines arrive a few seconds late.
+/// The time between two reads of the log, to which CloudWatch adds lines a few seconds late.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The longest time that a log line takes to arrive. The log is read for this long after the request's end.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
 /// The time to watch after the last retry. Most retries that fail again fail within this time.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
-/// A watch on the retries that a request makes due, in the handler's log of a deployment.
+/// A watch on the retries that a request makes due. The watch reads the handler's log.
 #[derive(Clone, Debug)]
 pub struct Watch {
     pub(super) deployment: Deployment,
     pub(super) wanted: Wanted,
     /// The retries to wait for, each as the event's key and the number of the retry.
     pub(super) awaited: HashSet<(String, u64)>,
-    /// The time to watch, from the plan's reading of the log to the end of the request.
+    /// The time range to watch, from the time when the plan was made to the end of the request.
     pub(super) time: Range<Timestamp>,
 }
 
 impl Watch {
-    /// Reports the counts of retries and new failures to `say` whenever they change. Ends when all awaited retries have
-    /// been made and have had time to fail, when the request has ended, or when the operator interrupts.
+    /// Reports the counts of retries and new failures to `say` whenever a count changes. Returns when all awaited
+    /// retries have been made and have had time to fail, when the request has ended, or when the operator interrupts.
     ///
     /// # Errors
     ///
@@ -74,8 +74,8 @@ impl Watch {
         }
     }
 
-    /// A remark on events without a retry in the log when the request ends: either the log lost a line, or the handler
-    /// was behind. `None` if the log has a retry of every event.
+    /// A remark on the events that have no retry in the log at the end of the request, because the log lost a line or
+    /// the handler was slow. `None` if the log has a retry of every event.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");
@@ -95,7 +95,7 @@ impl Watch {
 #[derive(Debug, Default)]
 struct Counts {
     retried: HashSet<(String, u64)>,
-    /// The request ids of the retries' invocations, as far as Lambda returned them.
+    /// The request ids that Lambda returned for the retries' invocations.
     invocations: HashSet<String>,
     /// The request ids of all invocations that failed.
     failed: HashSet<String>,
@@ -122,15 +122,15 @@ impl Counts {
         Ok(())
     }
 
-    /// The time from which to read the log. It lies before the end of the last read, because lines arrive out of order.
-    /// No line counts twice.
+    /// The start of the next read of the log. The start is before the end of the previous read, because lines arrive
+    /// out of order. A line that is read twice counts only once.
     fn read_from(&self, start: Timestamp) -> Timestamp {
         self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }
 
     fn take(&mut self, line: LogLine<'_>, awaited: &HashSet<(String, u64)>) {
         let Some(event) = line.event else { return };
-        // The invocation that failed before this line.
+        // `request_id` is the id of the invocation whose failure this line is about.
         self.failed.extend(event.request_id.map(Into::into));
         let retry = (event.key.into(), event.retry);
         if let What::Reinvoke { invoke_request_id, .. } = line.what

@@ -21,39 +21,41 @@ const HOP: Duration = Duration::from_secs(900);
 /// An estimate of the waiting events that a request, or the end of a pause, affects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reach {
-    /// Events that match the request's function, error and keys.
+    /// The number of events that match the request's function, error and keys.
     pub found: u64,
-    /// Events that the request affects, including those that are retried just as soon without the request.
+    /// The number of events that the request affects, including events that are retried equally soon without the
+    /// request.
     pub reached: u64,
-    /// Affected events whose messages are recalled.
+    /// The number of affected events whose messages are recalled.
     pub recalled: u64,
-    /// The longest time that a message of an affected event stays hidden if it is not recalled.
+    /// The longest time that a message of an affected event stays hidden without a recall.
     #[serde(skip)]
     pub hidden: Duration,
-    /// True if the request makes the retry of some event earlier, or cancels some event.
+    /// True if the request makes at least one event due earlier, or cancels at least one event.
     #[serde(skip)]
     pub brings_forward: bool,
-    /// Seconds within which half of the affected events are retried. `None` if no event is affected.
+    /// The number of seconds within which half of the affected events are retried. `None` if no event is affected.
     pub half_within_seconds: Option<u64>,
-    /// Seconds within which all affected events are retried. `None` if no event is affected.
+    /// The number of seconds within which all affected events are retried. `None` if no event is affected.
     pub all_within_seconds: Option<u64>,
-    /// Events whose messages an earlier request recalled, or left as they were. The handler applies the new request to
-    /// them when their hiding ends.
+    /// The number of events whose messages an earlier request recalled or left hidden. The handler applies the new
+    /// request when such a message returns.
     pub before: u64,
-    /// Events whose messages were moved, that is, sent again with a delay. The handler checks them within 15 minutes.
+    /// The number of events whose messages were moved, that is, sent again with a delay. The handler checks these
+    /// messages within 15 minutes.
     pub moved: u64,
-    /// Events whose function asked for the wait (`RetryAfter`), which the request respects.
+    /// The number of events whose function requested the wait with `RetryAfter`. The request does not shorten this
+    /// wait.
     pub retry_after: u64,
-    /// Events that a pause holds.
+    /// The number of events that a pause holds.
     pub paused: u64,
-    /// Events that a pause held until it ended. They are retried within the spread of the pause.
+    /// The number of events that an ended pause held. These events are retried within the spread of the pause.
     pub returning: u64,
-    /// Events whose last invocation may have succeeded, because Lambda did not respond to the call.
+    /// The number of events whose last invocation may have succeeded, because Lambda did not respond to the call.
     pub unanswered: u64,
-    /// Events with only one retry left under `MAX_RETRIES`.
+    /// The number of events with only one retry left under `MAX_RETRIES`.
     pub last_retry: u64,
-    /// The request's error glob and the errors of the waiting events, if the glob matches none of these errors.
-    /// Otherwise `None`.
+    /// The request's error glob and the errors of the waiting events. `None` if the glob matches any of these errors.
     #[serde(skip)]
     pub unmatched: Option<(String, String)>,
     /// The retries of the affected events, each as the event's key and the number of the retry.
@@ -84,7 +86,7 @@ impl Reach {
                     due.max(noticed)
                 }
                 Err(why) if reach.leaves_alone(why, entry) => continue,
-                // The moment that the handler will draw is not known here, so this is an estimate.
+                // This due time is an estimate, because the handler draws the actual due time later.
                 Err(_) => {
                     let drawn = entry.drawn(event.key, message);
                     by_itself.max(event.due.map_or(drawn, |due| due.min(drawn)))
@@ -103,8 +105,8 @@ impl Reach {
         reach
     }
 
-    /// Describes how many messages are recalled, and why others are not. `due` says when a recalled message returns,
-    /// and `paused` why the message of a paused function is not recalled.
+    /// Describes how many messages are recalled, and why the rest are not. `due` says when a recalled message returns.
+    /// `paused` says why the message of a paused function is not recalled.
     pub(crate) fn lines(&self, noticed: Option<u64>, due: &str, paused: &'static str) -> Vec<String> {
         let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
         let mut lines: Vec<String> = self.not_recalled(paused).map(not).collect();
