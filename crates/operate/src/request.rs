@@ -542,7 +542,7 @@ pub(crate) mod tests {
         assert!(again.question().is_none() && again.end().is_err());
     }
 
-    /// A resumed function would be retried with the events that the operator wants to cancel.
+    /// Resuming the function only retries events that the operator wants to cancel.
     #[tokio::test]
     async fn a_cancel_does_not_advise_to_resume() {
         let (aws, operator) = sample();

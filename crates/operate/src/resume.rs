@@ -1,4 +1,4 @@
-//! Resumes retries: ends a pause, and recalls the messages that it held. Their retries are spread over time.
+//! Resumes retries: ends a pause, recalls the messages that the pause held, and spreads their retries over time.
 
 use std::time::Duration;
 
@@ -30,14 +30,14 @@ use crate::waiting::wanted::Wanted;
 pub struct ResumeRetries {
     /// The operator who resumes.
     pub operator: Operator,
-    /// The function that the pause names. `None` means the pause of every function.
+    /// The paused function. `None` selects the pause of every function.
     pub function: Option<FunctionName>,
-    /// The time over which held events are retried. `None` means the pause's own spread: by default the length of the
-    /// pause, at most [`DEFAULT_SPREAD`].
+    /// The time over which held events are retried. `None` means the spread that the pause sets. By default, this is
+    /// the length of the pause, at most [`DEFAULT_SPREAD`].
     pub spread: Option<Duration>,
 }
 
-/// The plan of a [`ResumeRetries`]: the open pauses that it ends, and the events that they hold.
+/// The plan of a [`ResumeRetries`]: the open pauses to end, and the events that these pauses hold.
 #[derive(Clone, Debug, Serialize)]
 pub struct ResumePlan {
     ended: Vec<OpenPause>,
@@ -110,7 +110,7 @@ impl Change for ResumeRetries {
     }
 
     async fn perform(&self, plan: &ResumePlan) -> Performed<ResumePlan, Resumed> {
-        // More events may be held than when the question was asked.
+        // More events may be held now than when the operator was asked.
         let held = match self.plan().await {
             Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
             Ok(now) => now.held,
@@ -151,7 +151,7 @@ impl Change for ResumeRetries {
 }
 
 impl ResumeRetries {
-    /// The held events that the end of the pauses affects. `closed` is the parameter's content once the pauses have
+    /// The held events that the end of the pauses affects. `closed` is the parameter's content after the pauses have
     /// ended.
     async fn held(&self, deployment: &Deployment, closed: &Pauses, now: Timestamp) -> Result<Reach, Failure> {
         let end = now.rounded_up_to_secs();
@@ -169,8 +169,8 @@ impl ResumeRetries {
         Wanted { functions: self.function.iter().cloned().collect(), ..Wanted::default() }
     }
 
-    /// Ends the open pauses. Returns the time of their end, and the ended pauses that were dropped because the
-    /// parameter was full.
+    /// Ends the open pauses. Returns the time at which they ended, and the older ended pauses that were dropped because
+    /// the parameter was full.
     async fn close(&self, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
@@ -224,7 +224,8 @@ impl ResumePlan {
         })
     }
 
-    /// Suggests `comeback retry` for events that wait for their backoff: the end of a pause does not affect these.
+    /// Suggests `comeback retry` for events in backoff, because the end of a pause does not make their retries due
+    /// earlier.
     fn offer_to_retry(&self) -> Option<Text> {
         let which = self.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
         let retry = self.deployment.command(CommandName::Retry, [&*which, "--dry-run"]);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Returns true for control characters, except tab, and for characters that change the direction of text. A terminal
-/// obeys these characters instead of showing them.
+/// interprets these characters instead of showing them.
 fn is_obeyed(character: char) -> bool {
     (character.is_control() && character != '\t')
         || matches!(
@@ -12,7 +12,7 @@ fn is_obeyed(character: char) -> bool {
         )
 }
 
-/// Puts `text` on one line, and escapes each character that a terminal would obey, as in `\u{1b}`.
+/// Puts `text` on one line, and escapes each character that a terminal would interpret, as in `\u{1b}`.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return text.into();
@@ -24,7 +24,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Escapes a long output with [`shown_lines`]. Text without anything to escape is returned without a copy.
+/// Escapes a long output with [`shown_lines`]. Returns the text without a copy if it needs no escapes.
 pub fn shown_page(page: String) -> String {
     if page.contains(|character| is_obeyed(character) && character != '\n') {
         shown_lines(&page)
@@ -38,13 +38,13 @@ pub fn shown_lines(text: &str) -> String {
     text.split('\n').map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// Escapes JSON without changing its values. serde_json leaves DEL, U+0080 to U+009F, and characters that change the
-/// direction of text as they are.
+/// Escapes JSON without changing its values. serde_json does not escape DEL, U+0080 to U+009F, and characters that
+/// change the direction of text.
 pub fn shown_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
         match character {
-            // A line break between values stays: within a string, JSON escapes it.
+            // This line break is between two values, because JSON escapes a line break in a string.
             '\n' => shown.push('\n'),
             '\r' => {}
             _ if is_obeyed(character) => shown.push_str(&format!("\\u{:04x}", u32::from(character))),

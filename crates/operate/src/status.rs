@@ -1,4 +1,4 @@
-//! The output of `comeback status`: the state of a deployment, as read from SQS, the pauses parameter and CloudWatch.
+//! The output of `comeback status`: the state of a deployment, as read from Lambda, SQS, SSM and CloudWatch.
 
 mod facts;
 
@@ -28,15 +28,15 @@ use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::quoted;
 
-/// The shortest time between two reads of CloudWatch. CloudWatch has a new point only each minute, and bills each read.
+/// The shortest time between two reads of CloudWatch. CloudWatch has new data only each minute, and bills each read.
 const METRICS_AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// The title of the number of hidden and delayed messages.
+/// The title of the line with the number of hidden and delayed messages.
 pub const WAITING: &str = "Waiting";
-/// The title of the number of visible messages.
+/// The title of the line with the number of visible messages.
 pub const DUE: &str = "Due";
-/// The title of the number of dead-letters.
+/// The title of the line with the number of dead-letters.
 pub const DEAD_LETTERS: &str = "Dead-letters";
-// Titles of the parts that may be unreadable while other parts are not, for example because a permission is missing.
+// Titles of parts that can fail on their own, for example because one permission is missing.
 const OLDEST: &str = "Oldest";
 const LAST_HOUR: &str = "Last hour";
 const ALARMS: &str = "Alarms";
@@ -49,12 +49,12 @@ pub struct Status {
     stack: Option<String>,
     /// The version of Comeback, from the handler's tags. `None` if the tags lack the version or cannot be read.
     version: Option<String>,
-    /// The errors in the settings that the handler refuses. The handler does not start with any such error.
+    /// The errors in the handler's settings. The handler does not start if its settings have an error.
     refused_settings: Vec<String>,
     /// The message counts of the retry queue.
     pub retry_queue: Depth,
-    /// `HIDE_UP_TO`, the number of messages that the handler hides before it moves others. `None` if there is no
-    /// limit, or the handler refuses its settings.
+    /// `HIDE_UP_TO`, the number of messages that the handler hides before it moves further messages. `None` if there is
+    /// no limit, or the handler refuses its settings.
     hide_up_to: Option<u64>,
     /// The entries of `POLICIES`, the retry policies of individual functions. Empty if the handler refuses its
     /// settings.
@@ -67,15 +67,15 @@ pub struct Status {
     pub pauses: Option<Vec<OpenPause>>,
     /// The requests in force. `None` if the handler reads no pauses, or if the pauses could not be read.
     requests: Option<Vec<RequestInForce>>,
-    /// The reason why the pauses could not be read. `None` if reading them did not fail.
+    /// The reason why the pauses could not be read. `None` if no read failed.
     pauses_problem: Option<String>,
-    /// A warning if the parameter with the pauses is nearly full; otherwise `None`.
+    /// A warning that the SSM parameter with the pauses is nearly full. `None` if it has enough space.
     pauses_nearly_full: Option<String>,
     last_hour: LastHour,
-    /// The counts of the last 3 and 24 hours. `None` unless the caller asked for them.
+    /// The counts of the last 3 and 24 hours. `None` unless the caller requested these counts.
     pub history: Option<History>,
     alarms: Vec<Alarm>,
-    /// Parts that could not be read, by title. The other parts are still printed, because they matter during an
+    /// The parts that could not be read, by title. The other parts are still printed, because they matter during an
     /// incident.
     #[serde(skip)]
     unread: Unread,
@@ -89,7 +89,7 @@ pub struct Status {
 /// An entry of `POLICIES`: a retry policy that replaces the stack's policy for some functions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
-    /// The pattern of the functions, as the entry has it.
+    /// The pattern of the functions, as written in the entry.
     functions: String,
     /// The values that the entry sets, by variable. For other variables, the stack's values apply.
     settings: BTreeMap<String, String>,
@@ -104,13 +104,13 @@ impl OwnPolicy {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct MappingState {
-    /// Lambda's state of the mapping: `Enabled`, `Disabled`, or a transition such as `Enabling`.
+    /// The state of the event source mapping: `Enabled`, `Disabled`, or a transition such as `Enabling`.
     state: String,
     maximum_concurrency: Option<i32>,
 }
 
-/// Reads the state of a deployment. `before` is the state that was read last, if any. Given such a state, dead-letters
-/// are received again only if their number has changed, and CloudWatch is read again only after a minute.
+/// Reads the state of a deployment. `before` is the previous result, if any. With a previous result, dead-letters are
+/// received again only if their number has changed, and CloudWatch is read again only after a minute.
 ///
 /// # Errors
 ///
@@ -120,7 +120,7 @@ pub async fn status(
     with_history: bool,
     before: Option<&Status>,
 ) -> Result<Status, Failure> {
-    // Settings and mappings may change while an operator watches.
+    // The deployment is read each time, because its settings and its mapping may change while an operator watches.
     let deployment = operator.deployment().await?;
     let read = Status::read(&operator.account, deployment, with_history, before);
     operator.interrupt.or(read).await
@@ -245,7 +245,7 @@ fn hide_up_to(policies: &Policies) -> Option<u64> {
     }
 }
 
-/// The part of the state that comes from CloudWatch. A failure to read it is reused for as long as a successful read.
+/// The part of the state that comes from CloudWatch. A failed read is reused for a minute, like a successful read.
 struct Metrics {
     at: Timestamp,
     last_hour: LastHour,
@@ -271,10 +271,10 @@ impl Metrics {
     }
 }
 
-/// The failures to read parts of the state, by the titles of these parts.
+/// The failed reads, by the title of the part that could not be read.
 type Unread = BTreeMap<&'static str, Failure>;
 
-/// Returns the value. If the value could not be read, returns the default, and adds the failure to `unread`.
+/// Returns the value, or the default if the value could not be read. Adds the failure to `unread`.
 fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread: &mut Unread) -> T {
     value.unwrap_or_else(|failure| {
         unread.insert(title, failure);
@@ -282,14 +282,14 @@ fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread:
     })
 }
 
-/// The oldest dead-letter that was received. CloudWatch's age metric cannot be used, because it leaves out messages
-/// that were received three times.
+/// The oldest of the received dead-letters. CloudWatch's age metric cannot be used, because it leaves out messages that
+/// were received three times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct OldestDeadLetter {
     /// The time when the dead-letter was sent to the queue. SQS deletes it 14 days later.
     sent: Timestamp,
     age_seconds: u64,
-    /// True if every dead-letter was received. Otherwise, there may be an older one.
+    /// True if every dead-letter was received. Otherwise, the queue may have an older dead-letter.
     is_exact: bool,
 }
 
@@ -297,7 +297,7 @@ struct OldestDeadLetter {
 const RECEIVES: usize = 10;
 
 /// Receives up to a hundred dead-letters without hiding them. Returns the time when the oldest of these dead-letters
-/// was sent, and true if all in the queue were received. `None` if none was received.
+/// was sent, and true if the whole queue was received. Returns `None` if no dead-letter was received.
 async fn oldest_dead_letter(
     account: &Account,
     queue: &Queue,

@@ -1,7 +1,7 @@
-//! Text for people, in which functions, events, moments and suggested commands are values.
+//! Text for people, in which functions, events, points in time and suggested commands are values.
 //!
-//! A terminal draws the text with [`Display`](fmt::Display) and colours; the console turns the values into links and
-//! buttons. So neither has to search prose for them.
+//! A terminal prints the text with [`Display`](fmt::Display) and colours. The console turns the values into links and
+//! buttons, and does not have to search the text for them.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub struct Span {
     pub tone: Tone,
 }
 
-/// The content of a span: words, or a value that a surface may draw as a link.
+/// The content of a span: words, or a value that the console may show as a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Plain words.
@@ -43,13 +43,13 @@ pub enum Piece {
         /// The function's name for a command. If the function is in another account or region, this is its ARN.
         name: String,
     },
-    /// An event, given by its key.
+    /// The key of an event.
     Event(String),
     /// A point in time.
     Moment {
-        /// The wording in the text, such as `2m 5s ago`.
+        /// The point in time in words, such as `2m 5s ago`.
         shown: String,
-        /// The point in time that the wording means.
+        /// The exact point in time.
         at: Timestamp,
     },
     /// A `comeback` command.
@@ -73,7 +73,7 @@ pub enum Tone {
     /// Neither good nor bad.
     #[default]
     Plain,
-    /// All is well.
+    /// Nothing is wrong.
     Good,
     /// Something may be wrong.
     Warning,
@@ -82,7 +82,7 @@ pub enum Tone {
 }
 
 impl Text {
-    /// Text in which every span has at least this tone.
+    /// Raises the tone of every span to at least this tone.
     pub fn toned(tone: Tone, text: impl Into<Self>) -> Self {
         let spans = text.into().0.into_iter();
         Self(spans.map(|span| Span { tone: span.tone.max(tone), ..span }).collect())
@@ -207,7 +207,7 @@ pub fn shell(command: impl Into<String>) -> Text {
     Piece::Shell(command.into(), Quotes::Bare).into()
 }
 
-/// Joins words, commands, moments and texts into one [`Text`].
+/// Joins words, commands, points in time and texts into one [`Text`].
 #[macro_export]
 macro_rules! text {
     ($($part:expr),* $(,)?) => {{

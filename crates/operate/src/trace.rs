@@ -1,4 +1,4 @@
-//! The output of `comeback trace`: what happened to one event, as a timeline from the handler's log and the logs of the
+//! The output of `comeback trace`: the history of one event, as a timeline from the handler's log and the logs of the
 //! event's targets.
 //!
 //! | file | holds |
@@ -34,16 +34,17 @@ use crate::trace::logs::{Invocation, Logs};
 use crate::trace::sentence::sentence;
 use crate::trace::story::{End, Happened, Step, Story};
 
-/// The history of one event, as far as the logs show it.
+/// The history of one event, read from the logs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trace {
     /// The handler's log lines about the event, as steps in order.
     #[serde(flatten)]
     pub story: Story,
-    /// The event's invocations that were looked up in its targets' logs, in order. [`LinesOf`] selects those with log
-    /// lines.
+    /// The event's invocations that were looked up in its targets' logs, in order. [`LinesOf`] selects the invocations
+    /// that include their log lines.
     pub invocations: Vec<Invocation>,
-    /// The state of the pauses of the event's function. `None` if the state is unknown, or if the event is not waiting.
+    /// The current state of the pauses of the event's function. `None` if the state is unknown, or if the event is not
+    /// waiting.
     pub pause: Option<InForce>,
     /// The reason why the pauses could not be read. `None` if they were read, or if the event is not waiting.
     pub pause_unknown: Option<String>,
@@ -68,18 +69,18 @@ pub struct TraceOptions {
     pub since: Duration,
 }
 
-/// The invocations of an event for which to read log lines. Each invocation takes two searches of its function's log.
+/// Selects the invocations of an event to read log lines for. Each invocation takes two searches of its function's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinesOf {
-    /// No invocation.
+    /// Selects no invocation.
     None,
-    /// The invocation that failed last, as far as the handler's log shows.
+    /// Selects the invocation that failed last, according to the handler's log.
     LastFailure,
-    /// All invocations.
+    /// Selects all invocations.
     All,
 }
 
-/// Finds an event in the logs, and reads everything about it.
+/// Finds an event in the logs, and reads the history of the event.
 ///
 /// # Errors
 ///
@@ -121,7 +122,7 @@ impl Trace {
             End::Invoked { request_id, .. } => request_id.clone(),
             End::Waits(_) | End::DeadLettered => None,
         };
-        // Each request id, and whether to read all lines of the invocation.
+        // Each entry is a request id, and true to read all lines of its invocation.
         let asked: Vec<(String, bool)> = match options.lines {
             LinesOf::All => story.request_ids().map(|id| (id.to_owned(), true)).collect(),
             LinesOf::LastFailure => {
@@ -140,7 +141,7 @@ impl Trace {
             true => in_force(account, deployment, &story.target, now).await.map(Some),
             false => Ok(None),
         };
-        // The log is shown even if the pauses cannot be read.
+        // The trace is shown even if the pauses cannot be read.
         let pause_unknown = pause.as_ref().err().map(ToString::to_string);
         let policies = deployment.policies().ok().filter(|_| waits);
         let not_allowed = policies.and_then(|policies| Unlisted::of(&policies, &story.target));
@@ -167,15 +168,16 @@ impl Trace {
         )
     }
 
-    /// A remark that it is unknown whether the event's function is paused. `None` if this is known, or if the event is
-    /// not waiting.
+    /// A remark that it is unknown whether the event's function is paused. `None` if the pauses were read, or if the
+    /// event is not waiting.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;
         Some(format!("Unknown whether its function is paused now: {why}").into())
     }
 
     fn moment(&self, step: &Step) -> Moment {
-        // The log of an attempt stands below its start, or below its failure if the handler did not start the attempt.
+        // The log of an attempt is shown below the step that invoked it. The log of the first attempt is shown below
+        // its failure, because the handler did not invoke the function.
         let id = match step.happened {
             Happened::Failed if step.attempt() > 0 => None,
             _ => step.request_id(),
@@ -247,7 +249,7 @@ pub(crate) mod tests {
         json!({"action": "reinvoke", "due": at(0), "invoke_request_id": "r-1"})
     }
 
-    /// A trace of an event whose lines have these fields. Each line is given with its second.
+    /// A trace of an event. Each of its log lines is given by its second and its fields.
     pub(crate) fn trace(lines: &[(u64, Value)], end: End, invocations: Vec<Invocation>) -> Trace {
         let steps = lines.iter().map(|(second, fields)| {
             let mut fields = fields.clone();
@@ -263,8 +265,8 @@ pub(crate) mod tests {
         Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None, now, deployment }
     }
 
-    /// A simulated account whose handler logged lines about event `k-1`, each given as its second and its fields. The
-    /// account's clock stands at second 64.
+    /// A simulated account with log lines about event `k-1`. Each line is given by its second and its fields. The
+    /// account's clock shows second 64.
     fn account(lines: &[(u64, Value)]) -> SimulatedAws {
         let aws = Sample { is_attached: true, ..Sample::new(at(64)) }.build();
         for (second, fields) in lines {

@@ -152,7 +152,7 @@ impl<'a> Parameter<'a> {
     /// Each write replaces the whole text, and gets the next version number. If our write skipped a number, another
     /// operator wrote in between, and our write replaced that edit. We then read the replaced version, apply our edit
     /// to that version, and write again. If another operator's write replaced our edit, their command does the same.
-    /// After [`SETTLE`], we also check that our edit is still in the parameter.
+    /// Two seconds after a write, we also check that our edit is still in the parameter.
     ///
     /// If two operators edit concurrently, neither edit is lost, however their calls interleave. If more than two
     /// operators edit concurrently, some edits may fail and must be repeated.

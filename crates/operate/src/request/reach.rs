@@ -119,8 +119,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message that is not recalled, by the reason. Returns true if the request does not change when the
-    /// message's event is retried.
+    /// Counts a message that is not recalled, by the reason. Returns true if the request does not affect the due time
+    /// of the message's event.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
@@ -130,7 +130,8 @@ impl Reach {
             NotRecalled::RetryAfter => (&mut self.retry_after, true),
             NotRecalled::Paused => (&mut self.paused, true),
             NotRecalled::Returning => (&mut self.returning, true),
-            // A cancel needs no invocation, so the handler applies it to such an event when its hiding ends.
+            // A cancel needs no invocation, so the handler cancels an event with an unanswered invocation when its
+            // message returns.
             NotRecalled::Unanswered => (&mut self.unanswered, !matches!(entry, Recall::Cancel(_))),
             NotRecalled::LastRetry => (&mut self.last_retry, true),
         };
@@ -182,9 +183,9 @@ impl Reach {
     }
 }
 
-/// The time when the handler first checks a message after it has noticed the request. If the last log line gives an
-/// earlier time for the next check, the message was moved: until the retry is due, the handler checks a moved message
-/// every 15 minutes, without logging.
+/// The time when the handler first checks a message after it has read the request, at `noticed`. If the last log line
+/// gives an earlier time for the next check, the message was moved. The handler checks a moved message every 15 minutes
+/// until the retry is due, without logging.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,
@@ -220,7 +221,7 @@ mod tests {
     }
 
     /// The reach of a request for every function. The request spreads the retries over five minutes, and the handler
-    /// notices it within 38 s.
+    /// reads the request within 38 s.
     fn reach(waits: &Waits, pauses: &str) -> Reach {
         let request = Request {
             target: PauseTarget::All,

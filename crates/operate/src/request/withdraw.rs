@@ -22,13 +22,13 @@ use crate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::text;
 use crate::text::quoted;
 
-/// A [`Change`] that withdraws requests of one kind: either those for one function, or those for every function. As
-/// with pauses, a request for every function is separate from those for individual functions.
+/// A [`Change`] that withdraws the requests of one kind for one target: one function, or every function. As with
+/// pauses, a request for every function is separate from the requests for individual functions.
 #[derive(Clone, Debug)]
 pub struct WithdrawRequests {
     /// The operator who withdraws the requests.
     pub operator: Operator,
-    /// The function that the requests name. `None` means the requests for every function.
+    /// The function that the requests name. `None` selects the requests for every function.
     pub function: Option<FunctionName>,
     /// The kind of requests to withdraw.
     pub kind: Kind,
@@ -45,7 +45,7 @@ pub struct WithdrawPlan {
     kind: Kind,
     #[serde(skip)]
     target: PauseTarget,
-    /// Requests of the same kind for other functions, which stay in force.
+    /// Requests of the same kind for other targets, which stay in force.
     #[serde(skip)]
     others: Vec<RequestInForce>,
     #[serde(skip)]

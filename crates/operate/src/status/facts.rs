@@ -17,7 +17,7 @@ use crate::pauses::requests::Kind;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
-/// The age from which a dead-letter is a warning. SQS deletes the dead-letter four days later.
+/// The age at which the status warns about a dead-letter. SQS deletes the dead-letter four days later.
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
@@ -32,7 +32,7 @@ impl Status {
             Fact::new("Version", vec![self.version().into()]),
             Fact::new("Policies", self.own_policies()),
             Fact::new("Pauses", self.open_pauses()),
-            // Few deployments have such a request.
+            // Requests have lines only if there are any, because most deployments have none.
             Fact::new("Retry now", self.requests_of(Kind::Retry)),
             Fact::new("Cancel", self.requests_of(Kind::Cancel)),
             Fact::new(ALARMS, vec![self.ringing()]),
@@ -77,7 +77,7 @@ impl Status {
         let at_least = if is_exact { "" } else { "at least " };
         let age = format!("the oldest {at_least}{} old", short(age_seconds as f64));
         let is_old = age_seconds >= OLD_DEAD_LETTER_SECONDS;
-        // "At least a second" would be useless for dead-letters that may be days old.
+        // A lower bound such as "at least a second" is useless if the queue may have dead-letters that are days old.
         let age = Some(age).filter(|_| is_old || is_exact);
         let rest = locked.into_iter().chain(age).collect::<Vec<_>>().join(", ");
         counted(match is_old {
@@ -179,7 +179,7 @@ impl Status {
     }
 }
 
-/// Describes those counts of the last hour that CloudWatch has.
+/// Describes the counts of the last hour, except counts for which CloudWatch has no data.
 fn last_hour(hour: &LastHour) -> String {
     let known = |counts: &[(Option<f64>, &str)]| {
         let count = |(count, what): &(Option<f64>, &str)| Some(format!("{} {what}", rounded((*count)?)));

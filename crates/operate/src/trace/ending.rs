@@ -1,4 +1,4 @@
-//! The last sentence of `comeback trace`. It claims no more than the logs show.
+//! The last sentence of `comeback trace`. The sentence claims no more than the logs show.
 
 use comeback_engine::{HOLD, Timestamp, WaitsFor, What};
 
@@ -50,8 +50,8 @@ impl Trace {
         text![list, " shows who paused it, and why."]
     }
 
-    /// The sentence for a waiting event whose retry depends on a pause or on the end of a pause. `None` for any other
-    /// event.
+    /// The last sentence for a waiting event whose retry depends on a pause or on the end of a pause. `None` for any
+    /// other event.
     fn by_pauses(&self) -> Option<Text> {
         let end = &self.story.end;
         let due = if let End::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };
@@ -76,8 +76,8 @@ impl Trace {
         }
     }
 
-    /// The sentence for a waiting event whose function is not on the allow-list. Pauses do not hold such events. `None`
-    /// for any other event.
+    /// The last sentence for a waiting event whose function is not on the allow-list. Pauses do not hold such events.
+    /// `None` for any other event.
     fn by_allow_list(&self) -> Option<Text> {
         let dead_lettered =
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
@@ -102,7 +102,7 @@ impl Trace {
         text!["Dead-lettered", at, ". To see whether it is still there: ", show]
     }
 
-    /// The sentence for an event that has not failed again since its last retry. A success leaves no line in the
+    /// The last sentence for an event that has not failed again since its last retry. A success leaves no line in the
     /// handler's log, but the function's report shows it.
     fn after_retry(&self, at: Timestamp, report: Option<&Report>) -> Text {
         let retry = |step: &Step| match &step.happened {

@@ -16,7 +16,7 @@ use crate::function;
 use crate::log::{Search, event_line, names};
 use crate::trace::story::{LoggedLine, Story};
 
-/// The logs of a deployment: the handler's, and those of its targets.
+/// The log of a deployment's handler, and the logs of its targets.
 pub struct Logs<'a> {
     /// The AWS account and region to read from.
     pub account: &'a Account,
@@ -24,7 +24,7 @@ pub struct Logs<'a> {
     pub deployment: &'a Deployment,
     /// The time from which the logs are searched.
     pub since: Timestamp,
-    /// Called with the number of lines found so far.
+    /// The callback that receives the number of lines found so far.
     pub progress: &'a dyn Fn(usize),
 }
 
@@ -71,8 +71,8 @@ impl Logs<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if the id is too long to search for, or contains a quote or a backslash. A log that cannot be read is not
-    /// an error; the report is then [`Report::Unread`].
+    /// Fails if the id is too long to search for, or contains a quote or a backslash. If the log cannot be read, the
+    /// report is [`Report::Unread`], and the call does not fail.
     pub async fn invocation(
         &self,
         function_arn: &str,
@@ -97,8 +97,9 @@ impl Logs<'_> {
         };
         let mut logged = Vec::new();
         if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
-            // Some lines do not name the request. An execution environment serves one request at a time, so all lines
-            // of its stream from the first to the last that names the request belong to the request.
+            // Some lines do not name the request. An execution environment serves one request at a time and has its own
+            // log stream. So all lines of the stream from the first to the last line that names the request belong to
+            // the request.
             let (until, stream) = (Some(last.at), Some(&*first.stream));
             let all = Search { group: &group, term: "", since: first.at, until, stream };
             for LogEvent { at, message, .. } in all.run(account, &|_| ()).await? {
@@ -130,16 +131,18 @@ pub enum Report {
     Seen {
         /// The time when Lambda wrote the report.
         at: Timestamp,
-        /// `success`, `error`, `failure` or `timeout`. `None` if the report does not say.
+        /// The status of the invocation: `success`, `error`, `failure` or `timeout`. `None` if the report has no
+        /// status.
         status: Option<String>,
     },
-    /// The log has no report: the invocation has not started or has not ended, or its lines are not in the log yet.
+    /// The log has no report, because the invocation has not started or ended yet, or because its lines have not
+    /// arrived in the log.
     #[serde(rename = "no")]
     NotSeen,
     /// The log could not be read.
     #[serde(rename = "unknown")]
     Unread {
-        /// The reason, for the operator.
+        /// The reason why the log could not be read, for the operator.
         why: String,
     },
 }
@@ -151,7 +154,7 @@ impl Report {
     }
 }
 
-/// Finds the report of a request among the lines of a log. Lambda writes it as text, `REPORT RequestId: …`, or as
+/// Finds the report of a request among the lines of a log. Lambda writes a report as text, `REPORT RequestId: …`, or as
 /// JSON, `{"type":"platform.report","record":{…}}`.
 fn report(events: &[LogEvent], request_id: &str) -> Report {
     let of = |event: &LogEvent| {
@@ -163,7 +166,7 @@ fn report(events: &[LogEvent], request_id: &str) -> Report {
         let is_it = line["type"] == "platform.report" && line["record"]["requestId"] == request_id;
         is_it.then(|| line["record"]["status"].as_str().map(ToOwned::to_owned))
     };
-    // If Lambda itself repeated an invocation, there are several reports, and the last one counts.
+    // If Lambda itself repeated an invocation, the log has several reports, and the last report counts.
     let seen = events.iter().rev().find_map(|event| Some((event.at, of(event)?)));
     seen.map_or(Report::NotSeen, |(at, status)| Report::Seen { at, status })
 }

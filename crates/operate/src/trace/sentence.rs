@@ -56,7 +56,7 @@ fn failed(step: &Step) -> String {
     format!("attempt {} failed with {error}{}", step.attempt(), ignored.unwrap_or_default())
 }
 
-/// Names the failed action that made the handler keep the message.
+/// Describes the failed action that made the handler keep the message.
 const fn kept_because(cause: Option<Cause>) -> &'static str {
     match cause {
         Some(Cause::Refused) => "Lambda refused the retry",
@@ -70,13 +70,13 @@ const fn kept_because(cause: Option<Cause>) -> &'static str {
     }
 }
 
-/// Names the policy, as in `, by the policy of orders-*`. Empty for the stack's policy.
+/// Formats the policy's pattern, as in `, by the policy of orders-*`. Returns empty text for the stack's policy.
 fn policy_of(preposition: &str, policy: Option<&str>) -> String {
     policy.map(|policy| format!(", {preposition} the policy of {policy}")).unwrap_or_default()
 }
 
-/// Says how late an invocation was: `, 20s after it was due at 10:28:00`. Empty if it was less than a second late. A
-/// pause may have changed the due time since a log line last named it.
+/// Says how late an invocation was, as in `, 20s after it was due at 10:28:00`. Returns empty text if the invocation
+/// was less than a second late. The due time may differ from earlier log lines, because a pause may have changed it.
 fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     let late = step.late(due, early);
     if late.as_millis() < 1_000 {
@@ -86,7 +86,8 @@ fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     format!(", {} after it was due at {}", short(late.as_secs_f64()), due.get(11..19).unwrap_or(&due))
 }
 
-/// Names the request that made a retry due earlier: ` by `comeback retry` of 10:28:00 (ops), 7h before its time`
+/// Describes the request that made a retry due earlier, as in ` by `comeback retry` of 10:28:00 (ops), 7h before its
+/// time`.
 fn before_its_time(early: &Early, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());
     let by = early.asked_by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();
@@ -104,7 +105,7 @@ mod tests {
     use crate::log::test_line;
     use crate::trace::tests::at;
 
-    /// A step at this second, from a log line about the first retry. `fields` are further members of the line.
+    /// A step at this second, from a log line about the first retry. `fields` are additional members of the line.
     fn step(second: u64, mut fields: Value) -> Step {
         fields["timestamp"] = json!(at(second));
         let LogLine { timestamp, event, what, .. } = test_line(fields);

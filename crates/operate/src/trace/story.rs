@@ -14,7 +14,8 @@ use serde_json::json;
 pub struct Story {
     /// The event's key.
     pub key: String,
-    /// The ARN of the event's target. If an operator redrove the event to another function, the ARN of the new one.
+    /// The ARN of the event's target. If an operator redrove the event to another function, this is the ARN of the new
+    /// function.
     pub target: String,
     /// The target of each invocation, by the invocation's request id.
     #[serde(skip)]
@@ -62,7 +63,7 @@ pub enum Happened {
     Failed,
     /// An operator redrove the dead-lettered event, so its retries started over.
     Redriven,
-    /// The handler did something with the event's message, and logged it.
+    /// The handler acted on the event's message. Holds the logged action.
     Logged(What),
 }
 
@@ -90,8 +91,8 @@ impl Story {
         let events = || lines.iter().filter_map(|line| line.event.as_ref());
         let last = events().next_back()?;
         let (key, target) = (last.key.to_string(), last.target.to_string());
-        // For each request id, the first line counts: a redriven dead-letter keeps the request id of its last
-        // invocation, and may have another target.
+        // For each request id, the first line counts. A redriven dead-letter keeps the request id of its last
+        // invocation, but may have another target.
         let targets = lines.iter().rev().filter_map(|line| Some((line.event.as_ref()?, &line.what)));
         let targets = targets.flat_map(|(event, what)| {
             let ids = event.request_id.as_deref().into_iter().chain(invoked(what));
@@ -113,7 +114,7 @@ impl Story {
     }
 }
 
-/// The request id of the invocation that a line reports, if it reports one.
+/// The request id of the invocation that a log line reports. `None` if the line reports no invocation.
 fn invoked(what: &What) -> Option<&str> {
     match what {
         What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
@@ -121,12 +122,12 @@ fn invoked(what: &What) -> Option<&str> {
     }
 }
 
-/// Builds the steps of an event, one log line after another.
+/// Builds the steps of an event from one log line after another.
 #[derive(Default)]
 struct Timeline {
     steps: Vec<Step>,
-    /// The attempts whose failure already has a step. Each is the number of the next retry and the request id of the
-    /// attempt.
+    /// The attempts whose failure already has a step. An attempt is identified by the number of the next retry and the
+    /// request id of the attempt.
     failed: BTreeSet<(u64, Option<String>)>,
     copies: usize,
 }
@@ -187,7 +188,8 @@ impl Step {
         matches!(self.happened, Happened::Logged(What::DeadLetter { .. }))
     }
 
-    /// Returns true if a line is about the same wait as this step: the handler only checked the message again.
+    /// Returns true if a log line is about the same wait as this step, because the handler only checked the message
+    /// again.
     fn is_checked_again(&self, line: &What) -> bool {
         let Happened::Logged(known) = &self.happened else { return false };
         matches!(
@@ -197,8 +199,8 @@ impl Step {
         )
     }
 
-    /// The time between the due time and the invocation. If a request made the retry due earlier, the original due
-    /// time counts.
+    /// The time between the due time and the invocation. If a request made the retry due earlier, the delay is counted
+    /// from the original due time.
     pub fn late(&self, due: Timestamp, early: Option<&Early>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
     }
@@ -286,8 +288,8 @@ impl Serialize for End {
 }
 
 impl End {
-    /// The state after the event's latest failure. Only the lines of that failure and of its copies count, because
-    /// older lines may be missing. `None` if there are no lines.
+    /// The state after the event's latest failure. Only the lines about that failure and its copies count, because
+    /// older lines may be missing. `None` if no line is about an event.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
         let mut log = LogFold::new(RandomState::new());
         lines.iter().for_each(|line| log.take(line));
@@ -322,7 +324,7 @@ mod tests {
     use crate::trace::sentence::sentence;
     use comeback_engine::DueBy;
 
-    /// A log line about event `k-1` at this second. The request id of the first attempt is `r-0`.
+    /// A log line about event `k-1` at this second. The request id of attempt 0 is `r-0`.
     fn line(second: u64, retry: u64, mut more: Value) -> LogLine<'static> {
         let known = more.as_object_mut().unwrap();
         known.insert("timestamp".into(), json!(Timestamp::from_secs(second)));
@@ -412,7 +414,7 @@ mod tests {
         assert_eq!(json(&story.steps[1]), wait);
     }
 
-    /// The log has no line after the invocation, so nothing more is known.
+    /// The log has no line after the invocation, so its outcome is unknown.
     #[test]
     fn after_an_invocation_nothing_is_claimed() {
         let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12)]);
