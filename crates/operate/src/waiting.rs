@@ -1,7 +1,7 @@
 //! The output of `comeback waiting`: the waiting events, each with the reason for its wait and the end of the wait.
 //!
-//! SQS cannot list the messages of a queue, and hidden messages cannot be received. So the handler's log is the only
-//! source.
+//! The events come from the handler's log, because SQS cannot list the messages of a queue, and a hidden message cannot
+//! be received.
 //!
 //! | file | holds |
 //! |---|---|
@@ -37,17 +37,17 @@ use crate::waiting::wanted::Wanted;
 /// Options of [`waiting`].
 #[derive(Clone, Debug, Default)]
 pub struct WaitingOptions {
-    /// The filter: include only these events.
+    /// The filter. Only matching events are included.
     pub wanted: Wanted,
-    /// Include only events whose next retry is due within this time.
+    /// The longest time until the next retry is due. Events with a later retry are left out. `None` means no limit.
     pub due_within: Option<Duration>,
-    /// List at most this many events one by one. `None` only counts events.
+    /// The maximum number of events to list individually. `None` means that events are only counted.
     pub list: Option<usize>,
-    /// Read log lines that are at most this old. `None` means as far back as an event can wait.
+    /// The maximum age of the log lines to read. `None` means the longest time that an event can wait.
     pub since: Option<Duration>,
 }
 
-/// The waiting events of a deployment. [`report`](Self::report) makes the report on these events.
+/// The waiting events of a deployment, ready to be [reported](Self::report).
 #[derive(Debug)]
 pub struct Waiting {
     reading: Reading,
@@ -86,7 +86,7 @@ impl Waiting {
     /// The report on the waiting events that the options select.
     pub fn report(&self) -> Report<'_> {
         let Self { reading, options, now, unmatched } = self;
-        // The log was read with the filter, so only the due time is left to filter by.
+        // The log was read with the filter, so this listing filters only by due time.
         let listing = Listing {
             wanted: Wanted::default(),
             due: DueRange { from: None, by: options.due_within.map(|within| now.saturating_add(within)) },

@@ -1,4 +1,4 @@
-//! Works out the waiting events from the handler's log, the pauses and the allow-list.
+//! Determines the waiting events from the handler's log, the pauses and the allow-list.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,29 +18,29 @@ use crate::waiting::wanted::Wanted;
 /// Maximum number of errors to name in the note that an error glob matches no waiting event.
 const MOST_NAMED: usize = 5;
 
-/// The events that are waiting, according to the handler's log lines taken so far.
+/// The waiting events, according to the handler's log lines that were added so far.
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
     /// Recent counts for each function.
     pub(super) recent: Recent,
-    /// For each kind of message (a function with an error), the state of the pauses and the allow-list.
+    /// The state of the pauses and the allow-list for each kind of message, that is, each function with an error.
     situations: Vec<Situation>,
-    /// Messages without a line since this time are ignored: they have left the queue, and the line about that is
-    /// missing.
+    /// Messages without a log line since this time are ignored. Such a message has left the queue, but the line about
+    /// its end is missing.
     since: Option<Timestamp>,
 }
 
-/// A selection of waiting events, made by a filter.
+/// The waiting events that a filter selects.
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
     wanted: Wanted,
-    /// For each kind of message (a function with an error), true if the filter matches it.
+    /// True for each kind of message (a function with an error) that the filter matches.
     kinds: Vec<bool>,
     due: DueRange,
 }
 
-/// A range of due times. An event without a due time is in the range only if it has no limits.
+/// A range of due times. An event without a due time is in the range only if the range has no limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DueRange {
     /// The earliest due time. `None` means no limit.
@@ -77,24 +77,24 @@ struct Situation {
     is_dead_lettered: bool,
 }
 
-/// The reason why an event waits: the one in the log ([`WaitsFor`]), unless a current pause or the allow-list
-/// overrides it.
+/// The reason why an event waits. The reason comes from the log ([`WaitsFor`]), unless a current pause or the
+/// allow-list overrides the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// The backoff of the policy has not ended.
+    /// The backoff has not ended.
     Backoff,
-    /// The function asked for this wait with a `RetryAfter`.
+    /// The function requested this wait with a `RetryAfter` error.
     RetryAfter,
     /// The function is paused, or its retries are spread over time after a pause.
     Pause,
-    /// The function was paused when the handler last checked the event, but no longer is.
+    /// The function was paused when the handler last checked the event, but is no longer paused.
     Resumed,
     /// Lambda gave no response to the re-invocation, and may have accepted it.
     UnansweredCall,
-    /// The handler could not re-invoke or dead-letter the event, and will try again.
+    /// A call to re-invoke or dead-letter the event failed. The handler will repeat the call.
     FailedCall,
-    /// The handler could not read the pauses, so it did not retry the event: the function may be paused.
+    /// The handler could not read the pauses. It did not retry the event, because the function may be paused.
     PausesUnknown,
     /// The function is not on the allow-list, so the handler will dead-letter the event.
     NotAllowed,
@@ -131,7 +131,7 @@ impl Why {
 }
 
 impl Waits {
-    /// Starts without lines. Keeps each message's receipt handle, for a recall.
+    /// Creates an empty `Waits` that keeps each message's receipt handle for a recall.
     pub fn keeping_handles() -> Self {
         Self { log: LogFold::default().keeping_handles(), ..Self::default() }
     }
@@ -149,13 +149,13 @@ impl Waits {
         self.log.take(line);
     }
 
-    /// Ignores messages without a line since this time.
+    /// Ignores messages without a log line since this time.
     pub fn forget_before(&mut self, since: Timestamp) {
         self.recent.forget_before(since);
         self.since = Some(since);
     }
 
-    /// Applies the current pauses, which may be newer than those in the log. `in_force` returns the state of a
+    /// Applies the current pauses, which may be newer than the pauses in the log. `in_force` returns the state of a
     /// function's pauses.
     pub fn apply_pauses(&mut self, in_force: impl Fn(&str) -> InForce) {
         self.change(|it, target| it.in_force = target.map(&in_force));
@@ -175,7 +175,7 @@ impl Waits {
         }
     }
 
-    /// Selects the events that match a filter and are due in this range.
+    /// Selects the waiting events that match a filter and are due in the range.
     pub fn chosen(&self, wanted: &Wanted, due: DueRange) -> Chosen {
         let takes =
             |kind: &MessageKind| wanted.takes_kind(kind.target.as_deref(), kind.error_type.as_deref());
@@ -213,8 +213,8 @@ impl Waits {
         self.messages().map(|wait| self.event(wait))
     }
 
-    /// The messages of all waiting events, in any order. Each comes with its event and its kind: the function and
-    /// error.
+    /// The messages of all waiting events, in any order. Each message comes with its event and its kind, that is, its
+    /// function and error.
     pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
         let kinds = self.log.kinds();
         self.messages().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
@@ -235,7 +235,8 @@ impl Waits {
         self.log.waiting().filter(|message| self.since.is_none_or(|since| message.at >= since))
     }
 
-    /// The most frequent errors of the waiting events: `TargetDown (3), Timeout (1)`. `None` if no event is waiting.
+    /// The most frequent errors of the waiting events with their counts, such as `TargetDown (3), Timeout (1)`. `None`
+    /// if no event is waiting.
     pub fn errors(&self) -> Option<String> {
         let mut counts = BTreeMap::<_, u64>::new();
         for event in self.all() {
@@ -250,8 +251,8 @@ impl Waits {
         (!named.is_empty()).then(|| named.join(", "))
     }
 
-    /// For each function whose `RetryAfter` was ignored for a waiting event, the text of the `RetryAfter` and the
-    /// reason.
+    /// The ignored `RetryAfter` errors of the waiting events, by function. Each value is the text of the `RetryAfter`
+    /// and the reason why it was ignored.
     pub fn ignored(&self) -> BTreeMap<&str, &str> {
         let kinds = self.messages().map(|message| &self.log.kinds()[message.kind as usize]);
         kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
@@ -265,7 +266,7 @@ impl Waits {
             let place = (due.is_none(), due, &wait.key, wait.retry);
             place.cmp(&(other_due.is_none(), other_due, &other.key, other.retry))
         };
-        // Only the events that are shown have to be sorted: sorting a hundred thousand takes a while.
+        // Only the requested events are sorted, because sorting a hundred thousand events takes a while.
         if places.end < first.len() {
             first.select_nth_unstable_by(places.end, in_order);
             first.truncate(places.end);
@@ -300,14 +301,14 @@ impl Waits {
         }
     }
 
-    /// The reason for a message's wait, its due time, and the planned end of the pause that holds the message, under
-    /// the current pauses and allow-list.
+    /// The reason for a message's wait, the due time, and the planned end of the pause that holds the message. The
+    /// current pauses and allow-list are applied.
     fn now(&self, message: &WaitingMessage) -> (Why, Option<Timestamp>, Option<Timestamp>) {
         let situation = self.situations.get(message.kind as usize).copied().unwrap_or_default();
         let why = Why::from(message.waits_for);
         let due = recent::due(message);
         if situation.is_dead_lettered {
-            // No pause holds the event.
+            // The handler dead-letters the event even during a pause.
             return (Why::NotAllowed, Some(due.unwrap_or_else(|| message.next_check())), None);
         }
         match situation.in_force {
@@ -368,13 +369,13 @@ pub struct WaitingEvent<'w> {
     pub error_type: Option<&'w str>,
     /// The time when the event first failed.
     pub first_failure: Timestamp,
-    /// The time when the retry is due. `None` while the function is paused, or if the message could not be hidden. If
-    /// the function was resumed, or is not on the allow-list, this is the latest possible time.
+    /// The time when the retry is due. `None` while the function is paused, or if the message could not be hidden. The
+    /// time is an upper limit if the function was resumed or is not on the allow-list.
     pub due: Option<Timestamp>,
     /// The reason why the event is waiting.
     pub why: Why,
-    /// The planned end of the pause that holds the event. `None` if no pause holds it, or if the pause has no planned
-    /// end.
+    /// The planned end of the pause that holds the event. `None` if no pause holds the event, or if the pause has no
+    /// planned end.
     pub paused_until: Option<Timestamp>,
     /// The time when the handler next checks the event's message.
     #[serde(skip)]
@@ -390,7 +391,7 @@ pub struct Group<'w> {
     pub error_type: Option<&'w str>,
     /// The number of events in the group.
     pub count: u64,
-    /// The time when the oldest event of the group first failed.
+    /// The earliest first failure of an event in the group.
     pub oldest_first_failure: Option<Timestamp>,
     /// The earliest due time in the group.
     pub next_due: Option<Timestamp>,
@@ -400,7 +401,7 @@ pub struct Group<'w> {
     pub held: u64,
     /// The number of events that the handler will dead-letter, because the allow-list lacks their function.
     pub not_allowed: u64,
-    /// The number of events for each reason to wait.
+    /// The number of events in the group, by the reason why they wait.
     pub why: BTreeMap<Why, u64>,
 }
 
@@ -469,7 +470,7 @@ mod tests {
             (defers(110, 900), (Why::Backoff, Some(900))),
             (defers_by(110, 900, "retry_after"), (Why::RetryAfter, Some(900))),
             (defers_by(110, 900, "pause"), (Why::Pause, Some(900))),
-            // A request that is over does not count as a pause.
+            // A due time that an earlier request set counts as backoff.
             (defers_by(110, 900, "retry_now"), (Why::Backoff, Some(900))),
             (holds(120), (Why::Pause, None)),
             (kept("unanswered"), (Why::UnansweredCall, Some(127))),

@@ -1,5 +1,5 @@
-//! The state of each function with failed events: what is waiting, what happened lately, and when everything will be
-//! back.
+//! The state of each function with failed events: the waiting events, recent failures and retries, and the time when
+//! all events are due.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,33 +12,34 @@ use crate::waiting::events::Group;
 use crate::waiting::reading::Reading;
 use crate::waiting::recent::{Step, begin, number};
 
-/// The number of steps to count. Together the steps cover three hours.
+/// The number of steps to count, which together cover three hours.
 const STEPS: u64 = 36;
-/// The number of complete steps that show whether a function is recovering: ten minutes.
+/// The number of complete steps that show whether a function is recovering. Two steps are ten minutes.
 const NEWEST: usize = 2;
-/// The minimum number of retries in these steps for a function to count as recovering.
+/// The minimum number of retries in the last two complete steps for a function to count as recovering.
 const FEWEST_RETRIES: u64 = 3;
-/// The number of steps in twelve hours, which is as far back as the log is always read.
+/// The number of steps in twelve hours. Every read of the log covers at least twelve hours.
 const TWELVE_HOURS: u64 = 144;
 /// The number of steps in the last hour.
 const AN_HOUR: usize = 12;
 
-/// The possible states of a function, the worst first.
+/// The possible states of a function, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Events are waiting because they failed.
     Failing,
-    /// No event is waiting, but some were dead-lettered in the last twelve hours.
+    /// No event is waiting, but some events were dead-lettered in the last twelve hours.
     DeadLettering,
-    /// Events are waiting, and most of them have no error: Lambda throttled their function, or never ran it.
+    /// Events are waiting, and most of these events have no error, because Lambda throttled the function or never ran
+    /// it.
     Throttled,
     /// Events are waiting, and far more were retried than failed, both in the last two complete steps and in the
     /// current step.
     Recovering,
     /// The function is paused.
     Paused,
-    /// No event is waiting, and none was dead-lettered lately.
+    /// No event is waiting, and no event was dead-lettered in the last twelve hours.
     Quiet,
 }
 
@@ -56,14 +57,14 @@ impl State {
     }
 }
 
-/// The state of one function, as far as the handler's log shows it.
+/// The state of one function, according to the handler's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionState<'r> {
     /// The function's ARN.
     pub target: &'r str,
     /// The function's state.
     pub state: State,
-    /// The first failure of the event that has been waiting longest. `None` if no event is waiting.
+    /// The earliest first failure of a waiting event. `None` if no event is waiting.
     pub since: Option<Timestamp>,
     /// The number of waiting events, including those that are due.
     pub waiting: u64,
@@ -73,17 +74,17 @@ pub struct FunctionState<'r> {
     pub held: u64,
     /// The number of events dead-lettered in the last twelve hours.
     pub dead_lettered: u64,
-    /// The most frequent error of the waiting events. `None` if no event is waiting, or if the largest group has no
-    /// error.
+    /// The most frequent error of the waiting events. `None` if no event is waiting, or if the largest group of waiting
+    /// events has no known error.
     pub error: Option<&'r str>,
     /// The latest due time of the waiting events. `None` if no event is waiting, or if some due time is unknown.
     pub back_by: Option<Timestamp>,
-    /// Counts of the last three hours, the oldest step first. The last step is the current one.
+    /// Counts of the last three hours, oldest step first. The last entry is the current step.
     pub steps: Vec<Step>,
 }
 
 impl FunctionState<'_> {
-    /// Counts of the last 55 to 60 minutes.
+    /// The counts of the last 55 to 60 minutes, because the current step is incomplete.
     pub fn last_hour(&self) -> Step {
         Step::sum(self.steps.iter().rev().take(AN_HOUR))
     }
@@ -100,7 +101,8 @@ impl FunctionState<'_> {
     fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
         let [lately, now] = [(1, NEWEST), (0, 1)]
             .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));
-        // A retry that fails again takes a while to come back, so retries that are only minutes old show nothing.
+        // A retry that fails takes some minutes to come back as a failure, so the current step alone does not show a
+        // recovery.
         let is_better = |step: Step| step.retried > 2 * step.failed;
         let recovers =
             is_better(lately) && lately.retried >= FEWEST_RETRIES && (now.failed == 0 || is_better(now));
@@ -116,8 +118,7 @@ impl FunctionState<'_> {
 }
 
 impl Reading {
-    /// The state of each function that the log mentions, the worst first. Call [`apply_pauses`](Self::apply_pauses)
-    /// first.
+    /// The state of each function that the log mentions, worst first. Call [`apply_pauses`](Self::apply_pauses) first.
     pub fn functions(&self, now: Timestamp) -> Vec<FunctionState<'_>> {
         let mut functions: BTreeMap<&str, FunctionState<'_>> = BTreeMap::new();
         let new = |target| FunctionState {
@@ -141,7 +142,8 @@ impl Reading {
                 function.steps[(number - first) as usize] = *step;
             }
         }
-        // The number of waiting events without an error, by function. The groups come with the largest first.
+        // The number of waiting events without an error, by function. The largest group comes first, so its error is
+        // the most frequent one.
         let mut without_error = BTreeMap::<&str, u64>::new();
         let groups = self.waits.all_groups();
         for group in &groups {
@@ -173,8 +175,8 @@ impl Reading {
         all
     }
 
-    /// The number of events that were due when the [last hour](FunctionState::last_hour) began, but that the handler
-    /// had not checked by then. Call [`apply_pauses`](Self::apply_pauses) first.
+    /// The number of events that were already due at the start of the [last hour](FunctionState::last_hour), but had
+    /// not been checked by the handler. Call [`apply_pauses`](Self::apply_pauses) first.
     pub fn due_an_hour_ago(&self, now: Timestamp) -> u64 {
         let step = (number(now) + 1).saturating_sub(AN_HOUR as u64);
         let at = begin(step);
@@ -204,7 +206,7 @@ mod tests {
         NOW.before(Duration::from_secs(seconds))
     }
 
-    /// The lines of `count` events of a function, each line given as its age in seconds and its other fields.
+    /// The log lines of `count` events of a function. Each line is given by its age in seconds and its other fields.
     fn lines(function: &str, count: u64, lines: &[(u64, Value)]) -> Vec<LogLine<'static>> {
         let one = |n: u64| {
             lines.iter().map(move |(age, more)| {

@@ -15,12 +15,12 @@ use crate::waiting::reading::Reading;
 use crate::waiting::wanted::Wanted;
 
 impl Reading {
-    /// Returns true if the log was read as far back as an event can wait.
+    /// Returns true if the log was read back far enough to find the last line about every waiting event.
     pub(super) fn is_all_read(&self, now: Timestamp) -> bool {
         now.before(self.reach) >= self.since
     }
 
-    /// Returns true if the log should have a readable line about each message that the handler has received.
+    /// Returns true if the log is expected to have a readable line about each message that the handler has received.
     fn has_all_lines(&self, now: Timestamp) -> bool {
         self.is_all_read(now)
             && self.has_log
@@ -29,15 +29,15 @@ impl Reading {
             && !self.hides_lines()
     }
 
-    /// Returns true if no waiting event is missing from the reading. With a filter, hidden messages without a line go
-    /// unnoticed.
+    /// Returns true if no waiting event is missing from the reading. With a filter, hidden messages without a log line
+    /// are not noticed.
     pub fn is_complete(&self, now: Timestamp) -> bool {
         let is_all_logged = self.retry_queue.visible == 0 && self.unlogged_messages(now) == 0;
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
     }
 
-    /// The number of hidden messages that should have a line in the log, but have none. 0 if lines may be missing for
-    /// another reason, such as a filter.
+    /// The number of hidden messages that have no line in the log, although one is expected. 0 if lines may be missing
+    /// for another reason, such as a filter.
     fn unlogged_messages(&self, now: Timestamp) -> u64 {
         if !self.is_everything || !self.has_all_lines(now) {
             return 0;
@@ -46,7 +46,8 @@ impl Reading {
         hidden.saturating_sub(self.waits.count() as u64)
     }
 
-    /// A note on hidden messages that should have a line in the log, but have none. `None` if no such message is known.
+    /// A note on hidden messages that have no line in the log, although one is expected. `None` if no such message is
+    /// known.
     pub(super) fn unlogged_note(&self, now: Timestamp) -> Option<Text> {
         let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
         let messages = match unlogged {
@@ -178,8 +179,8 @@ impl Reading {
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
     }
 
-    /// The notes on aliases and versions in the filter that no log line mentions. They may be misspelled: the
-    /// allow-list usually matches even qualifiers that do not exist.
+    /// The notes on aliases and versions in the filter that no log line mentions. Such a qualifier may be misspelled,
+    /// and the allow-list usually matches even qualifiers that do not exist.
     pub(super) fn unlogged_qualifiers(&self, wanted: &Wanted) -> impl Iterator<Item = Text> {
         let unlogged =
             self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());
@@ -231,7 +232,7 @@ mod tests {
     fn a_log_without_gaps_shows_everything() {
         let hidden = Depth { in_flight: 2, ..Depth::default() };
         let complete = |change: &dyn Fn(&mut Reading)| {
-            // With a filter, messages that do not match it need no lines.
+            // With a filter, messages that do not match the filter need no lines.
             let mut reading = Reading { is_everything: false, ..reading(hidden) };
             change(&mut reading);
             reading.is_complete(NOW)

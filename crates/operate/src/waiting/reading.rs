@@ -20,14 +20,17 @@ use crate::pauses::parameter::read_pauses;
 use crate::waiting::events::Waits;
 use crate::waiting::wanted::Wanted;
 
-/// The longest time between two log lines about a hidden message. SQS hides a message for at most 12 hours; then the
-/// handler receives it and logs it. If the handler is throttled, that takes longer by the queue's visibility timeout.
+/// The longest time between two log lines about a hidden message. SQS hides a message for at most 12 hours. The handler
+/// then receives the message and logs it. If the handler is throttled, the next receive is later by the queue's
+/// visibility timeout.
 pub const LONGEST_HIDDEN: Duration = LONGEST_VISIBILITY.saturating_add(QUEUE_VISIBILITY_TIMEOUT);
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
-/// The longest delay of a log line: the handler may write it late, and CloudWatch may show it later.
+/// The longest delay until CloudWatch returns a log line, because the handler may write the line late and CloudWatch
+/// may show it later.
 const LATE: Duration = Duration::from_secs(120);
 
-/// Everything read from a deployment's retry queue, pauses and log. [`go_on`](Self::go_on) updates a reading.
+/// The state of a deployment's retry queue, pauses and log at the time of a read. [`go_on`](Self::go_on) updates a
+/// reading.
 #[derive(Debug)]
 pub struct Reading {
     pub(super) deployment: Deployment,
@@ -36,7 +39,7 @@ pub struct Reading {
     pub(super) retry_queue: Depth,
     /// The deployment's pauses. `None` if the handler reads no pauses.
     pub(super) pauses: Result<Option<Pauses>, Failure>,
-    /// The time of the last read of the whole log, as opposed to only its new lines.
+    /// The time when the whole log was last read, not only its new lines.
     pub(super) begun: Timestamp,
     /// The time from which the log was read.
     pub(super) since: Timestamp,
@@ -60,17 +63,17 @@ pub struct Reading {
 /// The lines of the handler's log to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// Read only lines about events that match this filter.
+    /// The filter. Only lines about matching events are read.
     pub wanted: &'a Wanted,
-    /// Read log lines that are at most this old. `None` means as far back as an event can wait.
+    /// The maximum age of the log lines to read. `None` means the longest time that an event can wait.
     pub since: Option<Duration>,
-    /// Keep the messages' receipt handles, for a recall.
+    /// True to keep the messages' receipt handles for a recall.
     pub handles: bool,
 }
 
 impl<'a> Scope<'a> {
-    /// Selects the lines about events that match the filter, as far back as an event can wait. Keeps no receipt
-    /// handles.
+    /// Selects the lines about events that match the filter, up to the longest time that an event can wait. Keeps no
+    /// receipt handles.
     pub fn of(wanted: &'a Wanted) -> Self {
         Self { wanted, since: None, handles: false }
     }
@@ -93,9 +96,9 @@ impl Reading {
         Ok(reading.into_inner())
     }
 
-    /// Updates a reading that was made without a filter: reads the queue and the pauses again, and the log lines
-    /// written since the last read. The reading can be used meanwhile. If this future is dropped, the next call
-    /// continues where it stopped.
+    /// Updates a reading that was made without a filter. Reads the queue and the pauses again, and the log lines
+    /// written since the last read. The reading can be used during the update. If the returned future is dropped, the
+    /// next call continues from where the update stopped.
     ///
     /// # Errors
     ///
@@ -110,8 +113,8 @@ impl Reading {
         let scope = Scope::of(&wanted);
         let next = Self::begin(operator, deployment, scope, now).await?;
         let (begun, since) = (reading.borrow().begun, reading.borrow().since);
-        // Settled messages take memory, so everything is read anew once a day, and also if waits may be longer than
-        // before.
+        // Settled messages take memory, so the whole log is read again once a day. It is also read again if waits may
+        // now be longer than before.
         if now.since(begun) >= DAY || next.since < since {
             let next = RefCell::new(next);
             Self::read_log(&next, operator, &wanted, now).await?;
@@ -137,7 +140,7 @@ impl Reading {
         let retry_queue = Depth::read(account, &deployment.retry_queue).await?;
         let pauses = read_pauses(account, &deployment).await;
         let reach = reach(&deployment, &retry_queue, &pauses, now);
-        // No log group keeps lines for less than a day.
+        // The shortest retention of a log group is one day.
         let kept_for = match reach > DAY {
             true => account.aws.log_group(&deployment.log_group).await?.and_then(|group| group.retention),
             false => None,
@@ -171,7 +174,7 @@ impl Reading {
             let Self { deployment, since, until, .. } = &*reading.borrow();
             (deployment.log_group.clone(), until.map_or(*since, |until| until.before(LATE).max(*since)))
         };
-        // A recall must know the newest line about a message, even if this machine's clock is slow.
+        // A recall needs the newest line about each message, even if this machine's clock is slow.
         let until = (!reading.borrow().waits.keeps_handles()).then_some(now);
         let search = Search { group: &group, term: "", since, until, stream: None };
         let pages = Cell::new(0);
@@ -198,7 +201,7 @@ impl Reading {
     }
 
     fn take(&mut self, event: &LogEvent, wanted: &Wanted) {
-        // A line may be read again, together with late ones.
+        // A line may be read twice, because late lines are looked for again.
         let is_new = self.until.is_none_or(|until| event.at >= until);
         let line = match LogLine::read(&event.message) {
             Ok(line) => line,
@@ -214,8 +217,8 @@ impl Reading {
         }
     }
 
-    /// Applies the current allow-list to the waiting events. A handler that refuses its settings does not start, so
-    /// it dead-letters nothing.
+    /// Applies the current allow-list to the waiting events. Changes nothing if the handler refuses its settings,
+    /// because a handler that does not start dead-letters nothing.
     pub(super) fn apply_allow_list(&mut self) {
         if let Ok(policies) = self.deployment.policies() {
             let dead_letters = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
@@ -223,8 +226,8 @@ impl Reading {
         }
     }
 
-    /// Applies the current pauses to the waiting events, in place of the pauses that the handler knew when it wrote
-    /// the log.
+    /// Applies the current pauses to the waiting events. The current pauses replace the pauses that the handler applied
+    /// when it wrote the log.
     pub fn apply_pauses(&mut self, now: Timestamp) {
         let Ok(pauses) = &self.pauses else { return };
         let none = Pauses::default();
@@ -242,7 +245,7 @@ impl Reading {
         self.pauses.as_ref().map(Option::as_ref).map_err(Clone::clone)
     }
 
-    /// The number of messages in the retry queue.
+    /// The message counts of the retry queue.
     pub fn retry_queue(&self) -> Depth {
         self.retry_queue
     }
@@ -252,15 +255,16 @@ impl Reading {
         &self.deployment
     }
 
-    /// The state of a function's pauses at `now`. `None` if the pauses could not be read, or the handler reads none.
+    /// The state of a function's pauses at `now`. `None` if the pauses could not be read, or if the handler reads no
+    /// pauses.
     pub fn in_force(&self, target: &str, now: Timestamp) -> Option<InForce> {
         let pauses = self.pauses.as_ref().ok()?.as_ref()?;
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// The errors of the waiting events, if the filter's error glob matches none of them; otherwise `None`. Reads the
-    /// log again, because the first read got only lines that match the glob. Also returns `None` if the second read
-    /// fails, because the errors are only a hint.
+    /// The errors of the waiting events, as a hint if the filter's error glob matches no event. Reads the log again,
+    /// because the first read returned only lines that match the glob. Returns `None` if the glob matches an event, or
+    /// if the log cannot be read again.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
@@ -275,9 +279,10 @@ impl Reading {
 
 /// The maximum age of the last log line about an event that is still waiting.
 ///
-/// The handler logs a hidden message each time that it receives the message again. A moved message (one sent again with
-/// a delay) is logged only when it is first moved and when it is settled, so its last line may be as old as the longest
-/// `MAX_AGE`. `MAX_AGE` does not count the time of a pause, so with a pause the line may be as old as SQS's retention.
+/// The handler logs a hidden message each time that it receives the message again. A moved message, which was sent
+/// again with a delay, is logged only when it is first moved and when it is settled. Its last line may therefore be as
+/// old as the longest `MAX_AGE`. `MAX_AGE` does not count the time of a pause, so with a pause the last line may be as
+/// old as SQS's retention.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,
@@ -352,7 +357,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Every log line arrives a few seconds late.
+    /// An update finds a late line if the line was written at most two minutes before the previous read.
     #[tokio::test]
     async fn a_reading_goes_on_from_where_the_log_was_read_last() {
         let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();

@@ -7,15 +7,15 @@ use std::time::Duration;
 use comeback_engine::{LogLine, LoggedEvent, MessageState, Timestamp, WaitingMessage, WaitsFor, What};
 use serde::Serialize;
 
-/// The length of a [`Step`].
+/// The length of a [`Step`], which is five minutes.
 pub const STEP: Duration = Duration::from_secs(300);
-/// Maximum number of functions to count for. Messages may name any number of functions.
+/// The maximum number of functions with counts. Messages may name any number of functions.
 const MOST_FUNCTIONS: usize = 1_000;
 
 /// Counts of one function's messages within one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Failed events that came to the retry queue, including redriven ones.
+    /// Failed events that arrived in the retry queue, including redriven events.
     pub failed: u64,
     /// Events that were re-invoked.
     pub retried: u64,
@@ -39,18 +39,17 @@ impl Step {
     }
 }
 
-/// Counts from the handler's log, by the number of the step since 1970. Lines may come in any order, and more than
-/// once.
+/// Counts from the handler's log. Steps are numbered from 1970. Log lines may be added in any order and repeatedly.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// The failures, retries and dead-letters of each function, by ARN.
     pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
-    /// The number of events that were due when a step began, and that the handler has checked since.
+    /// The number of events that were due when a step began, and that the handler has checked since then.
     due: BTreeMap<u64, u64>,
 }
 
 impl Recent {
-    /// Counts a line. `before` is the message's state according to all earlier lines.
+    /// Counts a log line. `before` is the message's state according to the lines added before.
     pub(super) fn take(
         &mut self,
         line: &LogLine<'_>,
@@ -78,8 +77,8 @@ impl Recent {
         steps.entry(number(line.timestamp)).or_default().add(step);
     }
 
-    /// Counts a message as due at the beginning of each step from its due time until `checked`, when the handler
-    /// checked it. If a line after `checked` is already known, counts nothing.
+    /// Counts a message as due at the start of each step between its due time and `checked`, the time when the handler
+    /// checked the message. Counts nothing if a later line about the message is already known.
     fn take_due(&mut self, message: &WaitingMessage, checked: Timestamp) {
         let Some(due) = due(message).map(|due| due.max(message.at)) else { return };
         let first_from = |at: Timestamp| at.as_secs().div_ceil(STEP.as_secs());
@@ -88,7 +87,7 @@ impl Recent {
         }
     }
 
-    /// The number of events that were due when a step began, and that the handler has checked since.
+    /// The number of events that were due when a step began, and that the handler has checked since then.
     pub(super) fn due_at(&self, step: u64) -> u64 {
         self.due.get(&step).copied().unwrap_or_default()
     }

@@ -24,15 +24,16 @@ use crate::waiting::wanted::Wanted;
 /// A selection of the waiting events to report.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// The filter: report only these events.
+    /// The filter. Only matching events are reported.
     pub wanted: Wanted,
-    /// Report only events that are due in this range.
+    /// The range of due times. Only events that are due in the range are reported.
     pub due: DueRange,
-    /// The positions of the events to list one by one, in order of due time. `None` only counts events.
+    /// The positions of the events to list individually, in order of due time. `None` means that events are only
+    /// counted.
     pub events: Option<Range<usize>>,
 }
 
-/// A report on the waiting events, as far as the log shows them.
+/// A report on the waiting events in the handler's log.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report<'r> {
     /// The time from which the handler's log was read.
@@ -41,23 +42,23 @@ pub struct Report<'r> {
     pub lines: u64,
     /// The number of waiting events that match the filter.
     pub found: u64,
-    /// True if no filter was used, so that `found` can be compared with the queue's count.
+    /// True if no filter was used. Only then can `found` be compared with the number of messages in the queue.
     pub is_everything: bool,
     /// True if no waiting event is missing from the report.
     pub is_complete: bool,
-    /// The number of messages in the retry queue. SQS's counts are approximate, and up to a minute old.
+    /// The message counts of the retry queue. SQS's counts are approximate, and up to a minute old.
     pub retry_queue: Depth,
     /// The waiting events, grouped by function and error.
     pub groups: Vec<Group<'r>>,
     /// The number of events by due time.
     pub returns: Returns<'r>,
-    /// The events one by one. `None` unless the caller asked for them.
+    /// The listed events, in order of due time. `None` unless the caller requested a list.
     pub events: Option<Sorted<'r>>,
-    /// The requests of `comeback retry` and `comeback cancel` that are in force. `None` if these are unknown.
+    /// The requests of `comeback retry` and `comeback cancel` that are in force. `None` if the requests are unknown.
     pub requests: Option<Vec<RequestInForce>>,
     /// Notes on gaps in the log, and on reasons why events are not retried.
     pub notes: Vec<Text>,
-    /// A note on the errors of the waiting events. `None` unless the filter's error glob matches none of them.
+    /// A note on the errors of the waiting events. `None` unless the filter's error glob matches no event.
     #[serde(skip)]
     pub unmatched: Option<Text>,
     /// An error if the filter names functions that the handler does not retry.
@@ -77,7 +78,8 @@ impl Reading {
         let groups = self.waits.groups(&chosen);
         let is_everything =
             self.is_everything && wanted.takes_everything() && due.is_everything() && self.is_all_read(now);
-        // Held events have no due time, and are counted even if only events due soon are shown.
+        // The notes count all held events. With a range of due times, `groups` lacks held events, because they have no
+        // due time.
         let all = (!due.is_everything())
             .then(|| self.waits.groups(&self.waits.chosen(wanted, DueRange::default())));
         let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
@@ -103,7 +105,7 @@ impl Reading {
     }
 }
 
-/// A note to show while a request is in force. The due time that a request sets is in the log only once the handler has
+/// A note to show while a request is in force. The log has the due time that a request sets only after the handler has
 /// checked the event again.
 const REQUEST_NOT_COUNTED: &str =
     "The due times above do not reflect a request until the handler has checked the event.";
@@ -208,13 +210,13 @@ fn error<'e>(target: Option<&str>, error_type: Option<&'e str>) -> &'e str {
     error_type.unwrap_or(if target.is_some() { "unknown" } else { "others" })
 }
 
-/// The time since a moment, for a table: `5m ago`.
+/// Formats the time since `moment` for a table, such as `5m ago`.
 fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
     moment
         .map_or_else(|| "unknown".into(), |it| format!("{} ago", short(now.since(it).as_secs_f64().floor())))
 }
 
-/// The time until a retry is due, for a table: `in 5m`.
+/// Formats the time until a retry is due for a table, such as `in 5m`.
 fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
     match due {
         Some(due) if due > now => {
@@ -245,7 +247,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// A reading of waiting events. Each is given as its key, its error, and further fields of its log line.
+    /// A reading of waiting events. Each event is given by its key, its error, and further fields of its log line.
     fn reading_of(events: &[(&str, &str, Value)]) -> Reading {
         let mut waits = Waits::default();
         for (key, error_type, more) in events {
@@ -279,7 +281,7 @@ mod tests {
             ("k-2", "TargetDown", unanswered),
             ("größe-注文", "Timeout", holds()),
         ]);
-        // Otherwise messages without a line would be counted.
+        // If the log were complete, a note would count the hidden messages without a line.
         reading.has_log = false;
         let expected = "\
 3 waiting events (the handler's log was read back to 2026-09-14T03:12:50.000Z)

@@ -8,11 +8,12 @@ use serde::{Serialize, Serializer};
 
 use crate::waiting::events::{Group, WaitingEvent};
 
-/// Maximum number of functions that are counted separately. They are those with the most events.
+/// The maximum number of functions that are counted separately. The functions with the most events are chosen.
 const MOST_FUNCTIONS: usize = 4;
-/// Maximum number of periods.
+/// The maximum number of periods.
 const MOST_PERIODS: u64 = 48;
-/// The possible lengths of a period, in seconds. The shortest that needs at most [`MOST_PERIODS`] is used.
+/// The possible lengths of a period, in seconds. The shortest length that needs at most [`MOST_PERIODS`] periods is
+/// used.
 const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
 
 /// The number of events due in each period of equal length, by function.
@@ -23,17 +24,17 @@ pub struct Returns<'w> {
     /// The length of each period. Serialized in seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
-    /// The counts of the functions with the most events. If other functions have events too, the last entry counts the
-    /// events of all others together.
+    /// The counts of the functions with the most events. If further functions have events, the last entry counts the
+    /// events of all further functions together.
     pub functions: Vec<OfFunction<'w>>,
-    /// The number of events without a due time, such as those of a paused function.
+    /// The number of events without a due time, such as the events of a paused function.
     pub without_due: u64,
 }
 
 /// The number of a function's events that are due in each period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfFunction<'w> {
-    /// The ARN of the function. `None` for the entry that counts all other functions together.
+    /// The ARN of the function. `None` for the entry that counts several functions together.
     pub target: Option<&'w str>,
     /// The number of events due in each period.
     pub counts: Vec<u64>,
@@ -44,12 +45,12 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 }
 
 impl<'w> Returns<'w> {
-    /// Counts these events. `groups` are the same events by function and error.
+    /// Counts events by due time. `groups` contains the same events, grouped by function and error.
     pub fn of(events: impl Iterator<Item = WaitingEvent<'w>>, groups: &[Group<'w>], now: Timestamp) -> Self {
         let last = groups.iter().filter_map(|group| group.last_due).max().unwrap_or(now);
         let span = last.since(now).as_secs() + 1;
         let fits = |length: &u64| span.div_ceil(*length) <= MOST_PERIODS;
-        // Waits end within 14 days, so a length fits.
+        // Waits end within 14 days, so one of the lengths fits.
         let length = LENGTHS.into_iter().find(fits).unwrap_or(span);
         let periods = span.div_ceil(length) as usize;
         let of = |target| OfFunction { target, counts: vec![0; periods] };
@@ -104,7 +105,7 @@ mod tests {
     use crate::waiting::reading::tests::{NOW, ORDERS};
     use crate::waiting::wanted::Wanted;
 
-    /// Waiting events, each given as its function and the seconds until it is due. Without a number, a pause holds
+    /// Waiting events. Each event is given by its function and the seconds until it is due, or `None` if a pause holds
     /// the event.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {
         let mut waits = Waits::default();

@@ -1,4 +1,4 @@
-//! A filter of waiting events. CloudWatch searches the log by the filter's pattern, which may match too much; the
+//! A filter of waiting events. CloudWatch searches the log by the filter's pattern, which may match too many lines. The
 //! filter itself is then applied to the lines found.
 
 use comeback_engine::{LoggedEvent, error_names, logged};
@@ -9,17 +9,16 @@ use crate::function::FunctionName;
 /// The longest filter pattern that CloudWatch accepts, in bytes.
 const LONGEST_PATTERN: usize = 1_024;
 
-/// A filter of waiting events. An event must match every field that is set. All log lines about a message name the
-/// same function, error and key, so a filter matches either all of them or none.
+/// A filter of waiting events. An event must match every field that is set. All log lines about a message name the same
+/// function, error and key, so a filter matches either all lines about a message or no line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Match only events of these functions. A name without a qualifier matches all versions and aliases. Empty
-    /// matches every function.
+    /// The functions of the events. A name without a qualifier matches all versions and aliases. An empty list matches
+    /// every function.
     pub functions: Vec<FunctionName>,
-    /// Match only events whose error matches this glob, by its type, class name or simple name. `None` matches every
-    /// error.
+    /// A glob pattern for the error's type, class name or simple name. `None` matches every event.
     pub error: Option<String>,
-    /// Match only events with these keys. Empty matches every key.
+    /// The keys of the events. An empty list matches every key.
     pub keys: Vec<String>,
 }
 
@@ -48,8 +47,8 @@ impl Wanted {
             })
     }
 
-    /// The filter as a pattern for CloudWatch. The pattern matches every line that [`takes`](Self::takes) accepts,
-    /// and few others. In its strings, `*` at the start or the end matches any text.
+    /// The filter as a CloudWatch filter pattern. The pattern matches every line that [`takes`](Self::takes) accepts,
+    /// and few other lines. In its strings, `*` at the start or the end matches any text.
     pub fn pattern(&self) -> String {
         // The class name and the simple name of an error are parts of its type.
         let error = self.error.as_deref().map(|glob| test("error_type", &around(longest_part(glob))));
@@ -74,7 +73,7 @@ impl Wanted {
     }
 }
 
-/// A condition of a filter pattern that holds if any of these conditions holds. `None` for an empty list.
+/// Joins conditions of a filter pattern with `||`. Returns `None` for an empty list.
 fn any(tests: Vec<String>) -> Option<String> {
     match &tests[..] {
         [] => None,
@@ -132,7 +131,8 @@ mod tests {
             wanted(&[], Some("*"), &[]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*" }"#
         );
-        // Strings that CloudWatch may not match literally are left to our own filter.
+        // The pattern leaves out strings that CloudWatch might not match literally. Only [`Wanted::takes`] checks
+        // these.
         assert_eq!(
             wanted(&[], Some("a\"b*c"), &["k\" || $.x = \""]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*c*" }"#
