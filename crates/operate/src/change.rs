@@ -151,7 +151,7 @@ pub enum Ended {
     Outdated(Box<Planned>),
     /// The plan was performed.
     Done {
-        /// The layout in which the result is shown. It includes a note if the change could not be recorded.
+        /// The layout in which the result is shown. The layout includes a note if the change could not be recorded.
         layout: Layout,
         /// The reason why the change could not be recorded; `None` if it was recorded.
         not_recorded: Option<Failure>,

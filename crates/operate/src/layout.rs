@@ -18,7 +18,7 @@ pub struct Layout(pub Vec<Block>);
 pub enum Block {
     /// A line of text. An empty line separates parts of the output.
     Line(Text),
-    /// Titles, each with text beside it.
+    /// A list of titles, each with text to its right.
     Facts(Vec<Fact>),
     /// Numbers over time, drawn as a chart.
     Series(Series),
@@ -68,7 +68,7 @@ pub struct Column {
 /// A title with text beside it, such as `Waiting` with `12 events`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// The title, such as `Waiting`.
+    /// The title to the left of the text, such as `Waiting`.
     pub title: &'static str,
     /// The count at the start of the text, and the separator after the count. `None` if the text does not begin with a
     /// count. The count is drawn in the tone of the first line.
@@ -120,7 +120,7 @@ impl Fact {
 }
 
 impl Series {
-    /// The number of steps.
+    /// The number of steps, which is the same for each count.
     pub fn steps(&self) -> usize {
         self.lines.first().map_or(0, |(_, counts)| counts.len())
     }

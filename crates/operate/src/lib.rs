@@ -1,9 +1,10 @@
-//! The questions and changes of an operator of [Comeback](https://github.com/comeback-retries/comeback), as values.
+//! The questions that an operator of [Comeback](https://github.com/comeback-retries/comeback) asks, and the changes
+//! that an operator makes, as values.
 //!
-//! A *question* is a function that reads an [`Account`] and returns an [`Answer`]: a serializable value that
-//! describes its own layout. A *change* is a [`Change`]: it makes a plan, and performs the plan, reporting progress
-//! and stopping on request. The `comeback` command and its console both draw answers and changes. A deploy pipeline
-//! can use them too: `examples/redrive.rs` redrives a function's dead-letters after a fix.
+//! A *question* is a function that reads an [`Account`] and returns an [`Answer`]: a serializable value that describes
+//! its own layout. A *change* is a [`Change`], which makes a plan and performs the plan. A change reports its progress
+//! and stops on request. The `comeback` command and its console both draw answers and changes. A deploy pipeline can
+//! use this crate too: `examples/redrive.rs` redrives a function's dead-letters after a fix.
 //!
 //! This crate does not depend on a terminal or a web page. Only [`aws::sdk`] depends on the AWS SDK.
 //!

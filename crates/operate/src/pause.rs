@@ -30,7 +30,7 @@ pub struct PauseRetries {
     pub operator: Operator,
     /// The function to pause. `None` means every function.
     pub function: Option<FunctionName>,
-    /// The end, the spread and the reason of the pause, as far as the operator sets them.
+    /// The end, the spread and the reason that the operator sets for the pause.
     pub wanted: Wanted,
 }
 

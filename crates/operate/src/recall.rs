@@ -117,7 +117,7 @@ async fn choose(
             Err(NotRecalled::Before) => left.before += 1,
             Err(NotRecalled::Moved) => left.moved += 1,
             Err(NotRecalled::Soon) => left.soon += 1,
-            // The plan has already counted the messages with any other reason.
+            // The plan has already counted the messages that are not recalled for any other reason.
             Err(_) => {}
         }
     }
@@ -304,7 +304,8 @@ mod tests {
             aws.advance(Duration::from_secs(2));
             assert_eq!(visible(&aws), before + 1, "{due}");
         }
-        // The log has no newer lines about these messages, so a second request cannot know whether they were recalled.
+        // The log has no newer lines about these messages, so a second request cannot tell whether the messages were
+        // recalled.
         let again = serde_json::to_value(retries.plan().await.unwrap()).unwrap();
         assert_eq!((&again["recalled"], &again["before"]), (&json!(0), &json!(4)));
     }
@@ -404,7 +405,7 @@ mod tests {
             "{said}"
         );
         assert!(said.ends_with("when its hiding ends: another request does not recall it"), "{said}");
-        // A later request cannot know that the recall failed.
+        // A later request cannot tell that the recall failed.
         let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("denied") };
         let value = serde_json::to_value(&requested).unwrap();
         assert_eq!((&value["before"], &value["result"]), (&json!(1), &json!(null)));

@@ -1,4 +1,5 @@
-//! Escapes control characters in text that others wrote, so that it cannot control the operator's terminal.
+//! Escapes control characters in untrusted text, such as error messages, so that the text cannot control the operator's
+//! terminal.
 
 use std::borrow::Cow;
 

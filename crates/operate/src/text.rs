@@ -58,7 +58,7 @@ pub enum Piece {
     Shell(String, Quotes),
 }
 
-/// The quotes around a command.
+/// The quotes around a command in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quotes {
     /// Backquotes, for a command within a sentence.

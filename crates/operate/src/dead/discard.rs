@@ -23,7 +23,7 @@ use crate::text::{Text, quoted};
 /// disk.
 #[derive(Clone, Debug)]
 pub struct Discard {
-    /// The operator who makes the change, with the deployment.
+    /// The operator who makes the change, and the deployment to change.
     pub operator: Operator,
     /// The dead-letters to discard.
     pub chosen: Chosen,

@@ -33,7 +33,7 @@ const WRITTEN_AT_ONCE: usize = 4 << 20;
 pub(super) struct Line {
     pub(super) message_id: String,
     /// The time when the message was sent, in milliseconds since the epoch. An import does not use this time, because
-    /// SQS gives the imported message a new one.
+    /// SQS sets a new time for the imported message.
     sent_timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace_header: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredAttribute {
-    /// The attribute's type: `String`, `Number` or `Binary`. A label may follow it, as in `Number.int`.
+    /// The attribute's type: `String`, `Number` or `Binary`. A label may follow the type, as in `Number.int`.
     pub r#type: String,
     /// The attribute's value as text. A `Binary` value is in Base64.
     pub value: String,
@@ -309,7 +309,7 @@ impl Lines {
         }
     }
 
-    /// The failure to report if the line that was read last is invalid.
+    /// The failure to report if the most recently read line is invalid.
     pub(super) fn bad(&self, problem: &str) -> Failure {
         let (path, line) = (self.path.display(), self.number);
         Failure::could_not(format!(

@@ -1,4 +1,4 @@
-//! The filter that selects dead-letters for a command.
+//! The filter with which a command selects dead-letters.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -23,7 +23,7 @@ pub struct Filter {
     pub reason: Option<&'static str>,
     /// The dead-letter's function. A name without a qualifier also matches all versions and aliases.
     pub target: Option<FunctionName>,
-    /// A glob pattern for the error's type. It may match the whole type, its class name or its simple name.
+    /// A glob pattern for the error's type, which matches the whole type, its class name or its simple name.
     pub error: Option<String>,
     /// The age that the dead-letter must exceed.
     pub older: Option<Duration>,
@@ -142,8 +142,8 @@ fn retries_text(retries: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// A test that the payload has a value at a JSON pointer, such as `/customer/id=42`. This example matches both the
-/// number `42` and the string `"42"`.
+/// A test that the payload has a given value at a JSON pointer, such as `/customer/id=42`. This example matches both
+/// the number `42` and the string `"42"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PayloadTest {
     pointer: String,

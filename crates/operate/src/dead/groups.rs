@@ -112,7 +112,7 @@ pub fn expires(sent: Timestamp) -> Timestamp {
     sent.saturating_add(RETENTION)
 }
 
-/// Sorts groups by the number of dead-letters in each, the largest first.
+/// Sorts groups by their number of dead-letters, largest first.
 pub(super) fn largest_first<T>(groups: &mut [(T, Group)]) {
     let traits =
         |group: &Group| (group.reason, group.target.clone(), group.error_type.clone(), group.detail.clone());

@@ -27,7 +27,7 @@ use crate::shown::shown;
 /// A change that sends the dead-letters of a file to the dead-letter queue again.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The operator who makes the change, with the deployment.
+    /// The operator who makes the change, and the deployment to change.
     pub operator: Operator,
     /// The file to import. A second file, whose name has `.done` appended, records the dead-letters already imported.
     pub file: PathBuf,
@@ -310,7 +310,7 @@ const QUEUE: &str = "queue ";
 /// The content of the `.done` file: a queue, and the dead-letters already imported into that queue.
 #[derive(Debug, Default)]
 struct Record {
-    /// The ARN of the queue that the dead-letters were sent to. `None` if none was sent yet.
+    /// The ARN of the queue that the dead-letters were sent to. `None` if no dead-letter was sent yet.
     queue: Option<String>,
     /// The original message ids of the imported dead-letters.
     ids: HashSet<String>,

@@ -78,7 +78,7 @@ mod tests {
         #[test]
         fn dead_letters_at_hand_are_done_before_visible(exponent in -7.0..6.0) {
             let pace = Pace(10f64.powf(exponent));
-            // The last dead-letter is processed after all the others.
+            // The last dead-letter is processed after all other dead-letters.
             let before = pace.at_hand() as u64 - 1;
             prop_assert!(pace.time_for(before) <= HIDDEN_FOR / 3);
         }

@@ -86,7 +86,7 @@ pub struct Picked {
     pub(super) ids: Rc<HashSet<Box<str>>>,
     /// The number of skipped dead-letters, by the reason why the handler would dead-letter them again immediately.
     pub(super) skipped: BTreeMap<&'static str, u64>,
-    /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. Their dead-letters are skipped.
+    /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. The dead-letters of these functions are skipped.
     pub(super) not_allowed: BTreeSet<String>,
     /// The maximum number of dead-letters to act on; `None` means no limit.
     pub(super) limit: Option<u64>,

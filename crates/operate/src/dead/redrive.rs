@@ -26,7 +26,7 @@ use crate::text;
 /// A change that sends dead-letters to the retry queue, and deletes each dead-letter once SQS has accepted the copy.
 #[derive(Clone, Debug)]
 pub struct Redrive {
-    /// The operator who makes the change, with the deployment.
+    /// The operator who makes the change, and the deployment to change.
     pub operator: Operator,
     /// The dead-letters to redrive.
     pub chosen: Chosen,

@@ -53,7 +53,7 @@ fn compact(json: &str) -> String {
     json.chars().filter(is_kept).collect()
 }
 
-/// The handler's policies, which predict what the handler would do with a redriven dead-letter.
+/// Predicts what a deployment's handler would do with a redriven dead-letter, according to the handler's policies.
 #[derive(Clone, Debug)]
 pub struct RedriveRules {
     policies: Policies,

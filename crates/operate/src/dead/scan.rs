@@ -45,7 +45,7 @@ pub enum End {
     Enough,
     /// The operator interrupted the scan.
     Interrupted,
-    /// The maximum number of dead-letters is hidden, so no more can be received.
+    /// The maximum number of dead-letters is hidden, so no further dead-letters can be received.
     TooManyHidden,
     /// A call to AWS failed.
     Failed(Failure),

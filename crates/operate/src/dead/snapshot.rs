@@ -96,7 +96,8 @@ impl Selection {
     }
 }
 
-/// Facts about the functions of all dead-letters that the scan read, including those that do not match the filter.
+/// Facts about the functions of all dead-letters that the scan read, including dead-letters that do not match the
+/// filter.
 #[derive(Debug, Default)]
 struct Seen {
     /// The names of the first twenty functions, for error messages.
@@ -186,7 +187,7 @@ impl Snapshot {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
         if self.deployment.retries(&self.deployment.arn_of(target)) {
-            // The allow-list usually allows every alias, even one that does not exist.
+            // The allow-list usually allows every alias, even an alias that does not exist.
             let note = || format!("no dead-letter is of {target}; its alias or version may be misspelled");
             return Ok(target.qualifier.is_some().then(note));
         }

@@ -18,7 +18,7 @@ pub struct Wanted {
     pub end: Option<End>,
     /// The time after the end of the pause over which the retries of held events are spread.
     pub spread: Option<Duration>,
-    /// The reason for the pause. A new pause must have one.
+    /// The reason for the pause. A new pause must have a reason.
     pub why: Option<String>,
 }
 

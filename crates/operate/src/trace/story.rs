@@ -26,8 +26,8 @@ pub struct Story {
     pub steps: Vec<Step>,
     /// The state after the event's latest failure: a wait, an invocation, or a dead-letter.
     pub end: End,
-    /// The number of failures of attempts that had already failed before. These failures come from copies of the event,
-    /// and each copy has its own retries.
+    /// The number of repeated failures of the same attempt. A repeated failure comes from a copy of the event, and each
+    /// copy has its own retries.
     pub copies: usize,
     /// The handler's log lines about the event, verbatim.
     #[serde(skip)]
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(json(&story.steps[1])["due"], "1970-01-01T00:00:50.000Z");
     }
 
-    /// The event's message was moved during the wait. A move leaves no line in the log.
+    /// The log has no earlier line about this retry.
     #[test]
     fn an_invocation_alone_tells_the_failure_before_it() {
         let story = story(vec![invokes(50, 3, 50)]);

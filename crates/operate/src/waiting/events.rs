@@ -50,7 +50,7 @@ pub struct DueRange {
 }
 
 impl DueRange {
-    /// All due times up to this one.
+    /// The range of all due times up to `by`.
     pub fn by(by: Timestamp) -> Self {
         Self { from: None, by: Some(by) }
     }
@@ -94,7 +94,7 @@ pub enum Why {
     UnansweredCall,
     /// A call to re-invoke or dead-letter the event failed. The handler will repeat the call.
     FailedCall,
-    /// The handler could not read the pauses. It did not retry the event, because the function may be paused.
+    /// The handler could not read the pauses, so it did not retry the event. The function may be paused.
     PausesUnknown,
     /// The function is not on the allow-list, so the handler will dead-letter the event.
     NotAllowed,
@@ -334,7 +334,7 @@ pub struct Sorted<'w> {
 }
 
 impl<'w> Sorted<'w> {
-    /// The number of events.
+    /// The number of selected events.
     pub fn len(&self) -> usize {
         self.first.len()
     }

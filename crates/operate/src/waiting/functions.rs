@@ -62,7 +62,7 @@ impl State {
 pub struct FunctionState<'r> {
     /// The function's ARN.
     pub target: &'r str,
-    /// The function's state.
+    /// The state of the function's retries, such as failing or recovering.
     pub state: State,
     /// The earliest first failure of a waiting event. `None` if no event is waiting.
     pub since: Option<Timestamp>,

@@ -66,12 +66,12 @@ impl Reading {
         self.deployment.log_level.as_deref().is_some_and(|level| HIDING_INFO.contains(&level))
     }
 
-    /// The notes for a list of all waiting events.
+    /// The notes to show below a list of all waiting events.
     pub fn notes_on_all(&self, now: Timestamp) -> Vec<Text> {
         self.notes(&self.waits.all_groups(), now)
     }
 
-    /// The notes for a list of these groups of waiting events.
+    /// The notes to show below a list of these groups of waiting events.
     pub(super) fn notes(&self, groups: &[Group<'_>], now: Timestamp) -> Vec<Text> {
         let Self { deployment, pauses, .. } = self;
         let unknown =

@@ -92,7 +92,7 @@ impl Recent {
         self.due.get(&step).copied().unwrap_or_default()
     }
 
-    /// The functions that have counts.
+    /// The ARNs of the functions that have counts.
     pub(super) fn targets(&self) -> impl Iterator<Item = &str> {
         self.steps.keys().map(AsRef::as_ref)
     }
@@ -121,7 +121,7 @@ pub(super) fn number(at: Timestamp) -> u64 {
     at.as_secs() / STEP.as_secs()
 }
 
-/// The time when a step began.
+/// The start of the step with this number.
 pub(super) fn begin(step: u64) -> Timestamp {
     Timestamp::from_secs(step * STEP.as_secs())
 }
