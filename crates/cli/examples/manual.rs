@@ -38,7 +38,7 @@ fn write(folder: &Path) -> std::io::Result<()> {
         fs::create_dir_all(&place)?;
         let file = generate_to(shell, &mut comeback::command_line(), NAME, &place)?;
         if shell == Shell::Bash {
-            // bash-completion looks for the command's own name.
+            // bash-completion looks for a file with the command's own name.
             fs::rename(file, place.join(NAME))?;
         }
     }

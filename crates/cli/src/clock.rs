@@ -11,8 +11,8 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(since_epoch.as_millis() as u64)
 }
 
-/// Runs `work` and measures its wall time. The duration must not appear in JSON, because the same seed must give the
-/// same bytes.
+/// Runs `work` and returns its result and its wall time. A command must not print the wall time as JSON, because the
+/// same seed must give the same bytes.
 #[expect(clippy::disallowed_methods, reason = "wall time is what is measured")]
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = std::time::Instant::now();

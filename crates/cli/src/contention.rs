@@ -52,13 +52,13 @@ pub(crate) struct ContentionArguments {
     plot: Option<PathBuf>,
 }
 
-/// The number of clients above which one run is enough, because a run is itself a mean over its clients.
+/// Number of clients above which the default is a single run. A single run already averages over its clients.
 const ONE_RUN_ABOVE: u32 = 1_000;
 
 impl ContentionArguments {
-    /// The combinations of a number of clients and a strategy to run, grouped by number of clients. For numbers of
-    /// clients with which the strategy `none` would take too long, leaves out `none` unless a flag names it. Does not
-    /// check the arguments.
+    /// Points of the study, grouped by number of clients. A point is a number of clients and a strategy. Unless
+    /// `--strategy` is given, points with the strategy `none` are left out if their runs would take too long. The
+    /// arguments are not checked here.
     fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };
@@ -82,8 +82,8 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), CommandFailure>
         .map_err(CommandFailure::refused)?;
     let (report, wall_time) = timed(|| report_of(&study));
     if arguments.json {
-        // All on one line. As in the Python program's output, each number has the shortest digits that read back as the
-        // same number.
+        // Each number has the shortest digits that parse to the same number, as in the output of the published Python
+        // program. The whole object is on one line.
         print_json_line(&report)?;
     } else {
         let (tables, wall_time) = (tables::tables(&report), durations::text(wall_time));
@@ -107,8 +107,8 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// Writes the study as CSV, with a row for each number of clients and strategy. With a single run, the standard errors
-/// are empty.
+/// Writes the study as CSV, with a row for each combination of a number of clients and a strategy. After a single run,
+/// the standard errors are empty.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

@@ -12,7 +12,7 @@ pub(crate) enum CommandFailure {
     /// An argument was refused, or a simulation broke an invariant.
     #[error(transparent)]
     Rehearsal(#[from] Failure),
-    /// No policy meets the goal of `comeback plan`. Holds a sentence for each limit that stands in the way.
+    /// No policy meets the goal of `comeback plan`. Contains a sentence for each reason.
     #[error("no policy in the grid meets the goal; what stands in the way:\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
     /// A file could not be read or written, or has the wrong content.
@@ -28,7 +28,7 @@ pub(crate) enum CommandFailure {
 }
 
 impl CommandFailure {
-    /// The failure for an argument that was refused for this reason.
+    /// A failure for a refused argument, with the reason for the refusal.
     pub(crate) fn refused(reason: impl ToString) -> Self {
         Failure::Refused(vec![reason.to_string()]).into()
     }
@@ -38,7 +38,7 @@ impl CommandFailure {
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        // A reader that stops early (`| head`) is fine.
+        // A reader of standard output that stops early, such as `| head`, is not an error.
         if matches!(&self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
@@ -59,7 +59,7 @@ impl CommandFailure {
 pub struct BadFile {
     /// Path of the file.
     pub path: PathBuf,
-    /// The mistake or I/O error, with the position in the file if that is known.
+    /// The mistake or I/O error, with the position in the file if the position is known.
     pub problem: String,
 }
 

@@ -27,7 +27,8 @@ pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
 /// Removes the UTF-8 byte-order mark from the beginning of a file. Fails if the file begins like UTF-16.
 pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
     match bytes {
-        // A UTF-16 mark; or a NUL beside an ASCII character, because JSON begins with an ASCII character.
+        // The file begins with a UTF-16 byte-order mark, or with an ASCII character in UTF-16. JSON always begins with
+        // an ASCII character.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => Err(IsUtf16),
         _ => Ok(bytes.strip_prefix(MARK).unwrap_or(bytes)),
     }
@@ -37,7 +38,7 @@ pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Encodes the text as UTF-16 in four ways: in both byte orders, with a byte-order mark and without.
+    /// Encodes the text as UTF-16 in four ways: in both byte orders, each with and without a byte-order mark.
     pub(crate) fn in_utf16(text: &str) -> [Vec<u8>; 4] {
         let bytes = |mark: &str, of: fn(u16) -> [u8; 2]| -> Vec<u8> {
             format!("{mark}{text}").encode_utf16().flat_map(of).collect()

@@ -131,14 +131,14 @@ pub fn main() -> ExitCode {
         Command::Plan(arguments) => (plan::run(&arguments), arguments.json),
         Command::Contention(arguments) => (contention::run(&arguments), arguments.json),
         #[cfg(feature = "operate")]
-        // The session prints the JSON object, even if the run failed.
+        // The session prints the JSON object of a command on a deployment, even if the command failed.
         Command::Operate(command) => (operate::run(&command), false),
         #[cfg(feature = "console")]
         Command::Ui(arguments) => (ui::run(&arguments), false),
     };
     let Err(failure) = result else { return ExitCode::SUCCESS };
     if is_json {
-        // If standard output itself failed, only the exit code can report it.
+        // If printing the JSON object fails too, the failure is still reported on standard error.
         let _ = output::print_failure(&failure);
     }
     failure.report()
@@ -158,7 +158,7 @@ fn parse() -> Arguments {
 }
 
 /// Adds tips to `clap`'s error about the subcommand `given`. For a refused argument, the tips name the subcommands that
-/// take it. If `replay` was given no file, the tip names `simulate`, which needs no file.
+/// accept the argument. If `replay` was given no file, the tip names `simulate`, which needs no file.
 fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -> Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {
@@ -171,15 +171,15 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
         _ => Vec::new(),
     };
     if !tips.is_empty() {
-        // A flag of another subcommand is not a misspelt flag of this one.
+        // The refused flag belongs to another subcommand, so clap's suggestion of a similar flag would be wrong.
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
 }
 
-/// A tip for each subcommand that takes the refused flag or file. If the subcommand `given` takes operands other than
-/// files, the only tip names these operands.
+/// A tip for each subcommand that accepts the refused flag or file. If the refused argument is an operand and the
+/// subcommand `given` accepts operands, the only tip names these operands.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));
@@ -194,7 +194,7 @@ fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec
     command.get_subcommands().filter(takes).map(|taker| tip(taker, argument)).collect()
 }
 
-/// Names of a command's operands, such as `FILE`; `None` if it takes none.
+/// Names of a command's operands, such as `FILE`; `None` if the command accepts no operands.
 fn words(command: &clap::Command) -> Option<String> {
     let names = command.get_positionals().filter_map(Arg::get_value_names).flatten();
     let names: Vec<&str> = names.map(|name| name.as_str()).collect();

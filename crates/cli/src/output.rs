@@ -14,7 +14,7 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
 
-/// True once this process has printed its JSON object; it must not print a second one.
+/// True once this process has printed its JSON object. A process must not print a second object.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints the result of a command with `--json`, indented. The same result gives the same bytes.
@@ -27,7 +27,7 @@ pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), CommandFail
     print(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
 }
 
-/// A result as one line of JSON, safe for a terminal.
+/// Formats a result as one line of JSON. Control characters are escaped, so that a terminal does not obey them.
 #[cfg(feature = "operate")]
 pub(crate) fn json_line(result: &impl Serialize) -> String {
     shown_json(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
@@ -44,7 +44,7 @@ pub(crate) fn stream_json_line(result: &impl Serialize) -> Result<(), CommandFai
     Ok(())
 }
 
-/// Escapes strings of JSON as [`shown_json`] does, while the JSON is written.
+/// JSON formatter that escapes strings as [`shown_json`] does.
 #[cfg(feature = "operate")]
 struct Escaping;
 
@@ -75,14 +75,14 @@ fn print(json: &str) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Creates a file, and its folder if that is missing.
+/// Creates a file, and its folder if the folder is missing.
 pub(crate) fn create(path: &Path) -> Result<File, CommandFailure> {
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder).map_err(|problem| CommandFailure::write(folder, problem))?;
     File::create(path).map_err(|problem| CommandFailure::write(path, problem))
 }
 
-/// Writes text, such as a report or a picture, to its file, and names the file on standard error.
+/// Writes text, such as a report or a picture, to an open file, and prints the file's path on standard error.
 pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), CommandFailure> {
     file.write_all(text.as_bytes()).map_err(|problem| CommandFailure::write(path, problem))?;
     anstream::eprintln!("wrote {}", shown(&path.display().to_string()));

@@ -30,7 +30,7 @@ use crate::output::print_json;
 pub use recorded::Recorded;
 pub use shift::shifted;
 
-/// ARN of the function that failed in the samples of `events/`. By default, it is always on the allow-list.
+/// ARN of the function that failed in the sample events in `events/`. The default allow-list always includes this ARN.
 pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
 
 pub(crate) const EXAMPLES: &str = "\
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     let decisions = reports.iter().flat_map(|report| &report.handled.decisions);
     let functions: Vec<String> = decisions.filter_map(|decision| decision.function_arn.clone()).collect();
     warn_of_unmatched(&policies, &functions, "of these events");
-    // The note leaves out the samples' own function.
+    // The note does not mention the function of the sample events, which is always allowed.
     let others =
         functions.iter().filter(|arn| !arn.starts_with(SAMPLE_TARGET)).map(|arn| shown(short_name(arn)));
     let others: BTreeSet<_> = others.collect();
@@ -103,13 +103,13 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The functions that the messages name, as the text of an allow-list. Malformed ARNs are left out; the messages with
-/// these ARNs are dead-lettered whatever the list is.
+/// An allow-list of the functions that the messages name, in the format of `TARGET_FUNCTIONS`. Malformed ARNs are left
+/// out, because the handler dead-letters a message with a malformed ARN under any allow-list.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
     let arns = records.filter_map(arn).filter(|arn| arn.parse::<FunctionPattern>().is_ok());
-    // The list must not be empty: with an empty list, the handler only keeps the messages.
+    // The list must not be empty, because a handler with an empty allow-list keeps every message.
     let arns: BTreeSet<String> = arns.chain([SAMPLE_TARGET.to_owned()]).collect();
     arns.into_iter().collect::<Vec<_>>().join(",")
 }
@@ -128,7 +128,7 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
         .at
         .or_else(|| last_due(batch, &policies))
         .ok_or_else(|| BadFile::new(path, "no message has the times that SQS always adds").refused())?;
-    // Not through anstream, because it drops the character DEL.
+    // Bypasses `anstream`, because `anstream` drops the character DEL.
     let mut out = io::stdout().lock();
     let is_terminal = out.is_terminal();
     out.write_all(json_for(is_terminal, &shifted(event, moment, now())).as_bytes())?;
@@ -136,7 +136,7 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
     Ok(())
 }
 
-/// Escapes JSON for a terminal. For a file or another program, every byte stays.
+/// Escapes JSON for a terminal. JSON for a file or another program is returned unchanged.
 fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
     if is_terminal { shown_json(json).into() } else { json.into() }
 }
@@ -146,8 +146,8 @@ fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
 pub struct FileReport {
     /// The file's path, as given on the command line.
     pub file: String,
-    /// True if the file lacks times that SQS always writes. Its messages then count as sent when their events failed,
-    /// and as received for the first time.
+    /// True if the file lacks times that SQS always writes. A message then counts as sent when its event failed, and as
+    /// received for the first time.
     pub times_assumed: bool,
     /// The handler's decisions about the file's messages, and its calls.
     pub handled: Handled,
@@ -156,7 +156,7 @@ pub struct FileReport {
 /// The handler's decisions about a batch of messages, and its calls.
 #[derive(Debug, Serialize)]
 pub struct Handled {
-    /// Time on the handler's clock.
+    /// Time on the handler's clock when the handler receives the messages.
     pub at: Timestamp,
     /// One decision for each message, in the order of the event. Messages that lack an attribute that SQS always writes
     /// come last.
@@ -170,7 +170,7 @@ pub struct Handled {
 /// The handler's decision about one message.
 #[derive(Debug, Default, Serialize)]
 pub struct MessageDecision {
-    /// The id that SQS gave to the message.
+    /// Message id that SQS assigned.
     pub message_id: String,
     /// ARN of the target; `None` if the message could not be parsed.
     pub function_arn: Option<String>,
@@ -182,9 +182,9 @@ pub struct MessageDecision {
     pub reason: Option<&'static str>,
     /// The due time of the retry, in RFC 3339; `None` if no retry follows.
     pub due: Option<String>,
-    /// The time to hide the message for, in seconds; `None` if its visibility timeout is not changed.
+    /// New visibility timeout of the message, in seconds; `None` if the handler does not change the timeout.
     pub visibility_timeout: Option<u64>,
-    /// The delay of the message's copy, in seconds; `None` if the message is not moved.
+    /// Delay of the copy with which the message is moved, in seconds; `None` if the message is not moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<u64>,
     /// Reason for the decision, in words.
@@ -192,8 +192,8 @@ pub struct MessageDecision {
 }
 
 impl FileReport {
-    /// Runs the handler on a file's messages, with the handler's clock at `at`. `None` means the moment when the last
-    /// message is due.
+    /// Runs the handler on a file's messages, with the handler's clock at `at`. If `at` is `None`, the clock shows the
+    /// moment when the last message is due.
     pub fn of(path: &Path, recorded: &Recorded<'_>, policies: &Policies, at: Option<Timestamp>) -> Self {
         let Recorded { batch, times_assumed, .. } = recorded;
         let at = at.or_else(|| last_due(batch, policies)).unwrap_or(Timestamp::from_secs(0));
@@ -229,7 +229,7 @@ impl Handled {
 }
 
 impl MessageDecision {
-    /// The decision about a message that the handler leaves as it is.
+    /// A decision to leave the message in the queue, with the reason `why`.
     fn kept(message_id: &str, why: String) -> Self {
         Self { message_id: message_id.into(), why, ..Self::default() }
     }
@@ -249,7 +249,8 @@ impl MessageDecision {
     }
 }
 
-/// A remark about an ignored instruction in the function's error; empty if no instruction was ignored.
+/// A remark about a `RetryAfter` in the function's error that the handler ignores because it cannot be parsed. Empty if
+/// the handler ignores nothing.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
@@ -282,8 +283,8 @@ fn why(outcome: &Outcome<'_>) -> String {
 }
 
 /// The moment when the last message of a batch is due; `None` for a batch without messages. On its first receive, a
-/// message counts as due when it was sent. On a later receive, it is due when its backoff ends or, if no retry will
-/// follow, at its first receive.
+/// message counts as due when it was sent. On a later receive, the message is due when its backoff ends or, if no retry
+/// will follow, at its first receive.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,
@@ -370,7 +371,7 @@ fn write_response(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     }
 }
 
-/// The message's id, safe for a terminal; `""` if the message has no id.
+/// Formats a message's id for a terminal, as `""` if the message has no id.
 fn id_text(message_id: &str) -> Cow<'_, str> {
     if message_id.is_empty() { "\"\"".into() } else { shown(message_id) }
 }

@@ -4,8 +4,8 @@ use std::process::exit;
 
 use tokio::sync::watch;
 
-/// Raises `raise` at the first Ctrl-C or SIGTERM. If listening for the signals fails, the signals end the process as
-/// usual.
+/// Raises `raise` at the first Ctrl-C or SIGTERM. If the process cannot listen for the signals, a signal ends the
+/// process as usual.
 pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     let Ok(mut signals) = Signals::listen() else { return };
     tokio::spawn(async move {

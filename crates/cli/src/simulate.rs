@@ -40,9 +40,10 @@ Examples:
   comeback simulate --chaos=storm --seeds 50           what happens when calls fail for up to an hour
   comeback simulate --fault handler_outage=1@2h..5h    what happens when the retry handler is down";
 
-/// The flags of `simulate` that its help shows first.
+/// Flags that the help of `simulate` shows first.
 const FIRST: [&str; 8] = ["events", "outage", "target", "max-age", "max-backoff", "jitter", "report", "json"];
-/// The flags under *Faults* in the help. Flags in neither list are under *More*.
+/// Flags that the help of `simulate` shows under *Faults*. A flag that is neither here nor in [`FIRST`] is under
+/// *More*.
 const FAULTS: [&str; 7] = ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"];
 
 /// Puts a flag under its heading in the help of `simulate`.
@@ -63,7 +64,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
         return run_seeds(arguments, &scenario, &policies, seeds);
     }
     let repeat = arguments.repeat(scenario.seed);
-    // A page that cannot be written is refused before the runs, not after them.
+    // The report's file is created before the runs, so that a path that cannot be written is refused at once.
     let page_path = arguments.simulation.report.as_deref();
     let page_file = page_path.map(|path| Ok::<_, CommandFailure>((create(path)?, path))).transpose()?;
     let mut watched = (virtual_time(&scenario, ""), Lives::default());
@@ -102,7 +103,7 @@ fn print(
     repeat: &str,
     wall_time: Duration,
 ) -> Result<(), CommandFailure> {
-    // This stream strips colours unless standard output is a terminal that shows them; it obeys NO_COLOR.
+    // This stream strips colours unless standard output is a terminal that shows colours. It also obeys NO_COLOR.
     let mut out = anstream::stdout().lock();
     writeln!(out, "{}\nrepeat with: {repeat}\n", headline(scenario))?;
     writeln!(out, "{}\n", outcome_table(summary, wall_time))?;
@@ -124,7 +125,8 @@ impl Watcher for Progress {
     }
 }
 
-/// Writes a CSV file with a line for each minute of the run, also for minutes without events. The first minute is 0.
+/// Writes a CSV file with a line for each minute of the run, including minutes without events. The first minute has the
+/// number 0.
 fn write_csv(path: &Path, minutes: &[Minute]) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(path)?;
     let head = ["minute", "retries", "delivered", "dead_lettered", "in_flight", "visible", "delayed"];

@@ -6,7 +6,7 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-/// Maximum width of a table, in characters: that of the narrowest usual terminal.
+/// Maximum width of a table, in characters. The narrowest common terminal has this width.
 const COLUMNS: u16 = 80;
 
 /// Time between two frames of a spinner. A spinner turns even without progress.
@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// An empty table at most 80 columns wide, in which long cells wrap.
 pub(crate) fn table() -> Table {
     let mut table = Table::new();
-    // Colours are always written; the stream removes them if the output cannot show them.
+    // Colours are always written. The output stream removes colours that the output cannot show.
     table.load_style(presets::UTF8_FULL_CONDENSED).enforce_styling();
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(COLUMNS);
     table
@@ -37,7 +37,8 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
     }
 }
 
-/// A progress bar on standard error, removed when it is dropped. It is hidden unless standard error is a terminal.
+/// A progress bar on standard error, removed when this value is dropped. The bar is hidden unless standard error is a
+/// terminal.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 

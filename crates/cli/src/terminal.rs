@@ -42,7 +42,8 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// A block of a layout, as text for the terminal.
+/// Formats a block of a layout for the terminal. Gives an empty string for a long list, a note or a warning, because
+/// other functions print these.
 fn drawn(block: &Block) -> String {
     match block {
         Block::Line(text) => coloured(text) + "\n",
@@ -83,8 +84,8 @@ fn series(series: &Series) -> String {
 /// Characters for the heights of a bar. A count of zero is a dot instead.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A line for each moment of a timeline, under a line for each day. Log lines are indented as far as the text of their
-/// moment.
+/// Formats a timeline with a line for each moment, under a heading for each day. Log lines of a moment are indented as
+/// far as the moment's text.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {
@@ -101,14 +102,14 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// A range of characters of a moment in RFC 3339, such as its time of day.
+/// Part of a moment's RFC 3339 text, such as the time of day. `part` is a range of characters.
 fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }
 
 /// Prints a long list in columns under their headings. No row is wrapped, so that a key can be copied whole. Each row
-/// is formatted twice, first to find the widths of the columns and then to print it, because keeping a hundred thousand
-/// formatted rows would take too much memory.
+/// is formatted twice: to find the widths of the columns, and to print the row. Keeping a hundred thousand formatted
+/// rows would take too much memory.
 fn rows<E>(
     heads: &[&str],
     answer: &impl Answer,
@@ -138,7 +139,7 @@ fn rows<E>(
     say(&text)
 }
 
-/// Bytes of text to collect before writing them.
+/// Number of bytes of text to collect before each write.
 const CHUNK: usize = 1 << 16;
 
 fn table(rows: &Table) -> comfy_table::Table {
@@ -169,7 +170,7 @@ fn remark(layout: &Layout, session: &Session) {
     }
 }
 
-/// Prints an answer, as JSON or for people.
+/// Prints an answer, as JSON with `--json` and otherwise as text for people.
 pub(crate) fn answer(answer: &impl Answer, session: &Session) -> Result<(), CommandFailure> {
     let end = answer.end().map_err(CommandFailure::from);
     if session.common.json {
@@ -218,7 +219,7 @@ pub(crate) async fn change<C: Change + 'static>(
                 return Ok(result?);
             }
             Ended::Failed(failure) => return Err(failure.into()),
-            // An operator who agreed in advance, with `--yes`, has not seen this plan.
+            // An operator who agreed in advance, with `--yes`, has not seen the new plan.
             Ended::Outdated(_) if !session.can_ask() => return Err(outdated().into()),
             Ended::Outdated(new) => {
                 anstream::eprintln!(
@@ -250,7 +251,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::tables::tests::{HOSTILE, is_obeyed_anywhere};
 
-    /// An answer as it is printed on a terminal without colours.
+    /// Formats an answer as a terminal without colours shows it.
     pub(crate) fn plain(answer: &impl Answer) -> String {
         let mut text = String::new();
         let say = |part: &str| {

@@ -43,13 +43,14 @@ fn colour(strategy: Strategy) -> RGBColor {
 }
 
 const SIZE: (u32, u32) = (900, 560);
-/// Width, in pixels, of the margin for the names beside the ends of the lines.
+/// Width, in pixels, of the right margin, which holds the strategies' names.
 const NAMES_WIDTH: u32 = 120;
-/// Minimum distance, in pixels, between two names beside the ends of the lines.
+/// Minimum vertical distance, in pixels, between two strategies' names in the right margin.
 const NAME_HEIGHT: i32 = 17;
 /// Both axes are logarithmic if the highest number of clients is at least this multiple of the lowest.
 const WIDE: f64 = 50.0;
-/// The vertical axis is logarithmic if the strategies' values differ by more than this factor.
+/// The vertical axis is logarithmic if the strategies' values at the highest number of clients differ by more than this
+/// factor.
 const FAR_APART: f64 = 10.0;
 
 /// Draws `figure` against the number of clients, with a line for each strategy.
@@ -98,8 +99,8 @@ fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawin
     Ok(())
 }
 
-/// Moves ascending heights apart, as little as possible, until they are [`NAME_HEIGHT`] apart. Heights that would touch
-/// form a block around their middle.
+/// Spreads vertical positions, given in ascending order, so that they are at least [`NAME_HEIGHT`] apart. Positions
+/// that are too close together form a block, which is centred on their mean.
 fn spread(wanted: &[i32]) -> Vec<i32> {
     let top = |block: &[i32]| {
         let middle = block.iter().sum::<i32>() / block.len() as i32;
@@ -120,7 +121,7 @@ fn spread(wanted: &[i32]) -> Vec<i32> {
     heights.collect()
 }
 
-/// Maximum number of clients in `arrivals.svg`. More would enlarge the file and show nothing new.
+/// Maximum number of clients in `arrivals.svg`. More clients would enlarge the file and show nothing new.
 const READABLE_CLIENTS: u32 = 50;
 /// The longest time that `arrivals.svg` shows, in milliseconds. The strategies differ visibly by then.
 const WINDOW_MS: f64 = 5_000.0;

@@ -44,7 +44,7 @@ fn strategies(report: &Report) -> impl Iterator<Item = Strategy> {
     distinct(report.cells.iter().map(|cell| cell.strategy)).into_iter()
 }
 
-/// Each value once, in the order of first appearance.
+/// The distinct values, in the order of first appearance.
 pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {
@@ -55,8 +55,8 @@ pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
     distinct
 }
 
-/// The number of runs behind the means: "mean of 100 runs", or "means of 1 to 100 runs" if the number differs between
-/// cells.
+/// Describes the number of runs per point: `one run per point`, `mean of 100 runs` or, if the number differs between
+/// points, `means of 1 to 100 runs`.
 pub(super) fn runs(report: &Report) -> String {
     let runs = || report.cells.iter().map(|cell| cell.runs);
     match (runs().min().unwrap_or(0), runs().max().unwrap_or(0)) {
@@ -66,7 +66,7 @@ pub(super) fn runs(report: &Report) -> String {
     }
 }
 
-/// Formats a mean with at least three digits: `39.0`, `796`, `2,422`.
+/// Formats a mean, with one decimal below 100: `39.0`, `796`, `2,422`.
 fn number(value: f64) -> String {
     if value < 99.95 { format!("{value:.1}") } else { HumanCount(value.round() as u64).to_string() }
 }

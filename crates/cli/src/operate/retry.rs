@@ -95,10 +95,11 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     }
 }
 
-/// A change that requests retries and remembers how to watch them afterwards.
+/// A change that requests retries, and keeps a watch on the requested retries.
 struct Watched {
     retries: RequestEvents,
-    /// The watch on the retries, set once the retries have been requested. `None` means that there is nothing to watch.
+    /// The watch on the retries, set once the retries have been requested. `None` if there is nothing to watch, because
+    /// the handler's log does not say which events wait.
     requested: Rc<OnceCell<Option<Watch>>>,
 }
 

@@ -57,7 +57,7 @@ pub(super) fn without_yes(arg: clap::Arg) -> clap::Arg {
 }
 
 impl DeploymentFlags {
-    /// The address of the deployment that these flags name.
+    /// The address of the deployment that the flags name.
     pub(crate) fn address(&self) -> Address {
         let Self { handler, stack, region, profile } = self.clone();
         let which = handler.map_or(Which::Stack(stack), Which::Handler);
@@ -88,8 +88,8 @@ impl Session {
         anstream::eprintln!("note: {}", shown(note));
     }
 
-    /// Prints a command's JSON object at once, with the failure if there is one. Use this for long objects, because the
-    /// field [`answer`](Self::answer) would hold them in memory.
+    /// Prints a command's JSON object at once, with the failure if the command failed. Use this for a long object,
+    /// which the field [`answer`](Self::answer) would hold in memory.
     pub(crate) fn print(
         &self,
         report: &impl Serialize,
@@ -105,8 +105,8 @@ impl Session {
         stream_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
     }
 
-    /// Sets the JSON object to print when the command ends: the members of `json` and `more`, besides the account, the
-    /// region and the error. A later call replaces the object.
+    /// Sets the JSON object to print when the command ends. The object has the members of `json` and `more`, in
+    /// addition to the account, the region and the error. A later call replaces the object.
     pub(crate) fn answer_json(&self, json: &str, more: &str) {
         self.answer.replace(Some(shown_json(&joined(json, more))));
     }
@@ -145,7 +145,8 @@ pub(crate) fn run_in_session(
         }
         command(session).await
     });
-    // After Ctrl-C during a prompt, the prompt's thread is still waiting for a line.
+    // After Ctrl-C during a prompt, a thread still waits for a line of input. The shutdown must not wait for that
+    // thread.
     runtime.shutdown_background();
     let answer = answer.take();
     if common.json && !has_printed() && (answer.is_some() || result.is_err()) {
@@ -183,8 +184,8 @@ fn print_answer(
     Ok(())
 }
 
-/// Joins two JSON objects into one with the members of both. The objects are joined as text, because no byte of a
-/// payload may change.
+/// Joins two JSON objects into one object with the members of both. The objects are joined as text, so that every byte
+/// of a payload stays the same.
 fn joined(one: &str, other: &str) -> String {
     let members = |object: &str| object.strip_prefix('{')?.strip_suffix('}').map(ToOwned::to_owned);
     let [one, other] = [one, other].map(|object| members(object).expect("BUG: not an object"));
@@ -192,8 +193,8 @@ fn joined(one: &str, other: &str) -> String {
     format!("{{{one}{comma}{other}}}")
 }
 
-/// Asks the operator to confirm a plan, unless `--yes` is given. Fails if the operator declines, if standard input is
-/// not a terminal, or if the command prints JSON.
+/// Asks the operator to confirm a plan. With `--yes`, only a question that must be answered in person is asked. Fails
+/// if the operator declines, if standard input is not a terminal, or if the command prints JSON.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;
     if session.common.yes && !in_person {
@@ -210,7 +211,7 @@ pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<()
 
 async fn ask(question: &str, session: &Session) -> Result<(), Failure> {
     anstream::eprint!("{question} [y/N] ");
-    // If the question cannot be shown, no one will answer it with yes.
+    // If the question cannot be shown, nobody can answer it with yes.
     let _ = anstream::stderr().flush();
     // Reading a line blocks, so a separate thread reads it while this task also waits for Ctrl-C.
     let line = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().next()?.ok());
@@ -237,7 +238,7 @@ impl Follow for Bars {
     fn progress(&self, operator::Progress { done, of, unit }: operator::Progress) {
         let mut bar = self.bar.borrow_mut();
         if bar.as_ref().is_none_or(|(known, _)| *known != unit) {
-            // Dropping the earlier bar first removes it from the screen.
+            // Dropping the earlier bar removes it from the screen before the next bar appears.
             *bar = None;
             let progress = match of {
                 Some(of) => Progress::new(of, &format!("{{pos}}/{{len}} {unit}")),

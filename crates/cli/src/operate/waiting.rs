@@ -103,7 +103,7 @@ mod tests {
         (3..=1_180).for_each(|n| wait(&format!("k-{n}"), "orders", 8, "TargetDown", 60, 10_260));
         wait("k-1181", "billing", 3, "Throttled", 41, 182);
         (1_182..=1_187).for_each(|n| wait(&format!("k-{n}"), "billing", 3, "Throttled", 41, 848));
-        // The queue has a few more hidden messages than the log.
+        // The queue has a few more hidden messages than the log has waiting events.
         let account = aws.account();
         let url = queue_url(Sample::RETRY_QUEUE);
         let messages = vec![NewMessage { body: "{}".into(), ..NewMessage::default() }; 1_204];

@@ -1,6 +1,6 @@
-//! Reads a file of recorded messages and makes an SQS event of it. The file may hold an SQS event; the output of
-//! `aws sqs receive-message`, with or without `--query Messages`; a single message of either; or only a failure record.
-//! Several of these in one file, as in JSON Lines, become one event.
+//! Reads a file of recorded messages and makes an SQS event of it. The file contains an SQS event; the output of
+//! `aws sqs receive-message`, with or without `--query Messages`; a single message in either format; or a failure
+//! record alone. A file may contain several of these values, as in JSON Lines, which then become one event.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,17 +19,18 @@ pub struct Recorded<'t> {
     pub event: Cow<'t, str>,
     /// The event's messages, parsed as the handler parses them.
     pub batch: BatchEvent,
-    /// True if the file lacks attributes that SQS always writes. The messages then count as sent when their events
-    /// failed, and as received for the first time.
+    /// True if the file lacks attributes that SQS always writes. A message then counts as sent when its event failed,
+    /// and as received for the first time.
     pub times_assumed: bool,
 }
 
 impl<'t> Recorded<'t> {
-    /// Reads a file's text. A message counts as sent at `at` if nothing says when it was sent or failed.
+    /// Parses a file's text. `at` is the assumed send time of a message that says neither when it was sent nor when its
+    /// event failed.
     ///
     /// # Errors
     ///
-    /// Fails if the file holds no messages in any of the known forms.
+    /// Fails if the file contains no messages in any of the known formats.
     pub fn read(path: &Path, text: &'t str, at: Option<Timestamp>) -> Result<Self, BadFile> {
         let (event, times_assumed) = sqs_event(text, at).map_err(|problem| BadFile::new(path, problem))?;
         let batch = BatchEvent::read(&event).map_err(|error| BadFile::new(path, error))?;
@@ -39,8 +40,8 @@ impl<'t> Recorded<'t> {
 
 type Members<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
 
-/// The text of the SQS event, and true if its times are assumed. The values of a file such as JSON Lines become one
-/// event.
+/// The text of the SQS event, and true if the event's times are assumed. Several values in the file, as in JSON Lines,
+/// become one event.
 fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), String> {
     let values =
         serde_json::Deserializer::from_str(text).into_iter::<&RawValue>().collect::<Result<Vec<_>, _>>();
@@ -64,15 +65,15 @@ fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), 
     Ok((event.text().into(), event.assumed))
 }
 
-/// The messages of an SQS event; `None` if the value is not an SQS event.
+/// The messages of an SQS event; `None` if `value` is not an SQS event.
 fn records_of(value: &RawValue) -> Option<Vec<&RawValue>> {
     let members: Members<'_> = serde_json::from_str(value.get()).ok()?;
     let records = members.get("Records").filter(|records| has_messages(records))?;
     serde_json::from_str(records.get()).ok()
 }
 
-/// Returns true if the list has SQS messages. S3 and SNS events have `Records` too, and such an event may be a target's
-/// payload.
+/// Returns true if the list contains SQS messages. S3 and SNS events, which may be the payload of a target, also have a
+/// member `Records`.
 fn has_messages(records: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -91,8 +92,8 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// The reason why the handler cannot read an event from a message with this body. `None` if the handler can read an
-/// event, or if only the envelope is malformed.
+/// The reason why the handler cannot parse an event from a message with this body. `None` if the handler can parse an
+/// event, or if only the event's envelope is malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -110,7 +111,7 @@ fn why_no_body(body: &str) -> Option<String> {
     matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost).then_some(reason.detail)
 }
 
-/// A message as SQS's API returns it.
+/// An SQS message in the format that SQS's API returns.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Received {
@@ -123,8 +124,8 @@ struct Received {
     message_attributes: BTreeMap<String, RecordedAttribute>,
 }
 
-/// A message attribute. It is parsed from the format of SQS's API, and written in the format of the event that Lambda
-/// passes.
+/// An attribute of an SQS message. Deserialized from the format of SQS's API, and serialized in the format of the event
+/// that Lambda passes to a function.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
 struct RecordedAttribute {
@@ -135,7 +136,7 @@ struct RecordedAttribute {
     data_type: String,
 }
 
-/// A message as in the event that Lambda passes.
+/// An SQS message in the format of the event that Lambda passes to a function.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EventRecord {
@@ -155,13 +156,13 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Received>> {
 }
 
 impl Received {
-    /// A message with this failure record as its body. If the record has no request id, the number of earlier messages
-    /// in the event, `number`, makes the message's id unique.
+    /// Makes a message with a failure record as its body. The message's id is the record's request id. If the record
+    /// has no request id, the id is made from `number`, the number of earlier messages in the event.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
         Self {
-            // The id seeds the draw of the backoff, so it must be the same in every run.
+            // The id seeds the jitter of the backoff, so the id must be the same in every run.
             message_id: Some(json(&request_id.unwrap_or_else(|| match number {
                 0 => "recorded".into(),
                 number => format!("recorded-{}", number + 1),
@@ -189,8 +190,9 @@ impl Received {
     }
 }
 
-/// Makes an SQS event of the file's values. `aws sqs receive-message` prints only the attributes that it is asked for,
-/// so a message may lack some attributes. A message counts as sent at `at` if nothing says when it was sent or failed.
+/// Builds an SQS event from the values of a file. A message may lack attributes, because `aws sqs receive-message`
+/// prints only the attributes that its caller requests. `at` is the assumed send time of a message that says neither
+/// when it was sent nor when its event failed.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
     /// True if any message lacks an attribute that SQS always writes.
@@ -199,11 +201,11 @@ struct EventOf {
 }
 
 impl EventOf {
-    /// Adds the messages of a value. The value may be a list, as `--query Messages` prints it.
+    /// Adds the messages of a value. The value may be a list, as printed by `aws sqs receive-message --query Messages`.
     ///
     /// # Errors
     ///
-    /// Fails with the reason if the value holds no messages.
+    /// Fails with the reason if the value contains no messages.
     fn add(&mut self, value: &RawValue) -> Result<(), String> {
         let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         if !list.is_empty() {
@@ -273,7 +275,8 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// Reads a file's text with one message. Returns the message, and true if its times are assumed.
+    /// Parses a file's text that contains one message. Returns the message, and true if the message's times are
+    /// assumed.
     fn message(text: &str) -> (Record, bool) {
         let Recorded { batch, times_assumed, .. } = read(text).unwrap();
         let [record] = batch.records.as_slice() else { panic!("{batch:?}") };

@@ -1,5 +1,5 @@
-//! `comeback replay --shift-to-now FILE`: copies a recorded event with its times shifted. Every other byte stays as it
-//! is.
+//! `comeback replay --shift-to-now FILE`: copies a recorded event with its times shifted. Every other byte stays the
+//! same.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ const BODY: [Time; 4] = [
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
-/// A number of whole seconds to shift times by. A negative number shifts into the past.
+/// Number of whole seconds by which times are shifted. A negative number shifts into the past.
 #[derive(Clone, Copy)]
 struct Shift(i64);
 
@@ -59,7 +59,8 @@ impl Shift {
         Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
     }
 
-    /// A copy of `text` in which the members `times` of these objects are shifted.
+    /// A copy of `text` in which the members `times` of the JSON objects `objects` are shifted. The objects must borrow
+    /// from `text`.
     fn applied<'a>(
         self,
         text: &'a str,
@@ -70,12 +71,12 @@ impl Shift {
         for object in objects {
             for (path, shift) in times {
                 let Some(value) = member(object, path) else { continue };
-                // The value borrows from the text, so its address gives its position.
+                // The value borrows from `text`, so its address gives its position in `text`.
                 let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
                 edits.extend(shift(self, value).map(|new| (start..start + value.get().len(), new)));
             }
         }
-        // Edits are made from the end, so that none moves the position of another.
+        // Edits are applied from the end, so that no edit moves the position of another edit.
         edits.sort_by_key(|(range, _)| Reverse(range.start));
         let mut shifted = text.to_owned();
         for (range, new) in edits {

@@ -11,7 +11,7 @@ use comfy_table::{Cell, Color, Table};
 
 use crate::tables::{align_right, table};
 
-/// A table with a row for each retry, or for a selection if there are very many.
+/// A table with a row for each retry or, if there are very many retries, for a selection of them.
 pub(super) fn retries(schedule: &Schedule) -> Table {
     let mut table = table();
     table.set_header(["retry", "ceiling", "mean wait", "p5", "p95", "since failure", "events"]);
@@ -38,10 +38,10 @@ const CELLS: usize = 72;
 /// Minimum distance between two ticks, as a share of the axis, at which their labels do not touch.
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
-/// A timeline with a line for each retry. The line spans the times of nine events in ten.
+/// A timeline with a line for each retry. Each line spans the times of nine events in ten.
 pub(super) fn timeline(schedule: &Schedule, max_age: Duration) -> String {
     let axis = axis_of(schedule, max_age);
-    // Colours are always written; the stream removes them if the output cannot show them.
+    // Colours are always written. The output stream removes colours that the output cannot show.
     let colour = AnsiColor::Green.on_default();
     let line =
         |retry: &ScheduledRetry| format!("\n{:>6}  {colour}{}{colour:#}", retry.retry, line(retry, &axis));
@@ -63,7 +63,8 @@ fn scale(axis: &TimeAxis) -> String {
     scale
 }
 
-/// The line of one retry, such as `  ━━━●━━  `: its mean time, between the 5th and the 95th percentile.
+/// Formats the line of one retry, such as `  ━━━●━━  `. The dot marks the mean time, and the line reaches from the 5th
+/// to the 95th percentile.
 fn line(retry: &ScheduledRetry, axis: &TimeAxis) -> String {
     let at = retry.since_first_failure_seconds;
     let [from, mean, to] = [at.p5.into(), at.mean, at.p95.into()].map(|seconds| cell(axis.share(seconds)));

@@ -50,7 +50,7 @@ pub(super) fn cost_table(summary: &Summary) -> Table {
 }
 
 const BAR_CELLS: usize = 50;
-/// Characters that fill 0 to 7 eighths and all of a cell, from the left.
+/// Characters that fill 0 to 7 eighths of a cell, from the left.
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /// A bar chart of retries over time, with a row for each 24th of the run.
@@ -61,7 +61,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
         .chunks(step)
         .map(|minutes| minutes.iter().map(|m| u64::from(m.retries)).sum())
         .collect();
-    // The last moment of the run may begin another minute without retries.
+    // The run may end at the start of a minute, which then has its own row without retries.
     if counts.len() > 1 && counts.last() == Some(&0) {
         counts.pop();
     }
@@ -81,7 +81,8 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// A bar of a length proportional to `count`; the bar for `most` is full. Every count above 0 is visible.
+/// A bar whose length is proportional to `count`. The bar for `most` has the full length. A bar for any count above 0
+/// is visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

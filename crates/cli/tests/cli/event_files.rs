@@ -108,7 +108,7 @@ fn a_moved_message_is_due_at_the_same_moment() {
   batchItemFailures: none, so SQS deletes every message
 "#;
     assert!(text.contains(expected), "{text}");
-    // A moved copy of early-return.json's message is due at the same time as that message.
+    // The moved copy of the message in early-return.json is due at the same time as the original.
     let moved = "replay --at 2026-09-14T16:02:00Z events/moved-message.json";
     let hidden = printed(moved);
     let due = "moved 2 times; its backoff ends at 2026-09-14T16:39:27.233Z\n";
@@ -143,7 +143,7 @@ fn files_that_cannot_be_read_are_named() {
     assert_eq!(failed("replay nowhere.json"), (1, missing));
 }
 
-/// The file is output of `aws sqs receive-message` without any attributes, in UTF-8 with a byte-order mark.
+/// The test's file is output of `aws sqs receive-message` without any attributes, in UTF-8 with a byte-order mark.
 #[test]
 fn receive_message_output_is_replayed_and_shifted() {
     let event: Value = serde_json::from_str(&read("events/first-failure.json")).expect("JSON");
@@ -181,7 +181,7 @@ fn a_copy_of_an_event_happens_now() {
     let payload =
         r#"\"big\": 12345678901234567890123, \"one\": 1.0, \"huge\": 1E400, \"twice\": 1, \"twice\": 2"#;
     assert!(copy.contains(payload), "{copy}");
-    // When replayed, the copy is due at the moment that it was shifted to, within the last second or so.
+    // The copy was due when it was made, a moment ago, so a replay finds it due.
     let folder = scratch();
     let file = folder.path().join("now.json");
     std::fs::write(&file, &copy).expect("a scratch file can be written");

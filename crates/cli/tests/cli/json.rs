@@ -1,4 +1,4 @@
-//! `--json` keeps its promises in `docs/json.md`: every run prints one object, with the documented members.
+//! Tests that `--json` works as `docs/json.md` says: every run prints one object, with the documented members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::*;
 
-/// The members that each command's object must have and those that it may have, as `docs/json.md` lists them.
+/// For each command, the members that its JSON object must have and the members that it may have, from `docs/json.md`.
 fn documented() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect();
     let page = read("docs/json.md");

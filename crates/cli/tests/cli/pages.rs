@@ -1,4 +1,4 @@
-//! The documentation shows what `comeback` really prints, and every command in it runs.
+//! Tests that the documentation shows what `comeback` really prints, and that every command in the documentation runs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 
 use crate::support::*;
 
-/// The output of a command that several pages show.
+/// Output of `comeback schedule --rate 10/s`, which several pages show.
 static SCHEDULE: LazyLock<String> = LazyLock::new(|| printed("schedule --rate 10/s"));
 
-/// A documentation page with its words on one line.
+/// The text of a documentation page, joined into one line.
 fn prose(page: &str) -> String {
     read(page).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -23,7 +23,7 @@ fn each_command_of_the_pages_runs() {
     let texts = pages.iter().filter(|page| page.extension().is_some_and(|extension| extension == "md"));
     let texts: Vec<String> =
         texts.map(|page| std::fs::read_to_string(page).expect("a readable page")).collect();
-    // Other tests run the commands below these headings and read their output.
+    // Other tests run the commands under these headings and check their output.
     let measured = ["Retries of one event", "Waiting events", "When the handler is down"];
     let measured: Vec<String> = measured.into_iter().flat_map(documented_commands).collect();
     let shown = ["schedule --rate 10/s", "schedule --rate 10/s --hide-up-to always"];
@@ -33,7 +33,8 @@ fn each_command_of_the_pages_runs() {
         .filter(|line| line.starts_with("cargo run "))
         .filter_map(|line| line.split_once(" -p comeback -- "))
         .map(|(_, arguments)| arguments)
-        // The end-to-end tests run the command that writes a file, with the rehearsal that needs the file.
+        // A command with `>` writes a file that another documented command needs. The end-to-end tests run both
+        // commands.
         .filter(|arguments| !arguments.contains(" > "))
         .filter(|arguments| {
             !measured.contains(&arguments.replace(" --json", "")) && !shown.contains(arguments)
@@ -41,7 +42,7 @@ fn each_command_of_the_pages_runs() {
         .collect();
     assert!(commands.len() >= 12, "{commands:?}");
     for arguments in commands {
-        // A shell runs the command, because events/*.json must be expanded.
+        // The command runs in a shell, because `events/*.json` must be expanded.
         let output = Command::new("sh")
             .args(["-c", &format!("exec \"$0\" {arguments}"), env!("CARGO_BIN_EXE_comeback")])
             .current_dir(repository())

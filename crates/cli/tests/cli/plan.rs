@@ -1,5 +1,5 @@
-//! Tests of `comeback plan`: its output, pictures and refusals. To keep the tests fast, the outages are short, and the
-//! goals leave only the longest cap.
+//! Tests of `comeback plan`: its output, pictures and refusals. For speed, the outages are short, and the goals are so
+//! long that only the longest cap is simulated.
 
 use serde_json::Value;
 

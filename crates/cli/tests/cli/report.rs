@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support::*;
 
-/// Writes a report with these flags. Returns the report, and what the command printed.
+/// Runs `comeback simulate` with these flags and `--report`. Returns the report, and the command's standard output.
 fn page_in(folder: &Path, flags: &str) -> (String, String) {
     let file = folder.join("made/here.html");
     let output = comeback(&format!("simulate {flags} --report {}", file.display()));
@@ -20,7 +20,7 @@ fn made(flags: &str) -> (String, String) {
     page_in(scratch().path(), flags)
 }
 
-/// The cells beside this label, in any table of the report.
+/// The cells of the report's row with this label, in whichever table has the row.
 fn row<'a>(page: &'a str, label: &str) -> Vec<&'a str> {
     let head = format!("<th scope=\"row\">{label}</th>");
     let (_, rest) = page.split_once(&head).unwrap_or_else(|| panic!("no row {label}"));
@@ -212,7 +212,7 @@ fn no_paragraph_is_repeated() {
         let text = |text: &&str| -> String {
             let text = text.split_once("</").expect("it ends").0;
             let text = text.split_once("\">").map_or(text, |(_, text)| text);
-            // Without the policy's name in front.
+            // Removes the policy's name in front of the text.
             text.split_once(": ").map_or(text, |(_, said)| said).to_owned()
         };
         let mut texts: Vec<String> = texts.iter().map(text).filter(|text| !text.is_empty()).collect();

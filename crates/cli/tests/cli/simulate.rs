@@ -133,7 +133,8 @@ fn large_payloads_cost_a_request_for_each_64_kib() {
     let run = |size| json(&format!("simulate --events 20 --outage 10m --for 2h --payload-size {size}"));
     let (small, large) = (run(0), run(200_000));
     assert_eq!(small["api_calls"], large["api_calls"], "as many calls");
-    // 200,000 bytes and the rest of a record are four chunks, so each send and receive costs three requests more.
+    // A payload of 200,000 bytes and the rest of its record fill four chunks of 64 KiB. Each send and each receive
+    // therefore costs three requests more.
     let sends = small["api_calls"]["sqs:SendMessage"].as_f64().expect("a number");
     let least = 3.0 * 0.4e-6 * (sends + sends * 2.0);
     let [few, many] = [small, large].map(|run| run["cost_usd"].as_f64().expect("a number"));

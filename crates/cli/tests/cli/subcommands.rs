@@ -8,8 +8,8 @@ const SCHEDULE: &str = "Print when each retry of a policy comes, and how many an
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies of clients that compete for one database row";
 
-/// Asserts that the command fails with this problem and these tips. A tip is a subcommand and what the subcommand
-/// takes.
+/// Asserts that the command fails with this problem and these tips. A tip consists of a subcommand with what the
+/// subcommand accepts, and the subcommand's description.
 fn assert_tips(line: &str, problem: &str, tips: &[(&str, &str)]) {
     let tips: String = tips
         .iter()
@@ -81,7 +81,7 @@ fn help_of_simulate_shows_eight_flags_first() {
     let (first, help) = help.split_once("\nFaults:\n").expect("a part for faults");
     let (faults, help) = help.split_once("\nMore:\n").expect("a part for the rest");
     let (more, _) = help.split_once("\nExamples:\n").expect("examples");
-    // Descriptions also name flags, but are indented further.
+    // Descriptions also mention flags, but are indented further.
     let flags = |part: &str| -> Vec<String> {
         let lines = part.lines().filter(|line| line.starts_with("      --"));
         let names = lines.map(|line| line.trim_start_matches([' ', '-']).split([' ', '[']).next());

@@ -41,7 +41,7 @@ pub(crate) struct FilterFlags {
 }
 
 impl FilterFlags {
-    /// Names of the flags, with their dashes.
+    /// Names of all filter flags, with their dashes, such as `--reason`.
     pub(crate) fn names() -> Vec<String> {
         let command = Self::augment_args(clap::Command::new("filter"));
         command.get_opts().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect()
