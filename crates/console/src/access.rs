@@ -71,7 +71,7 @@ pub(super) struct Access {
 struct Entered;
 
 impl Access {
-    /// Access to the console on this port. The cookie's name includes the port, because cookies ignore ports.
+    /// Access control for the console on `port`. The cookie's name includes the port, because cookies ignore ports.
     pub(super) fn new(port: u16) -> Self {
         let cookie_name = format!("comeback-{port}");
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
@@ -124,8 +124,9 @@ impl Access {
         found.next().cloned()
     }
 
-    /// Answers a valid code with a page that continues automatically. A redirect would not work: if it began on another
-    /// site or in a file, the browser would not send a new `SameSite=Strict` cookie.
+    /// Answers a valid code with a page that sets the session cookie and continues automatically. A redirect would not
+    /// work: if the redirect began on another site or in a file, the browser would not send the new `SameSite=Strict`
+    /// cookie.
     fn exchange(&self, code: &str, now: Timestamp) -> Response {
         let mut codes = self.codes.borrow_mut();
         let Some(position) = codes.iter().position(|(known, _)| is_same(code, known)) else {
@@ -227,7 +228,7 @@ mod tests {
         let cookie = cookie(&access, &access.way_in(NOW), NOW).unwrap();
         let (cookie, _) = cookie.split_once(';').unwrap();
         let (_, value) = cookie.split_once('=').unwrap();
-        // Another server on this machine may set cookies for this host, even one with the session cookie's name.
+        // Another server on this machine may set cookies for this host, even a cookie with the session cookie's name.
         assert!(is_in(&access, &["a=b; comeback-7070=x", &format!("c=d; {cookie}")]));
         let other_port = format!("comeback-7071={value}");
         for cookies in [&[][..], &["comeback-7070="], &["comeback-7070=x"], &[&other_port], &[value]] {

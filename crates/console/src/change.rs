@@ -41,16 +41,16 @@ const ONCE: &str = "once";
 pub(super) struct ChangeForm {
     pub(super) path: &'static str,
     pub(super) title: &'static str,
-    /// One sentence, for the page, about what the change does.
+    /// One sentence that tells the operator what the change does.
     pub(super) about: &'static str,
     /// The subcommand of `comeback` that makes the same change.
     pub(super) command: CommandName,
     pub(super) inputs: &'static [Input],
-    /// Reads the change from the form's fields. The error names the field that is wrong.
+    /// Parses the form's fields. The error names the field that is wrong.
     pub(super) asked: fn(&Fields) -> Result<Asked, String>,
-    /// True if the plan's page shows how many events are held.
+    /// True if the plan's page shows how many events are held by a pause.
     pub(super) is_about_held: bool,
-    /// Path of the page that the operator returns to afterwards.
+    /// Path of the page that the *Back* link opens when the change has ended.
     pub(super) back: &'static str,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Input {
 pub(super) enum Argument {
     /// `--flag=value` if the field is filled in.
     Flag(&'static str),
-    /// `--flag=value` for each filled-in field of this name. After these fields, the form has an empty one.
+    /// `--flag=value` for each filled-in field of the input's name. The form adds an empty field for one more value.
     Each(&'static str),
     /// The value as an operand, or `--all` if the value is `*`.
     FunctionOrAll,
@@ -83,7 +83,7 @@ impl Input {
         self.name == "function"
     }
 
-    /// One value for each field that the form shows for this input, in the form's order.
+    /// Values of the fields that the form shows for this input, in order.
     fn values(&self, fields: &Fields) -> Vec<String> {
         match self.argument {
             Argument::Each(_) => fields.all(self.name).chain([""]).map(ToOwned::to_owned).collect(),
@@ -94,7 +94,7 @@ impl Input {
 
 type Planning = Pin<Box<dyn Future<Output = Result<Planned, Failure>>>>;
 
-/// A change read from a form. Given an `Operator`, it can be planned.
+/// The change that a form requests, as a function that plans the change for an `Operator`.
 pub(super) struct Asked(Box<dyn FnOnce(Operator) -> Planning>);
 
 impl Asked {
@@ -148,7 +148,7 @@ impl ChangeForm {
                 None => None,
             }
         };
-        // The names come from the handler's log, which may take a while to read.
+        // The functions' names come from the handler's log, which may take a while to read. The plan is made meanwhile.
         let (mut offer, functions) = join(planned, functions(&visit.console)).await;
         if let Some(offer) = offer.as_mut().filter(|offer| self.is_about_held && offer.question.is_some()) {
             offer.held = held(&fields, &visit.console).await;
@@ -214,7 +214,7 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
         }
         Ended::Failed(failure) => Err(failure),
         Ended::Outdated(planned) => match &planned.question {
-            // Nobody has agreed to this new plan.
+            // The operator has not agreed to the new plan, so `agree` fails.
             Some(question) => screen.agree(&question.text, &planned.identity),
             None => {
                 screen.show(planned.layout);
@@ -224,8 +224,8 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
     }
 }
 
-/// Names of the functions to choose from: those on the allow-list, and those with waiting events. Empty if the log
-/// could not be read.
+/// Names of the functions that a form offers: functions on the allow-list, and functions with waiting events. Empty if
+/// the handler's log could not be read.
 async fn functions(console: &Console) -> BTreeSet<String> {
     let look = |reading: &mut Reading, _| {
         let deployment = reading.deployment();
@@ -238,7 +238,7 @@ async fn functions(console: &Console) -> BTreeSet<String> {
     }
 }
 
-/// A sentence with the number of events that are held now; `None` if the handler's log could not be read.
+/// A sentence with the number of events that a pause holds now; `None` if the handler's log could not be read.
 async fn held(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
@@ -256,18 +256,18 @@ async fn held(fields: &Fields, console: &Console) -> Option<String> {
     }
 }
 
-/// A change's plan, ready for its page, with the question whether to perform the plan.
+/// The plan of a change, as the page shows it, with the question whether to perform the plan.
 pub(super) struct Offer {
     pub(super) layout: Layout,
     pub(super) question: Option<Question>,
-    /// A sentence with the number of held events.
+    /// A sentence with the number of held events; `None` if the number is unknown or not shown.
     held: Option<String>,
     /// The failure that the page shows instead of a question.
     pub(super) failure: Option<Text>,
 }
 
 impl Offer {
-    /// Plans the change. If the form was refused, the offer shows that failure.
+    /// Plans the change. If `asked` is a failure, the offer shows the failure.
     pub(super) async fn of(asked: Result<Asked, Failure>, console: &Console) -> Self {
         let planning = async {
             let operator = console.operator(Rc::new(Unwatched), Interrupt::never()).await;
@@ -297,7 +297,7 @@ pub(super) fn function(fields: &Fields) -> Result<Option<FunctionName>, String> 
     }
 }
 
-/// The value of a form field, parsed by `read`. The error begins with the field's label.
+/// The value of a form field, parsed by `read`; `None` if the field is empty. The error begins with the field's label.
 pub(super) fn value<T>(
     fields: &Fields,
     name: &str,
@@ -312,7 +312,7 @@ pub(super) fn value<T>(
 struct ChangePage {
     frame: Frame,
     form: &'static ChangeForm,
-    /// Each input of the form with its values. Only a repeatable input may have more than one value.
+    /// Each input of the form with its values. Only a repeatable input can have more than one value.
     inputs: Vec<(&'static Input, Vec<String>)>,
     functions: BTreeSet<String>,
     fields: String,

@@ -40,7 +40,7 @@ pub(super) struct Shared {
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
     activity: Fresh<Recorded>,
-    /// The counts of the last status, for the navigation of every page.
+    /// Numbers for the navigation of every page, as last read.
     pub(super) counts: Cell<Option<Counts>>,
     traces: RefCell<Traces>,
     deployment: Fresh<Deployment>,
@@ -51,7 +51,7 @@ pub(super) struct Shared {
     log_progress: Rc<PagesRead>,
 }
 
-/// Numbers for the navigation.
+/// Numbers beside the links of the navigation.
 #[derive(Clone, Copy)]
 pub(super) struct Counts {
     pub(super) waiting: u64,
@@ -64,8 +64,8 @@ type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
 /// Traces by the requested id. The second part of the key is true if the function's own log lines were requested.
 type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
 
-/// Result computed from the waiting events. During the first read of the handler's log, which may take minutes, the
-/// progress of that read.
+/// A result computed from the waiting events or, during the first read of the handler's log, the progress of the read.
+/// The first read may take minutes.
 pub(super) enum Waiting<T> {
     Read(Read<T>),
     /// Number of log pages read so far.
@@ -126,12 +126,12 @@ impl Console {
         self.account.get()
     }
 
-    /// The account's time. Until a page has connected to the account, this machine's time.
+    /// The account's time or, before a page has connected to the account, this machine's time.
     pub(super) fn now(&self) -> Timestamp {
         self.account().map_or_else(now, Account::now)
     }
 
-    /// Connects an operator to this deployment. Fails without credentials; the next call tries again.
+    /// Connects an operator to this deployment. Fails without credentials. The next call then tries to connect again.
     pub(super) async fn operator(
         &self,
         follow: Rc<dyn Follow>,
@@ -141,14 +141,14 @@ impl Console {
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
-    /// An operator for a page that only reads. It has no interrupt, because the page's read ends when the browser
-    /// disconnects.
+    /// An operator for a page that only reads. The operator has no interrupt, because the page's read ends when the
+    /// browser disconnects.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
 
     /// Calls `look` with the waiting events as of the last read of the handler's log. [`Behind`] decides when to read
-    /// the lines that have been added to the log since then.
+    /// new lines of the log.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
         let console = self.clone();
         let clock = self.clone();
@@ -190,8 +190,8 @@ impl Console {
         Ok(Rc::new(RefCell::new(reading)))
     }
 
-    /// The timeline of the event with this id. If `logs` is true, it includes the log lines that the event's function
-    /// wrote in every attempt; otherwise only those of the last failed attempt.
+    /// The timeline of the event with the id `id`. If `logs` is true, the timeline includes the log lines that the
+    /// event's function wrote in every attempt. Otherwise, only the lines of the last failed attempt are included.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let known = {
             let mut traces = self.traces.borrow_mut();
@@ -211,7 +211,7 @@ impl Console {
         known.get(|| self.now(), async |_| read().await).await
     }
 
-    /// The recorded changes of operators.
+    /// The changes that operators made, as recorded in the handler's log.
     pub(super) async fn activity(&self) -> Read<Recorded> {
         self.activity.get(|| self.now(), async |_| recorded(&self.asking().await?, None).await).await
     }
@@ -261,7 +261,7 @@ async fn connect(_: &Address) -> Result<Account, Failure> {
 /// Maximum number of cached traces, and of cached diagnoses.
 const KEPT: usize = 32;
 
-/// Number of pages of the handler's log that were read so far.
+/// Number of pages of the handler's log that have been read so far.
 #[derive(Debug, Default)]
 pub(super) struct PagesRead(Cell<u64>);
 

@@ -1,8 +1,8 @@
 //! The pages of dead-letters: a scan on request, its groups, and forms to redrive, discard and export dead-letters.
 //!
-//! Reading dead-letters hides them from everybody for a while, so no page reads the dead-letter queue unless the
-//! operator requests that. A scan leaves a snapshot without payloads, from which pages and plans are made. Only one
-//! action at a time reads the queue, because two would hide dead-letters from each other.
+//! Reading dead-letters hides them from everybody for a while, so a page reads the dead-letter queue only if the
+//! operator requests the read. A scan leaves a snapshot without payloads, from which pages and plans are made. Only one
+//! action at a time reads the queue, because two actions would hide dead-letters from each other.
 
 mod change;
 mod dead_letter;
@@ -68,7 +68,7 @@ const FILTERS: [(&str, &str, &str); 8] = [
     ("payload", "Value in the payload", "Such as /customer/id=42"),
 ];
 
-/// Reads a filter of dead-letters from the fields of a form.
+/// Parses a filter of dead-letters from the fields of a form.
 fn filter(fields: &Fields) -> Result<Filter, String> {
     let label = |name: &str| {
         let known = FILTERS.iter().find(|(other, ..)| *other == name);
@@ -96,7 +96,7 @@ struct DeadPage {
     under_way: Option<String>,
     filters: Vec<Input>,
     once: String,
-    /// Name of the only function whose dead-letters are shown; empty if those of all functions are.
+    /// Name of the function whose dead-letters are shown; empty if the dead-letters of all functions are shown.
     only_of: String,
     scanned: Option<Scanned>,
     files: Vec<String>,
@@ -135,7 +135,7 @@ impl Groups {
         Self { table, numbers, scan: scan_id(snapshot) }
     }
 
-    /// The groups of one function.
+    /// A table of the groups of one function's dead-letters.
     fn of_function(snapshot: &Snapshot, function: &FunctionName, now: Timestamp) -> Self {
         let mut groups = snapshot.groups();
         groups.retain(|(_, group)| group.target.as_ref().is_some_and(|arn| function.names(arn)));
@@ -290,7 +290,7 @@ impl OfEvent {
 
 async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let once = fields.get("once").ok_or_else(incomplete)?;
-    // An invalid filter is refused before anything is hidden.
+    // An invalid filter is refused before the scan hides anything.
     let filter = match filter(&fields) {
         Ok(filter) => filter,
         Err(refused) => {
@@ -311,7 +311,7 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     };
     let console = visit.console.clone();
     perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
-        // Two snapshots would take twice the memory.
+        // The earlier snapshot is dropped first, because two snapshots would take twice the memory.
         console.dead.set_snapshot(None);
         let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
         let snapshot = dead::scan(&operator, filter).await?;
@@ -341,8 +341,8 @@ struct DeadLettersPage {
     later: Option<String>,
 }
 
-/// For the list's page with index `from`: its range of indexes, and the first indexes of the previous page and of the
-/// next page.
+/// For the page of the list with the dead-letter at index `from`, or for the last page if `from` is too large: the
+/// page's range of indexes, and the first index of the previous page and of the next page.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);
@@ -472,7 +472,7 @@ mod tests {
             }
             let setting = Setting::new(false).await;
             setting.console.dead.set_snapshot(Some(snapshot_of([]).await));
-            // A second reader would hide the dead-letters from the first.
+            // A second reader would hide the dead-letters from the first reader.
             let turn = setting.console.dead.turn("/progress/1").unwrap();
             let busy = |path: &str| setting.form_of(path, "once=2&show=details");
             for path in ["/dead/scan", "/dead/export", "/dead/each/m-1"] {

@@ -1,4 +1,4 @@
-//! Handles the demonstration's bar: sets the pace of its clock, and makes a function fail or recover.
+//! Handles the buttons of the demonstration's bar, which set the pace of the clock and make a function fail or recover.
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -9,7 +9,7 @@ use crate::page::{Fields, Problem, Visit, form_that_reads};
 use crate::response::go_to;
 
 pub(super) fn routes() -> Router<Console> {
-    // The bar changes the demonstration, never the deployment, so a read-only console has it too.
+    // The bar changes the demonstration, never the deployment, so a read-only console has the bar too.
     Router::new().route("/demo", form_that_reads(change))
 }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// Paces of the demonstration's clock, as multiples of real time.
 const PACES: [u32; 6] = [1, 10, 60, 300, 600, 1_800];
 const FIRST_PACE: usize = 2;
-/// After this long without a request, the clock stops, so that nobody returns to weeks of traffic.
+/// Time without a request after which the clock stops, so that a user who returns does not find weeks of traffic.
 const UNWATCHED: Duration = Duration::from_secs(60);
 /// Seed of the simulated traffic.
 const SEED: u64 = 1;
@@ -32,7 +32,7 @@ impl Demonstration {
     pub(super) fn new() -> Self {
         let clock = Rc::new(FastClock::new(now()));
         let demo = Demo::new(SEED, Rc::<FastClock>::clone(&clock));
-        // The time that it took to build the demonstration does not count.
+        // The clock starts only now, so that the time spent on building the account does not count.
         clock.begin();
         Self { demo, clock }
     }
@@ -42,17 +42,18 @@ impl Demonstration {
     }
 }
 
-/// A clock that runs at a multiple of real time. It stops while nobody reads it.
+/// A clock that runs at a multiple of real time. The clock stops if nobody reads it for [`UNWATCHED`].
 #[derive(Debug)]
 struct FastClock {
     set: Cell<Set>,
-    /// When the clock was last read.
+    /// Moment when the clock was last read.
     read_at: Cell<Instant>,
     /// Notified when the pace or the time has changed.
     changed: Notify,
 }
 
-/// A clock's setting: the time to which the clock was last set, when that was, and the pace since then.
+/// A clock's setting: the time to which the clock was last set, the moment when it was set, and the pace since that
+/// moment.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     at: Instant,
@@ -101,7 +102,8 @@ impl Clock for FastClock {
         self.read().time
     }
 
-    /// If the clock stands still, sets it to `time`, because otherwise the sleep would never end.
+    /// Sleeps until the clock shows `time`. If the clock stands still, sets the clock to `time`, because otherwise the
+    /// sleep would never end.
     async fn sleep_until(&self, time: Timestamp) {
         loop {
             let changed = self.changed.notified();

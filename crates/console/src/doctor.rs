@@ -22,7 +22,7 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/doctor", page(doctor))
 }
 
-/// A finding of the doctor, as `ui/findings.html` draws it.
+/// A finding of the doctor, as `templates/findings.html` draws it.
 pub(super) struct Shown {
     pub(super) colour: &'static str,
     pub(super) mark: &'static str,
@@ -30,7 +30,7 @@ pub(super) struct Shown {
     /// The fault that the doctor found or, if the check is ok, the expectation that was met.
     pub(super) found: Text,
     pub(super) means: Option<Text>,
-    /// The lines of the fix, without those that still need a topic; empty if nothing is wrong.
+    /// The lines of the fix, without the lines that still need a topic; empty if nothing is wrong.
     pub(super) fix: Vec<FixLine>,
     /// A field for the topic that the fix needs; `None` if the fix needs no topic.
     pub(super) topic: Option<TopicField>,
@@ -38,7 +38,7 @@ pub(super) struct Shown {
     pub(super) button: Option<(String, String)>,
 }
 
-/// A field for the ARN of an SNS topic, which fills in a command.
+/// A form field for the ARN of an SNS topic. The ARN completes the command of a fix.
 #[derive(Clone, Default)]
 pub(super) struct TopicField {
     /// The text in the field.
@@ -49,7 +49,7 @@ pub(super) struct TopicField {
 }
 
 impl TopicField {
-    /// The field, filled in from the page's address. A topic outside the handler's region is refused.
+    /// The field, filled in from the query of the page's address. A topic outside the handler's region is refused.
     async fn of(visit: &Visit) -> Self {
         let fields = visit.query();
         let Some(value) = fields.get("topic").map(str::trim) else { return Self::default() };

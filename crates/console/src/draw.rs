@@ -17,10 +17,10 @@ pub(super) const fn class(tone: &Tone) -> &'static str {
     }
 }
 
-/// A key of at most this many characters is shown whole.
+/// Maximum length of a key that is shown whole, in characters.
 const WHOLE_KEY: usize = 24;
 
-/// The start of an event's key. A whole UUID in each row would leave no room for anything else.
+/// Shortens an event's key for a table. A whole UUID in each row would leave no room for anything else.
 pub(super) fn short_key(key: &str) -> Cow<'_, str> {
     let is_uuid = key.len() == 36 && key.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
     let most = if is_uuid { 8 } else { WHOLE_KEY };
@@ -61,8 +61,8 @@ pub(super) fn address(command: &Command) -> Option<String> {
     })
 }
 
-/// The button for the first command that makes a change: its words, and the path of the change's plan. `None` if the
-/// text contains no such command.
+/// The button for the first command in `text` that makes a change: the button's words, and the path of the change's
+/// plan. `None` if the text contains no such command.
 pub(super) fn button(text: &Text) -> Option<(String, String)> {
     text.spans().iter().find_map(|span| {
         let Piece::Command(command, _) = &span.piece else { return None };
@@ -71,7 +71,8 @@ pub(super) fn button(text: &Text) -> Option<(String, String)> {
             command.name,
             CommandName::Attach | CommandName::Detach | CommandName::Resume | CommandName::Retry
         );
-        // The page would lose a flag, and a placeholder stands for a name that only the operator has.
+        // A command with flags has no button, because the page would lose the flags. A placeholder stands for a name that
+        // only the operator knows.
         let is_whole = command.words.len() == 1 && operand != PLACEHOLDER;
         let path = address(command).filter(|_| is_change && is_whole)?;
         Some((

@@ -37,7 +37,7 @@ struct EventPage {
 
 struct Life {
     key: String,
-    /// The event's function, first failure, last error and end.
+    /// The event's function, first failure, last error, and outcome or next step.
     facts: Vec<Fact>,
     /// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. An event that a
     /// pause holds can only be cancelled.
@@ -107,8 +107,8 @@ fn life(trace: &Trace, with_logs: Option<String>) -> Life {
     }
 }
 
-/// The event's steps. `with_lines` includes the function's log lines; without `with_lines`, the page shows the lines of
-/// the last failure elsewhere.
+/// The event's steps, with the function's log lines if `with_lines` is true. Otherwise, the page shows the lines of the
+/// last failure in another place.
 fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
     let mut moments = trace.timeline();
     moments.iter_mut().filter(|_| !with_lines).for_each(|moment| moment.below.clear());

@@ -1,4 +1,4 @@
-//! Caches of what was read from the account, so that each source is read at most once in five seconds for all tabs.
+//! Caches of data read from the account. All tabs share a cache, so each source is read at most once in five seconds.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,9 +10,9 @@ use tokio::sync::{Mutex, watch};
 
 use crate::work::panicked;
 
-/// A source is read at most once in this period.
+/// Time for which a value is fresh. A source is read at most once in this period.
 const FRESH_FOR: Duration = Duration::from_secs(5);
-/// A slow value is shown up to this age while the next one is read.
+/// Maximum age at which a slow value is shown while the next value is read.
 const SHOWN_FOR: Duration = Duration::from_secs(60);
 /// Maximum time that a page waits for a slow value.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -28,7 +28,7 @@ impl<T> Read<T> {
         now.since(self.at) < FRESH_FOR
     }
 
-    /// Returns true if this value is recent enough to be shown while the next one is read. Otherwise, the page waits
+    /// Returns true if this value is recent enough to be shown while the next value is read. Otherwise, the page waits
     /// for the next value.
     fn is_shown(&self, now: Timestamp) -> bool {
         self.value.is_ok() && now.since(self.at) < SHOWN_FOR
@@ -56,7 +56,8 @@ impl<T> Default for Fresh<T> {
 }
 
 impl<T> Fresh<T> {
-    /// The cached value if it is fresh; otherwise the result of `read`, which gets the cached value to start from.
+    /// The cached value if it is fresh; otherwise the result of `read`. `read` receives the last value that was read
+    /// successfully.
     pub(super) async fn get(
         &self,
         now: impl Fn() -> Timestamp,
@@ -72,19 +73,21 @@ impl<T> Fresh<T> {
         last.insert(Read { at: now(), value }).clone()
     }
 
-    /// Marks the value as outdated after a change. The next request then reads it again, even if it is fresh.
+    /// Marks the value as outdated after a change. The next request then reads the value again, even if it is fresh.
     pub(super) fn outdate(&self) {
         self.is_outdated.set(true);
     }
 }
 
-/// A cached value that may take minutes to read. Pages show the last value while a background task reads the next one.
+/// A cached value that may take minutes to read. Pages show the last value while a background task reads the next
+/// value.
 pub(super) struct Behind<T> {
     last: RefCell<Option<Read<T>>>,
     /// The last value that was read successfully. The next read continues from this value, even after a failed read.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Number of changes so far. `changes_read` is the number of changes made before the last finished read began.
+    /// Number of changes to the account so far. `changes_read` is the number of changes made before the last finished
+    /// read began.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
 }
@@ -102,8 +105,8 @@ impl<T> Default for Behind<T> {
 }
 
 impl<T: 'static> Behind<T> {
-    /// The last value; `None` during the first read. If the value is not fresh, `read` updates it in the background,
-    /// even if the browser disconnects.
+    /// The last value; `None` during the first read. If the value is not fresh, `read` updates the value in the
+    /// background, even if the browser disconnects.
     pub(super) async fn get<F>(
         self: &Rc<Self>,
         now: impl Fn() -> Timestamp + 'static,
@@ -122,7 +125,7 @@ impl<T: 'static> Behind<T> {
         }
         let is_shown = is_current && last.as_ref().is_some_and(|last| last.is_shown(now()));
         if !*self.is_reading.borrow() {
-            // A separate task, so that a panic only fails the read.
+            // The read runs as a separate task, so that a panic fails only the read.
             let reading = tokio::task::spawn_local(read(self.known.borrow().clone()));
             let (shared, changes) = (Rc::clone(self), self.changes.get());
             self.is_reading.send_replace(true);
@@ -166,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// The number of reads when two tabs request the value at each of these seconds.
+    /// Number of reads if two tabs request the value at each of the seconds `looks`.
     async fn reads(looks: &[u64], result: Result<u64, Failure>) -> u64 {
         let (fresh, count) = (Fresh::<u64>::default(), Cell::new(0));
         for second in looks {

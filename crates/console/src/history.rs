@@ -108,7 +108,7 @@ mod tests {
             "{}",
             chart.picture.markup
         );
-        // A colour that the style sheet does not know stays the same on a dark page.
+        // A dark page replaces only the colours of the palette.
         let colours: Vec<String> = PALETTE.iter().map(Colour::light).collect();
         let used = chart.picture.markup.split(['"', ' ']).filter(|word| word.starts_with('#'));
         assert_eq!(

@@ -22,10 +22,10 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/lab", page(lab))
 }
 
-/// The four fields that are always shown. The others unfold.
+/// Fields of the form that are always shown. The other fields unfold.
 const MAIN: [&str; 4] = ["outage", "events", "max-age", "max-backoff"];
 
-/// The outage if the form has none.
+/// Outage if the form's field is empty.
 const DEFAULT_OUTAGE: &str = "3h";
 /// Outages to choose from: the words of a button, and the fields that the button sets.
 const PRESETS: [(&str, &[(&str, &str)]); 4] = [
@@ -50,7 +50,7 @@ const POLICY: [&str; 8] = [
 /// A form field outside the policy: its name, label, placeholder and hint.
 type Given = (&'static str, &'static str, &'static str, &'static str);
 
-/// Fields that become flags of `simulate`. `plan` also takes the outage and the capacity.
+/// Fields that become flags of `simulate`. The outage and the capacity also become flags of `plan`.
 const RUN: [Given; 6] = [
     ("outage", "Outage", DEFAULT_OUTAGE, "How long the target is down"),
     (
@@ -64,7 +64,7 @@ const RUN: [Given; 6] = [
     ("capacity", "Capacity", "no limit", "Most that the target handles, as a multiple of its usual traffic"),
     ("for", "Virtual time", "24h", "Length of the run"),
 ];
-/// Fields that become flags of `plan`. `schedule` also takes the rate.
+/// Fields that become flags of `plan`. The rate is also used to describe how many events would wait.
 const GOAL: [Given; 2] = [
     ("rate", "Rate", "10/s", "Events that fail while the target is down, such as 10/s or 600/m"),
     (
@@ -111,7 +111,7 @@ struct LabPage {
     /// The name of the policy to compare the form's policy with.
     other: &'static str,
     is_beside_deployed: bool,
-    /// If the deployed policy was requested but could not be read, the reason; otherwise `None`.
+    /// Reason why the deployed policy could not be read; `None` if it was read, or was not requested.
     undeployed: Option<Text>,
     commands: Vec<String>,
     /// The policy as parameters of the stack and as properties of the CDK construct, to paste; `None` for the default.
@@ -163,7 +163,8 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// A button that sets an outage and keeps the policy and the load: its words and path, and true if the outage is shown.
+/// A button that sets an outage and keeps the policy and the load. Returns the button's words and path, and true if the
+/// page shows this outage.
 fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'static str, String, bool) {
     let names = ["outage", "flapping", "for"];
     let chosen = set.iter().fold(fields.without(&names), |fields, (name, value)| fields.with(name, value));
@@ -172,13 +173,13 @@ fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'stat
     (words, format!("/lab?{}", chosen.to_query()), is_shown)
 }
 
-/// All inputs of the form.
+/// Inputs for the run and the policy, which include the inputs that are always shown.
 fn inputs(fields: &Fields) -> impl Iterator<Item = Input> {
     let run = RUN.into_iter().map(|given| input(given, fields));
     run.chain(POLICY.into_iter().map(|flag| policy_input(flag, fields)))
 }
 
-/// The inputs that unfold.
+/// Keeps only the inputs that unfold.
 fn others(inputs: impl IntoIterator<Item = Input>) -> Vec<Input> {
     inputs.into_iter().filter(|input| !MAIN.contains(&input.name)).collect()
 }

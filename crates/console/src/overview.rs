@@ -27,7 +27,7 @@ use crate::page::{Frame, Problem, Visit, encoded, ok, page};
 
 /// Maximum number of functions in the table.
 const MOST_FUNCTIONS: usize = 50;
-/// If a function's last event is due within this many seconds, *Retry now* is not offered.
+/// If a function's last event is due within this many seconds, the page does not offer *Retry now*.
 const SOON: u64 = 60;
 
 pub(super) fn routes() -> Router<Console> {
@@ -46,11 +46,11 @@ struct Overview {
     /// Name of each open pause, and the path of the page that resumes the pause.
     pauses: Vec<(String, String)>,
     functions: Result<Functions, Text>,
-    /// Charts of the last hours; empty if CloudWatch has no data.
+    /// Charts of the last few hours; empty if CloudWatch has no data.
     charts: Vec<Chart>,
 }
 
-/// One of the page's large numbers.
+/// A large number at the top of the page, with its title.
 struct Tile {
     title: &'static str,
     count: String,
@@ -61,9 +61,9 @@ struct Tile {
     href: Option<&'static str>,
 }
 
-/// The table of functions.
+/// The table of functions or, during the first read of the handler's log, the progress of the read.
 enum Functions {
-    /// The handler's log is being read for the first time. Holds the number of pages read so far.
+    /// The handler's log is being read for the first time. Contains the number of log pages read so far.
     Reading(u64),
     Read(Table),
 }
@@ -223,7 +223,7 @@ fn change_in_words(change: i64) -> String {
 }
 
 impl LastHour {
-    /// Counts an event as no longer waiting once it has been retried or dead-lettered.
+    /// Adds up the last hour of all functions. An event counts as waiting until it is retried or dead-lettered.
     fn of(states: &[FunctionState<'_>], due_before: u64) -> Self {
         let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
         let Step { failed, retried, dead_lettered } = Step::sum(&hours);
@@ -344,7 +344,7 @@ fn moment(shown: String, at: Timestamp) -> Text {
 }
 
 impl Spark {
-    /// Distance from the top of the chart to its middle, and from there to the bottom, in the chart's own units.
+    /// Distance from the top of the chart to its middle, and from its middle to the bottom, in SVG units.
     const MIDDLE: u64 = 12;
 
     fn of(steps: &[Step]) -> Self {

@@ -46,7 +46,7 @@ pub(super) fn routes() -> Router<Console> {
         .fallback(handler(async |_| Err(Problem::Missing)))
 }
 
-/// A GET route, which only reads. Every other method is refused.
+/// A GET route for a page that only reads. All other methods are refused.
 pub(super) fn page<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -55,7 +55,8 @@ where
     get(handler(answer))
 }
 
-/// A POST route for a form that may change something. Checks the form secret before anything else.
+/// A POST route for a form that may change something. The form secret is checked first. A read-only console refuses the
+/// form.
 pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -85,8 +86,8 @@ where
     }))
 }
 
-/// A POST route for an upload that changes something. Its handler must check the form secret, with
-/// [`Visit::has_secret`], before it changes anything.
+/// A POST route for an upload that changes something. The page's handler must check the form secret, with
+/// [`Visit::has_secret`], before changing anything.
 pub(super) fn upload<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -151,8 +152,8 @@ impl Visit {
         percent_decode_str(last).decode_utf8_lossy().into_owned()
     }
 
-    /// Takes the HTTP request out, for a page that receives a file. Its handler must check the form secret with
-    /// [`has_secret`](Self::has_secret) before it changes anything.
+    /// Takes the HTTP request out of the visit, for a page that receives a file. The page's handler must check the form
+    /// secret with [`has_secret`](Self::has_secret) before changing anything.
     pub(super) fn take_request(&mut self) -> Request {
         std::mem::replace(&mut self.request, Request::new(Body::empty()))
     }
@@ -185,7 +186,8 @@ impl Visit {
         Ok(fields)
     }
 
-    /// The frame of a page with this title. If the page refreshes its figures, `at` is the time when they were read.
+    /// The frame of a page with the title `title`. If the page refreshes its figures, `at` is the time when the figures
+    /// were read.
     pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
         Frame {
             title: title.into(),
@@ -215,7 +217,7 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// The value of the first field with this name; `None` if that field is empty or missing. If a button precedes a
+    /// The value of the first field with this name; `None` if the field is empty or missing. If a button precedes a
     /// text field of the same name, the button's value counts.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
@@ -272,7 +274,7 @@ pub(super) struct Frame {
     pub(super) read_only: bool,
     /// The form secret, for the hidden field of each form.
     pub(super) secret: String,
-    /// True if the page may reload itself. A page that answers a POST may not, because reloading would send the form
+    /// True if the page may reload itself. A page that answers a POST must not, because reloading would send the form
     /// again.
     pub(super) refreshes: bool,
     /// Numbers of waiting events and dead-letters, as last read; `None` before the first read.

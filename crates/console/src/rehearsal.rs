@@ -33,7 +33,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// The commands as lines to copy.
+    /// The command lines, for the operator to copy.
     pub(super) fn lines(&self) -> Vec<String> {
         let line = |words: &Vec<String>| command_line(words.iter().map(String::as_str));
         std::iter::once(&self.simulate).chain(&self.plan).map(line).collect()
@@ -55,7 +55,7 @@ pub(super) struct LabResults {
 #[derive(Default)]
 pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 
-/// A running or finished simulation. Dropping it stops the simulation.
+/// A running or finished simulation. Dropping this value stops the simulation.
 struct Simulation {
     asked: (Words, (&'static str, PolicyFlags)),
     seen: Arc<Seen>,
@@ -69,8 +69,9 @@ impl Drop for Simulation {
 }
 
 impl Labs {
-    /// The percentage of a tab's simulation that is done and, if the simulation ends soon, its result. If the tab's
-    /// form has changed, stops the earlier simulation.
+    /// Starts the simulation that a tab's form requests, unless the tab already has the same simulation. Returns the
+    /// percentage that is done and, if the simulation ends within [`PATIENCE`], its result. A different earlier
+    /// simulation of the tab is stopped.
     pub(super) async fn answer(
         &self,
         tab: &str,
@@ -109,7 +110,7 @@ impl Simulation {
             tokio::task::spawn_blocking(move || answer_of(&words, (name, &other), &seen))
         };
         tokio::task::spawn_local(async move {
-            // A stopped simulation has no answer, and nobody is waiting for one.
+            // A stopped simulation has no answer, and no page waits for its answer.
             if let Ok(answer) = work.await {
                 sender.send_replace(Some(Arc::new(answer.map_err(|failure| failure.to_string()))));
             }
@@ -122,7 +123,7 @@ fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<
     let (simulate, plan) = words.parsed()?;
     let rate = words.rate.as_deref().map(read_rate).transpose();
     let rate = rate.map_err(|why| Failure::Refused(vec![format!("rate {why}")]))?;
-    // Two runs, and the plan.
+    // The work consists of two runs and, if the form has a recovery goal, the plan.
     let parts = if plan.is_some() { 3 } else { 2 };
     let beside = beside((&simulate, SimulatedOperators::of), other, rate, |number, duration| Watch {
         seen,
@@ -151,7 +152,7 @@ struct Stopped;
 impl Seen {
     fn is_at(&self, share: f64) {
         if self.is_stopped.load(Ordering::Relaxed) {
-            // Silent, because the stop was requested.
+            // Unlike `panic!`, this prints no message, because the stop was requested.
             std::panic::resume_unwind(Box::new(Stopped));
         }
         self.percent.store((share * 100.0) as u64, Ordering::Relaxed);

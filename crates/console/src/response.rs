@@ -7,7 +7,8 @@ use axum::response::{IntoResponse as _, Response};
 
 use comeback_operate::shown::shown_page;
 
-/// Renders a page as a response. This makes control and bidirectional characters visible; `askama` escapes markup.
+/// Renders a page as a response. This function makes control and bidirectional characters visible; `askama` escapes
+/// markup.
 pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
     let page = shown_page(page.render().expect("BUG: writing to a String"));
     with_type(status, "text/html; charset=utf-8", page)

@@ -25,15 +25,15 @@ async fn search(visit: Visit) -> Result<Response, Problem> {
     Ok(go_to(&match searched(&visit.console, text).await {
         Searched::Function(name) => format!("/function?name={}", encoded(&name)),
         Searched::Error(error) => format!("/waiting?error={}", encoded(&error)),
-        // The text may be a request id, or the key of an event that has stopped waiting. Otherwise, the page shows an
-        // error.
+        // The text may be a request id, or the key of an event that has stopped waiting. If the text is neither, the
+        // page shows an error.
         Searched::WaitingKey | Searched::Unknown => format!("/event?id={}", encoded(text)),
     }))
 }
 
 /// The kinds of search results.
 pub(super) enum Searched {
-    /// The name of a function, as commands take it.
+    /// The name of a function, in the form that commands accept.
     Function(String),
     /// An error of waiting events, or a glob of errors.
     Error(String),
@@ -42,7 +42,7 @@ pub(super) enum Searched {
     Unknown,
 }
 
-/// Recognizes the text of a search. Letter case does not matter in an error.
+/// Finds out what the text of a search refers to. Upper and lower case are the same in the name of an error.
 pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     if text.contains('*') {
         return Searched::Error(text.to_owned());
@@ -73,8 +73,8 @@ pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     function.map_or(Searched::Unknown, Searched::Function)
 }
 
-/// The function's name for a command; `None` unless the log mentions the function or the allow-list names it. A pattern
-/// of the allow-list does not count, because it may match any word.
+/// The function's name in the form that commands accept; `None` unless the function is in the log or on the allow-list.
+/// A pattern of the allow-list does not count, because a pattern may match any word.
 async fn function(console: &Console, name: &FunctionName, is_logged: bool) -> Option<String> {
     let deployment = console.deployment().await.value.ok()?;
     let arn = deployment.arn_of(name);

@@ -1,6 +1,7 @@
 //! The HTTP server and its limits: who may connect, what a request must look like, and how long it may take.
 //!
-//! Each connection serves one request, which bounds its time and memory. 32 connections at a time are enough.
+//! Each connection serves one request, which limits the time and the memory of a connection. At most 32 connections are
+//! open at a time, which is enough for one user.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -46,12 +47,12 @@ const BUFFER: usize = 32 << 10;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Serves the console until `stop` is raised. Open connections are not awaited, because they only show results.
+/// Serves the console until `stop` is raised. Does not wait for open connections, because they only show results.
 pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Access>, stop: Interrupt) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let next = async {
-            // Connections beyond these wait in the listener's queue.
+            // Further connections wait in the listener's queue until a place is free.
             let place = Arc::clone(&room).acquire_owned().await.expect("BUG: the semaphore is closed");
             (listener.accept().await, place)
         };
@@ -61,12 +62,12 @@ pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Acce
         };
         let (router, access) = (router.clone(), Rc::clone(&access));
         tokio::task::spawn_local(async move {
-            // Released even if the page panics.
+            // The place is released even if the page panics.
             let _place = place;
             if let Ok((stream, _)) = stream {
                 converse(stream, &router, &access).await;
             } else {
-                // Out of file handles, for example. Some may be free a moment later.
+                // Accepting fails if no file handle is free, for example. A file handle may be free a moment later.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
@@ -88,7 +89,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 
-/// A request body that fails if the browser has not sent everything and is silent for [`SILENT_FOR`].
+/// A request body that fails if the browser pauses for [`SILENT_FOR`] before it has sent the whole body.
 fn in_time(body: Incoming) -> Body {
     Body::from_stream(try_unfold(Body::new(body).into_data_stream(), async |mut pieces| {
         let piece = tokio::time::timeout(SILENT_FOR, pieces.try_next()).await;
@@ -113,7 +114,7 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
         (CONTENT_SECURITY_POLICY, POLICY),
         (CACHE_CONTROL, "no-store"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // `no-referrer` would make browsers send `Origin: null` with our own forms.
+        // `no-referrer` would make browsers send `Origin: null` with the console's own forms.
         (REFERRER_POLICY, "same-origin"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
@@ -148,20 +149,20 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 }
 
 fn host(headers: &HeaderMap) -> Option<Authority> {
-    // A user name in the host can only be a trick.
+    // A user name in the `Host` header can only be an attack.
     only(headers, &HOST)?.parse().ok().filter(|host: &Authority| !host.as_str().contains('@'))
 }
 
 /// Returns true if `host` names this machine. Other names are refused, so that DNS rebinding fails. Any port is
-/// accepted, because a tunnel may listen on another.
+/// accepted, because a tunnel may listen on another port.
 fn is_loopback(host: &Authority) -> bool {
     let name = host.host().trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost")
         || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Returns true if a form was sent from a page of the same host and port. Browsers send both with every form, as
-/// `Origin`.
+/// Returns true if a form was sent from a page of the same host and port. Browsers send the page's host and port with
+/// every form, in the header `Origin`.
 fn is_from(headers: &HeaderMap, host: &Authority) -> bool {
     only(headers, &ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") == Some(host.as_str()))
 }

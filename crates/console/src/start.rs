@@ -46,7 +46,7 @@ fn print_way_in(address: SocketAddr, access: &Access) {
     anstream::println!("Open within a minute; works once: http://{address}{path}");
 }
 
-/// Opens the browser; returns false if that did not work.
+/// Opens the browser. Returns false if no browser could be opened.
 fn open(address: SocketAddr, access: &Access) -> bool {
     let opened = private_file(format!("http://{address}{}", access.way_in(now())))
         .map_err(|problem| problem.to_string())

@@ -1,4 +1,4 @@
-//! The server's rules, as seen by a browser and by an attacker.
+//! Tests of the server's rules, from the view of a browser and of an attacker.
 
 mod choosing;
 mod demo;
@@ -31,7 +31,8 @@ use crate::{LARGEST_FORM, routes, server};
 use comeback_operate::clock::now;
 
 const HERE: &str = "127.0.0.1:7070";
-/// Path of a form. No change is being performed, so a request that passes the server's rules is answered with 404.
+/// Path of a form that stops a change. No change is in progress, so a request that passes the server's rules is
+/// answered with 404.
 const STOP: &str = "/progress/1/stop";
 
 /// A server under test, with the session of a signed-in browser.
@@ -339,7 +340,7 @@ async fn a_slow_client_is_cut_off() {
         let mut slow = TcpStream::connect(address).await.unwrap();
         slow.write_all(b"GET / HTTP/1.1\r\nHost: ").await.unwrap();
         let mut rest = Vec::new();
-        // The connection gets an answer or is cut off.
+        // The read ends with an answer, or with an error if the server cuts the connection.
         let _ = slow.read_to_end(&mut rest).await;
         assert!(!rest.starts_with(b"HTTP/1.1 200") && begin.elapsed() < Duration::from_secs(30));
     })
@@ -376,7 +377,8 @@ async fn a_form_that_does_not_end_is_refused() {
             "POST {STOP} HTTP/1.1\r\nHost: {HERE}\r\nOrigin: http://{HERE}\r\nTransfer-Encoding: chunked\r\n\
              Content-Type: application/x-www-form-urlencoded\r\n"
         );
-        // The answer to a client that sends pieces of this size at this interval, and the time when the answer came.
+        // Sends a form in pieces of `piece` bytes, one piece every `every`. Returns the answer, and the time until the
+        // answer came.
         let sent = async |cookie: &str, piece: usize, every: Duration| {
             let begin = Instant::now();
             let (mut answers, mut sends) = TcpStream::connect(address).await.unwrap().into_split();
@@ -389,7 +391,7 @@ async fn a_form_that_does_not_end_is_refused() {
                 std::future::pending().await
             };
             let mut answer = Vec::new();
-            // A server that closes with pieces unread resets the connection, after its answer.
+            // A server that closes a connection with unread pieces resets the connection after its answer.
             tokio::select! {
                 _ = answers.read_to_end(&mut answer) => {}
                 () = sending => {}

@@ -110,7 +110,7 @@ fn moment(text: &str) -> Text {
     millis(text).map_or_else(|| text.into(), Text::from)
 }
 
-/// The path of this page with these fields.
+/// The path of the page of waiting events, with `fields` as its query.
 fn address(fields: &Fields) -> String {
     format!("/waiting?{}", fields.to_query())
 }
@@ -125,13 +125,14 @@ struct Shown {
     notes: Vec<Text>,
     chart: Option<Chart>,
     groups: Table,
-    /// Actions on each group in the table; `None` where events of too many functions are counted together.
+    /// Actions on each group in the table; `None` for a group in which the events of too many functions are counted
+    /// together.
     actions: Vec<Option<GroupActions>>,
     event_columns: [Column; EVENT_HEADS.len()],
     events: Vec<Vec<Text>>,
     /// The key of each event in the table.
     keys: Vec<String>,
-    /// Positions of the events in the table among all that match, such as `1 to 100`.
+    /// Positions of the table's events among all events that match, such as `1 to 50`.
     places: String,
     previous: Option<String>,
     next: Option<String>,
@@ -233,7 +234,8 @@ struct PageOf<'a> {
 }
 
 impl PageOf<'_> {
-    /// The listing with the filter, and this page's events. The error names the field that is wrong.
+    /// A listing with the address's filter, limited to the events on this page. The error names the field that is
+    /// wrong.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
         let functions = fields.get("function").map(|name| name.parse::<FunctionName>());
@@ -312,12 +314,13 @@ fn actions(group: &Group<'_>, reading: &Reading, now: Timestamp) -> Option<Group
     })
 }
 
-/// A bar chart of the waiting events by due time, stacked by function. A click on a bar lists its events.
+/// A bar chart of the waiting events by due time, stacked by function. A click on a bar opens a list of the bar's
+/// events.
 fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     let period = returns.period;
     let names: Vec<String> =
         returns.functions.iter().map(|it| it.target.map_or("others", shown_name).to_owned()).collect();
-    // The last colour is for all others together.
+    // The last colour is for all other functions together.
     let colour = |index: usize| match returns.functions[index].target {
         Some(_) => COLOURS[index],
         None => COLOURS[COLOURS.len() - 1],

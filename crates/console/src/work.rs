@@ -18,19 +18,19 @@ use crate::response::go_to;
 
 /// Maximum number of ended changes that still have a page.
 const KEPT: usize = 20;
-/// Time for which every page has a line about a change that has succeeded.
+/// Time for which every page shows a line about a change that has succeeded.
 const TOAST_FOR: Duration = Duration::from_secs(30);
 
 /// A question to the operator about a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) text: String,
-    /// Digest of the question and the plan. A form with this digest means that the operator agrees.
+    /// Digest of the question and the plan. A form that contains the digest means that the operator agrees.
     pub(super) digest: String,
 }
 
 impl Question {
-    /// A question about the plan with this identity. The digest covers both.
+    /// A question about the plan with the identity `identity`. The digest covers the question and the identity.
     pub(super) fn about(text: &str, identity: &str) -> Self {
         let mut digest = Sha256::new();
         for part in [text, identity] {
@@ -60,13 +60,13 @@ impl PageScreen {
         Self { agreed: Some(digest.to_owned()), ..Self::default() }
     }
 
-    /// Adds output of the change to what its page shows.
+    /// Adds output of the change to the change's page.
     pub(super) fn show(&self, layout: Layout) {
         self.layout.borrow_mut().and(layout);
     }
 
-    /// Checks that the operator has agreed to this question about the plan with this identity. The operator's yes
-    /// answers only one question.
+    /// Checks that the operator has agreed to `question` about the plan with the identity `identity`. An operator's
+    /// agreement counts for only one question.
     ///
     /// # Errors
     ///
@@ -154,14 +154,14 @@ impl Work {
             _ if self.is_seen.get() => return None,
             Some(Ok(())) if is_over => return None,
             Some(Ok(())) => ("done".to_owned(), "good"),
-            // A failure stays until somebody has seen it.
+            // The line about a failure stays until the operator has seen the result.
             Some(Err(_)) => ("failed".to_owned(), "bad"),
             None => (self.screen.progress().unwrap_or_else(|| "in progress".into()), ""),
         };
         Some(Toast { path, title: self.summary.title.clone(), state, tone })
     }
 
-    /// Asks the change to stop, as Ctrl-C does for a command. A change that has ended ignores this.
+    /// Asks the change to stop, as Ctrl-C does for a command. Has no effect if the change has ended.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -188,11 +188,12 @@ pub(super) struct Summary {
     pub(super) agreed: String,
 }
 
-/// The changes that this server performs or has performed, by the one-time ids of their forms. The latest is last.
+/// The changes that this server performs or has performed, by the one-time ids of their forms. The latest change is
+/// last.
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// Form ids of changes that were dropped from the list. Their forms are not performed again.
+    /// Form ids of changes that were dropped from the list. A form with such an id is not performed again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }
@@ -208,7 +209,7 @@ impl Works {
     where
         F: Future<Output = Result<(), Failure>> + 'static,
     {
-        // A browser sends the path back as it is.
+        // The id comes from a form and becomes part of a path, so it is percent-encoded.
         let id = utf8_percent_encode(id, NON_ALPHANUMERIC).to_string();
         let path = format!("/progress/{id}");
         if self.get(&id).is_some() || self.forgotten.borrow().contains(&id) {
@@ -301,14 +302,14 @@ mod tests {
         }
     }
 
-    /// A change that asks about the plan and then counts itself as done.
+    /// A change that asks the operator to agree to the plan, and then adds one to `done`.
     async fn change(screen: Rc<PageScreen>, plan: &str, done: Rc<Cell<u32>>) -> Result<(), Failure> {
         screen.agree("delete them?", plan)?;
         done.set(done.get() + 1);
         Ok(())
     }
 
-    /// The digest of the question about this plan.
+    /// The digest of the question about the plan `plan`.
     fn shown(plan: &str) -> String {
         Question::about("delete them?", plan).digest
     }

@@ -1,7 +1,7 @@
 "use strict";
-// Every page works without this script. It refreshes elements with `data-refresh` (and an id) every five seconds while the
-// page is visible, shows times in local time with UTC on hover, and adds Copy buttons, sorting, the values of charts at the
-// pointer, and keyboard shortcuts.
+// Every page works without this script. The script refreshes elements with `data-refresh` and an id every five seconds
+// while the page is visible. It shows times in local time, with UTC on hover, and adds Copy buttons, sorting, the
+// values of charts at the pointer, and keyboard shortcuts.
 
 const EVERY = 5000;
 const SOON = 300;
@@ -9,7 +9,7 @@ let next, readAt, isGoing = false;
 const sorted = new Map();
 const tip = Object.assign(document.createElement("div"), { id: "tip", hidden: true });
 
-// Replaces the UTC time in an element's text with local time. A text without it stays.
+// Replaces the UTC time in an element's text with local time. Text without the UTC time stays the same.
 function local(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
@@ -67,7 +67,7 @@ function sortBy(table, column, isDescending) {
   table.tHead.rows[0].cells[column].setAttribute("aria-sort", isDescending ? "descending" : "ascending");
 }
 
-// Makes the head of each column a button that sorts the rows of this page. A refresh keeps the order.
+// Turns the head of each column into a button that sorts the rows of this page. A refresh keeps the order.
 function sortable(root) {
   for (const table of root.querySelectorAll("table[data-sortable]")) {
     if (table.tBodies[0].rows.length < 2) continue;
@@ -79,7 +79,7 @@ function sortable(root) {
       button.append(...head.childNodes);
       head.append(button);
       button.addEventListener("click", (event) => {
-        // A region with the focus is not refreshed. Whoever uses the keyboard keeps it.
+        // A region with the focus is not refreshed, so a click removes the focus. A keyboard user keeps the focus.
         if (event.detail > 0) button.blur();
         const isDescending = head.getAttribute("aria-sort") === "ascending";
         sorted.set(order, [head.cellIndex, isDescending]);
@@ -90,7 +90,7 @@ function sortable(root) {
   }
 }
 
-// Shows the values of a chart where the pointer is. Without this script, the browser shows them as titles.
+// Shows the values of a chart at the pointer. Without this script, the browser shows the values as titles.
 function values(root) {
   for (const part of root.querySelectorAll(".values rect")) {
     const title = part.querySelector("title");
@@ -110,7 +110,7 @@ function showTip(event) {
   tip.style.top = `${event.clientY + 12}px`;
 }
 
-// Keeps the figures' age by this browser's clock, so that it grows even while the server does not answer.
+// Measures the figures' age by the browser's clock, so that the age grows even while the server does not answer.
 function readFrom(page) {
   readAt = Date.now() - 1000 * (page.querySelector("[data-age]")?.dataset.age ?? 0);
 }
@@ -128,7 +128,7 @@ function enliven(root) {
   values(root);
 }
 
-// Returns true if somebody is using the region: it must not be replaced under their hands.
+// Returns true if the user has selected text or has the focus in the region. Such a region must not be replaced.
 function isInUse(region) {
   const selection = document.getSelection();
   const isSelected = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
@@ -149,13 +149,13 @@ function replace(region, fresh) {
   enliven(region);
 }
 
-// Gets the page again. Reloading the answer to a form would send the form again.
+// Loads the page again with GET. Reloading the answer to a form would send the form again.
 function again() {
   location.replace(location.pathname + location.search);
 }
 
 async function refresh() {
-  // A region that is `still` changes only with its form.
+  // A region with `data-refresh=still` changes only when its form changes.
   const regions = [...document.querySelectorAll("[data-refresh][id]:not([data-refresh=still])")];
   const [address, gone] = [location.href, document.getElementById("gone")];
   const isDone = regions.some((region) => region.dataset.refresh === "done");
@@ -168,7 +168,8 @@ async function refresh() {
     for (const region of regions) {
       const fresh = page.getElementById(region.id);
       if (fresh && !isInUse(region)) replace(region, fresh);
-      // Buttons outside the region go when its work has ended, and the whole page when the region is gone.
+      // If the region's work has ended, or the region is gone, the rest of the page is out of date too. The page is
+      // loaded again, unless the user is in a form field.
       if (!fresh || fresh.dataset.refresh === "done") return document.activeElement?.matches("input, select, textarea") || again();
     }
     readFrom(page);
@@ -187,7 +188,7 @@ async function keepFresh() {
   next = setTimeout(keepFresh, document.querySelector("[data-refresh=soon]") ? SOON : EVERY);
 }
 
-// Refreshes the answer to a form while it is filled in.
+// Refreshes the answer to a form while the user fills in the form.
 function follow(form) {
   let typed;
   form.addEventListener("input", () => {
@@ -200,7 +201,8 @@ function follow(form) {
   });
 }
 
-// `/` searches, `g` and a letter go to a page, `c` to the buttons for the chosen rows, `?` lists the shortcuts.
+// Handles the shortcuts: `/` goes to the search, `g` and a letter open a page, `c` goes to the buttons for the chosen
+// rows, and `?` lists the shortcuts.
 function shortcut(event) {
   const isTyping = event.target.matches("input:not([type=checkbox]), select, textarea");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;

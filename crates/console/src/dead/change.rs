@@ -23,7 +23,7 @@ pub(super) fn routes() -> Router<Console> {
     [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
 }
 
-/// One of the two changes that this page can make to dead-letters: a redrive or a discard.
+/// A change that this page can make to dead-letters: a redrive or a discard.
 #[derive(Debug)]
 struct Change {
     path: &'static str,
@@ -144,12 +144,13 @@ impl Change {
         };
         let fields = Fields::of_query(query);
         let wanted = self.wanted(fields.clone(), visit.console.now())?;
-        // If the form is sent twice, the count was checked the first time, and by now the dead-letters may be gone.
+        // If the form is sent a second time, the count is not checked again, because the dead-letters may be gone by
+        // then.
         if self.is_discard && visit.console.works.get(once).is_none() {
             let snapshot = snapshot(&visit.console)?;
             let count = snapshot.rows(&wanted.selection).len();
             if !is_count(form.get("typed").unwrap_or_default(), count) {
-                // If no dead-letter is left, the plan shows this without a message.
+                // If no dead-letter is left, the plan itself says so.
                 let problem = format!("Nothing was done: to discard them, type {count}.");
                 return self.plan_page(&visit, fields, Some(problem).filter(|_| count > 0)).await;
             }
@@ -176,7 +177,8 @@ impl Change {
         })
     }
 
-    /// The change to the selected dead-letters of the scan that the form names.
+    /// The change to the selected dead-letters of the scan that the form names. Fails if the scan is not the newest
+    /// scan.
     fn asked(&self, wanted: &FormChoices, console: &Console) -> Result<Asked, Failure> {
         let pace = Pace::read(&wanted.rate);
         let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
@@ -197,8 +199,8 @@ impl Change {
         }))
     }
 
-    /// The command that makes the same change. If no filter selects exactly these dead-letters, the command is a dry
-    /// run with the nearest filter. `None` if no filter selects these dead-letters at all.
+    /// The command that makes the same change. If no filter selects exactly the chosen dead-letters, the command is a
+    /// dry run with the nearest filter. `None` if no filter selects the chosen dead-letters at all.
     fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, visit: &Visit) -> Option<Command> {
         let (filter, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
@@ -225,8 +227,8 @@ struct Command {
     is_exact: bool,
 }
 
-/// Filter flags that select these dead-letters of a snapshot, and true if the flags select no other dead-letters.
-/// `None` if no filter selects these dead-letters.
+/// Filter flags that select the dead-letters `selection` of a snapshot, and true if the flags select no other
+/// dead-letters. `None` if no filter selects the dead-letters.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     match selection {
         Selection::All if snapshot.filter.takes_everything() => Some((vec!["--all".into()], true)),
@@ -242,7 +244,8 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
                 [("reason", Some(*reason)), ("target", target.as_deref()), ("error", error_type.as_deref())];
             let own = own.into_iter().filter_map(|(name, value)| Some((format!("--{name}="), value?)));
             let own: Vec<(String, &str)> = own.collect();
-            // A group lies within the scan's own filter, and no flag may appear twice.
+            // A group's flags replace the flags of the scan's own filter, because no flag may appear twice. The group's
+            // dead-letters match the scan's filter anyway.
             let is_replaced = |flag: &str| own.iter().any(|(name, _)| flag.starts_with(name));
             let others: Vec<String> =
                 snapshot.filter.flags().into_iter().filter(|flag| !is_replaced(flag)).collect();
@@ -254,7 +257,7 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
     }
 }
 
-/// Returns true if `typed` is this count, as plain digits or as the page shows it.
+/// Returns true if `typed` is the number `count`, as plain digits or with separators, as the page shows the number.
 fn is_count(typed: &str, count: usize) -> bool {
     let typed = typed.trim();
     typed == count.to_string() || typed == grouped(count as u64)

@@ -1,4 +1,5 @@
-//! The page of one dead-letter: its entry in the snapshot and, when the operator asks, the dead-letter as read again.
+//! The page of one dead-letter: its entry in the snapshot and, on request, the dead-letter itself, read again from the
+//! queue.
 
 use std::rc::Rc;
 
@@ -20,7 +21,7 @@ use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::go_to;
 use crate::work::panicked;
 
-/// Query field with the one-time name of the dead-letter that was read again.
+/// Query field with the one-time name of a dead-letter that was read again.
 const READ: &str = "read";
 
 pub(super) fn routes() -> Router<Console> {
@@ -72,7 +73,7 @@ impl ShownPart {
     }
 }
 
-/// The payload for the operator to edit; `None` if the dead-letter has none. Control and bidirectional characters
+/// The payload for the operator to edit; `None` if the dead-letter has no payload. Control and bidirectional characters
 /// become JSON escapes, which leaves the payload's meaning unchanged.
 fn editable(dead_letter: &DeadLetter) -> Option<String> {
     Some(shown_json(&pretty(dead_letter.payload.as_ref()?.get())))
@@ -107,8 +108,9 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Reads the queue until it finds the dead-letter. Continues even if the browser disconnects, so that the dead-letters
-/// are given back. Redirects to a page with the result: the address then has no payload, and Back sends no form.
+/// Reads the queue until the dead-letter is found. The read continues even if the browser disconnects, so that all
+/// received dead-letters become visible again. Redirects to a page with the result, so that the address contains no
+/// payload and the browser's Back button sends no form.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = ShownPart::of(&fields).ok_or_else(incomplete)?;
     let turn = turn(&visit.console, "")?;
@@ -132,7 +134,8 @@ mod tests {
 
     use super::*;
 
-    /// The address of a dead-letter that was read again has no payload, and only the latest of two such dead-letters is kept.
+    /// The address of a reread dead-letter has a one-time name and no payload. Only the latest reread dead-letter is
+    /// kept.
     #[tokio::test]
     async fn a_reread_is_shown_by_its_name_alone() {
         locally(async {

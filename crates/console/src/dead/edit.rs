@@ -41,7 +41,7 @@ struct EditPage {
     export: String,
 }
 
-/// The plan of the redrive, for a payload that is JSON.
+/// The plan of the redrive, made if the typed payload is JSON.
 struct Plan {
     offer: Offer,
     payload: NewPayload,
@@ -49,7 +49,7 @@ struct Plan {
     command: Option<String>,
 }
 
-/// A dead-letter and the payload that replaces its own.
+/// A dead-letter, and the payload that replaces its original payload.
 struct Edited {
     scan: String,
     id: String,
@@ -65,12 +65,13 @@ impl Edited {
     }
 }
 
-/// Shows the plan of a redrive with the form's payload. If the form has the digest of the plan, performs the redrive.
+/// Shows the plan of a redrive with the form's payload. If the form has the digest of the plan, performs the redrive
+/// instead.
 async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let text = |name: &str| form.get(name).map(ToOwned::to_owned);
     let (scan, id) = (text("scan").ok_or_else(incomplete)?, text("dead_letter").ok_or_else(incomplete)?);
-    // A page shows control and bidirectional characters as JSON escapes, which mean the same. The same escapes in the
-    // payload make the operator agree to exactly the text on the page.
+    // The page shows control and bidirectional characters as JSON escapes, which mean the same. The payload gets the
+    // same escapes, so that the operator agrees to exactly the text on the page.
     let typed = shown_json(form.get("payload").unwrap_or_default());
     let payload = NewPayload::read(&typed);
     if let (Some(digest), Some(once), Ok(payload)) = (form.get("digest"), form.get("once"), &payload) {

@@ -1,8 +1,8 @@
 //! Files of dead-letters: exports, which the browser downloads, and uploads, which are imported.
 //!
-//! The files are in the folder where the server was started, readable only by the user who started the server. A server
-//! that is stopped thus leaves the same files as a killed command, and `comeback dead import` continues with them. An
-//! upload is named after its content, so that importing the same file again also continues.
+//! The files are in the folder where the server was started, readable only by the user who started the server. A
+//! stopped server leaves the same files as a killed command, so `comeback dead import` can continue with the files. An
+//! upload is named after its content, so that importing the same file a second time also continues.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -54,8 +54,8 @@ pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     format!("{what}-{day}-{time}{ENDING}")
 }
 
-/// Returns a form's file name if it has the format of the names that the console gives; otherwise `None`. Names of this
-/// format have no folder, so a form cannot reach other files.
+/// Returns `name` if it has the format of the file names that the console makes; otherwise `None`. Names of this format
+/// contain no folder, so a form cannot reach other files.
 pub(super) fn file_name(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(ENDING)?;
     let is_plain =
@@ -93,7 +93,8 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     })
 }
 
-/// Sends a file that this server has written. The file has payloads, so only a form of the console can download it.
+/// Sends a file that this server has written. The file contains payloads, so only a form of the console can download
+/// it.
 async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
     let dead = &visit.console.dead;
@@ -124,7 +125,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     while let Some(part) = parts.next_field().await.map_err(refused)? {
         match part.name() {
             Some("secret") => has_secret = visit.has_secret(&part.text().await.map_err(refused)?),
-            // The form's secret comes first. Without the secret, nothing is even stored.
+            // The form's secret is the first part of the upload. Without the secret, the file is not even stored.
             Some("file") if has_secret => {
                 let folder = visit.console.dead.folder();
                 let (name, is_new) = store(part, &folder).await?;
@@ -144,7 +145,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     Err(if has_secret { incomplete() } else { Problem::Refused(StatusCode::FORBIDDEN, why.into()) })
 }
 
-/// Stores an upload under a name made from its content. Returns the name, and true if no such file existed.
+/// Stores an upload under a name made from its content. Returns the name, and true if no file had this name before.
 async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), Problem> {
     let failure = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
     let mut file = tempfile::Builder::new().prefix("uploading-").tempfile_in(folder).map_err(failure)?;
@@ -166,7 +167,7 @@ async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), 
         Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(failure(error.error).into())
         }
-        // If the file exists already, so does the record of what was imported from it.
+        // If the file already exists, the file stays, and so does the record of what was imported from the file.
         stored => Ok((name, stored.is_ok())),
     }
 }

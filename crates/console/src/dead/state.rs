@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::access::token;
 
-/// Everything that the console remembers about dead-letters.
+/// The console's state about dead-letters, which all pages share.
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
@@ -29,10 +29,10 @@ pub(crate) struct Dead {
 /// A dead-letter that was read again because the operator asked for it.
 pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
-    /// Heading and text of the payload or, if no event was found in the message, of its body. `None` unless the
-    /// operator requested the text.
+    /// Heading and text of the payload or, if no event was found in the message, of the message's body. `None` unless
+    /// the operator requested the text.
     pub(super) text: Option<(&'static str, String)>,
-    /// The payload, formatted, for the operator to edit. `None` unless the operator asked for it.
+    /// The payload, formatted, for the operator to edit. `None` unless the operator asked to edit the payload.
     pub(super) editable: Option<String>,
     pub(super) problem: Option<Text>,
 }
@@ -72,7 +72,7 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// The snapshot with the id `scan`, from which a form was made. Fails if that is not the newest snapshot.
+    /// The snapshot with the id `scan`, from which a form was made. Fails if the newest snapshot has another id.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {
@@ -94,7 +94,7 @@ impl Dead {
         Interrupt::of(&self.stop)
     }
 
-    /// Stops the action that reads the queue, and waits until it has given back its dead-letters.
+    /// Stops the action that reads the queue, and waits until the action has made its dead-letters visible again.
     pub(crate) async fn stop(&self) {
         self.stop.send_replace(true);
         while self.under_way.borrow().is_some() {
@@ -122,7 +122,7 @@ impl Dead {
     }
 }
 
-/// Identifies a snapshot in forms.
+/// The id of a snapshot, for use in forms: the time of the scan, in milliseconds since 1970.
 pub(super) fn scan_id(snapshot: &Snapshot) -> String {
     snapshot.at.as_millis().to_string()
 }
