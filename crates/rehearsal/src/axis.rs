@@ -22,14 +22,14 @@ pub enum CountAxis {
 }
 
 impl CountAxis {
-    /// Makes an axis that includes every value, with some margin. `log` makes it logarithmic.
+    /// Makes an axis that includes every value, with some margin. If `log` is true, the axis is logarithmic.
     pub fn over(values: impl Iterator<Item = f64> + Clone, log: bool) -> Self {
         let (low, high) = range(values);
         if log { Self::Log(low / 1.25..high * 1.25) } else { Self::Linear((0.0..high * 1.05).into()) }
     }
 }
 
-/// Returns the smallest and the largest value.
+/// Returns the smallest and the largest of values that are not negative.
 pub fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
 }
@@ -81,13 +81,13 @@ impl ValueFormatter<f64> for CountAxis {
     }
 }
 
-/// Formats a tick's label: a short number, even if arithmetic has left a tiny error (0.30000000000000004).
+/// Formats a tick's label: a short number, even after a rounding error such as 0.30000000000000004.
 fn count_label(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6 + 0.0;
     if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64).to_string() }
 }
 
-/// Moments that ticks may mark, in seconds, the preferred ones first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`,
+/// Moments that ticks can mark, in seconds. Preferred moments come first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`,
 /// `6h`, `3d` and so on.
 const MOMENTS: [u32; 19] = [
     1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,
@@ -109,7 +109,7 @@ impl TimeAxis {
         Self { logarithmic: false, start: 0.0, end: end.max(1.0) }
     }
 
-    /// Makes a logarithmic axis from `start` to `end`, in seconds: equal ratios have equal lengths.
+    /// Makes a logarithmic axis from `start` to `end`, in seconds. Equal ratios have equal lengths on the axis.
     pub fn logarithmic(start: f64, end: f64) -> Self {
         Self { logarithmic: true, start, end: end.max(start * 2.0) }
     }
@@ -138,8 +138,8 @@ impl TimeAxis {
         }
     }
 
-    /// Returns ticks at round moments from left to right, each as seconds and label. `apart` is the minimum distance
-    /// between two ticks, as a share of the axis.
+    /// Returns ticks at round moments, from left to right. A tick is a moment, in seconds, and its label. `apart` is
+    /// the minimum distance between two ticks, as a share of the axis.
     pub fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<f64> = Vec::new();
         for seconds in self.moments() {

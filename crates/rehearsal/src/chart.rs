@@ -1,5 +1,5 @@
-//! Draws pictures for pages and files as self-contained SVG (no script, no network): colours, frame, lines and labels.
-//! For pages, each colour has a dark counterpart.
+//! Draws pictures for pages and files: colours, frame, lines and labels. A picture is SVG that needs no script and no
+//! network. For pages, each colour has a dark counterpart.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -17,15 +17,15 @@ pub const MUTED: RGBColor = RGBColor(0x66, 0x66, 0x66);
 pub const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
 
 // The colours are distinct even with red-green colour blindness.
-/// Blue of a chart's lines and bars.
+/// Blue, for a chart's lines and bars.
 pub const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
-/// Orange of a chart's lines and bars.
+/// Orange, for a chart's lines and bars.
 pub const ORANGE: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
-/// Green of a chart's lines and bars.
+/// Green, for a chart's lines and bars.
 pub const GREEN: RGBColor = RGBColor(0x00, 0x8f, 0x6b);
-/// Purple of a chart's lines and bars.
+/// Purple, for a chart's lines and bars.
 pub const PURPLE: RGBColor = RGBColor(0xaa, 0x44, 0x99);
-/// Grey of a chart's lines and bars.
+/// Grey, for a chart's lines and bars.
 pub const GREY: RGBColor = RGBColor(0x55, 0x55, 0x55);
 
 /// A chart colour and its CSS variable in the style sheet of the simulation report.
@@ -51,8 +51,8 @@ pub const PALETTE: [Colour; 9] = [
 ];
 
 impl Colour {
-    /// Formats the colour for a light page, exactly as `plotters` writes it, so that the style sheet's rules match the
-    /// colour in a chart.
+    /// Formats the colour for a light page, exactly as `plotters` writes a colour. The style sheet's rules therefore
+    /// match the colours in a chart.
     pub fn light(&self) -> String {
         let RGBColor(red, green, blue) = self.light;
         format!("#{red:02X}{green:02X}{blue:02X}")
@@ -69,11 +69,11 @@ pub const FONT: &str = "sans-serif";
 
 /// The surface on which a picture is drawn.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// Result of drawing, which fails only because of a bug in Comeback.
+/// Result of drawing. Drawing fails only because of a bug in Comeback.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws a picture of this size in pixels, and returns the SVG text. Nothing is written to a file, so only a bug can
-/// make this function fail.
+/// Draws a picture of `size`, in pixels, and returns the SVG text. Panics if `draw` fails, which happens only because
+/// of a bug, since nothing is written to a file.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let mut text = String::new();
     {
@@ -87,7 +87,7 @@ pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String 
     text
 }
 
-/// Style of a label: its size, its colour, and the side and edge of the label that are placed at a given point.
+/// Style of a label: size, colour, and the side and edge that touch the point at which the label is written.
 #[derive(Clone, Copy)]
 pub struct Style {
     size: i32,
@@ -96,19 +96,19 @@ pub struct Style {
     edge: VPos,
 }
 
-/// Makes a [`Style`] with this size and colour. `side` and `edge` of the label are placed at its point.
+/// Makes a [`Style`]. `side` and `edge` of a label touch the point at which the label is written.
 pub const fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> Style {
     Style { size, colour, side, edge }
 }
 
-/// Writes a label at a point, in pixels.
+/// Writes a label at the point `at`, in pixels.
 pub fn write(root: &Area<'_>, text: &str, style: Style, at: (i32, i32)) -> Drawing {
     let Style { size, colour, side, edge } = style;
     let style = (FONT, size).into_text_style(root).color(&colour).pos(Pos::new(side, edge));
     Ok(root.draw_text(text, &style, at)?)
 }
 
-/// Draws a picture's title and, below it, lines of notes.
+/// Draws a picture's title and, below the title, lines of notes.
 pub fn header<'a>(
     root: &Area<'_>,
     title: &str,
@@ -131,7 +131,7 @@ pub const TEXT: i32 = 15;
 /// Width of a label below the horizontal axis, including the gap to the next label, in pixels.
 const LABEL_WIDTH: u32 = 42;
 
-/// The room around a plot, in pixels, for the plot's labels and for whatever is above and beside the plot.
+/// Space around a plot, in pixels, for labels, a header and margins.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     /// Room above the plot.
@@ -140,7 +140,7 @@ pub struct Room {
     pub right: u32,
     /// Room for the labels on the left.
     pub left: u32,
-    /// Empty margin below and to the left.
+    /// Empty margin below and to the left of the labels.
     pub margin: u32,
 }
 
@@ -150,13 +150,13 @@ impl Room {
     /// Room for the labels below the plot.
     pub const BELOW: u32 = 46;
 
-    /// The room around a plot in a file, below a header of this height.
+    /// The room around a plot in a file, below a header that is `header` pixels high.
     pub const fn below(header: u32) -> Self {
         Self { top: header, right: 24, left: 76, margin: 14 }
     }
 }
 
-/// Draws axes and grid. Each axis has a title. The title of the vertical axis may be empty.
+/// Draws the axes and the grid of a plot. Each axis has a title. The title of the vertical axis may be empty.
 pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     root: &'a Area<'b>,
     (x, x_title): (X, &str),
@@ -202,7 +202,7 @@ pub enum LineStyle {
 }
 
 impl LineStyle {
-    /// The line as a character of a legend.
+    /// Characters that stand for the line in a legend.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Thick => "━━",
@@ -211,7 +211,7 @@ impl LineStyle {
         }
     }
 
-    /// Draws the line through these points.
+    /// Draws a line through `points`.
     pub fn draw<X: Ranged<ValueType = f64>>(
         self,
         chart: &mut Frame<'_, '_, X, CountAxis>,
@@ -229,7 +229,7 @@ impl LineStyle {
     }
 }
 
-/// Returns the corners of a step line. Each value lasts from its own edge to the next edge.
+/// Returns the corners of a step line. `edge(n)` is the position at which value `n` begins and the previous value ends.
 pub fn steps(values: impl IntoIterator<Item = f64>, edge: impl Fn(usize) -> f64) -> Vec<(f64, f64)> {
     let both = |(i, value)| [(edge(i), value), (edge(i + 1), value)];
     values.into_iter().enumerate().flat_map(both).collect()

@@ -1,5 +1,5 @@
-//! Policy settings as a deployment takes them: parameters of the CloudFormation stack, and properties of the CDK
-//! construct.
+//! Policy settings in the form that a deployment accepts: parameters of the CloudFormation stack, and properties of the
+//! CDK construct.
 
 use comeback_engine::{Kind, Setting};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use comeback_operate::durations;
 use comeback_operate::handler_setting::parameter_of;
 
-/// A setting as a stack parameter and as a construct property, with its value in the form that each takes.
+/// A setting as a stack parameter and as a construct property, each with the setting's value in its own format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeployedSetting {
     parameter: String,
@@ -17,7 +17,7 @@ pub struct DeployedSetting {
 }
 
 impl DeployedSetting {
-    /// Makes the deployment's setting from a handler variable and a value that the handler accepts.
+    /// Converts a variable of the handler, with a value that the handler accepts.
     pub fn of(variable: &str, value: &str) -> Self {
         let seconds = |text: &str| {
             durations::read(text).map_or_else(|_| text.to_owned(), |it| it.as_secs().to_string())

@@ -20,7 +20,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Makes a failure that lists everything refused in a policy and in a scenario.
+    /// Makes a failure that lists everything that was refused in a policy and in a scenario.
     pub fn refused(policy: Vec<SettingError>, scenario: Vec<ScenarioError>) -> Self {
         let policy = policy.iter().map(ToString::to_string);
         let scenario = scenario.iter().map(|error| format!("--{error}"));
@@ -34,7 +34,7 @@ impl Failure {
         Self::Refused(vec![why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()])
     }
 
-    /// Returns both values. If either is an error, or both are, returns a failure with the reason of each error.
+    /// Returns both values. If one of them or both are errors, returns a failure that lists all reasons.
     pub fn unless_both<P, S>(
         policy: Result<P, Vec<SettingError>>,
         scenario: Result<S, Vec<ScenarioError>>,

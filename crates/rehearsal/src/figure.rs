@@ -6,14 +6,15 @@ use plotters::style::RGBColor;
 
 use crate::chart::{Area, Drawing, LineStyle, Room, name_of, svg};
 
-/// Style sheet for a page with figures. The colours of [`PALETTE`](crate::chart::PALETTE) are CSS variables in it.
+/// Style sheet for a page with figures. The style sheet needs the colours of [`PALETTE`](crate::chart::PALETTE) as CSS
+/// variables.
 pub const STYLE: &str = include_str!("../templates/report.css");
 
 /// Size of a chart in pixels: small, so that its text stays readable on a phone.
 pub const SIZE: (u32, u32) = (420, 265);
 /// Size in pixels of a chart that is as wide as the page. On a phone, such a chart scrolls.
 pub const WIDE: (u32, u32) = (1_200, 250);
-/// A table that is displayed as HTML. All columns but the first hold figures.
+/// A table that is displayed as HTML. All columns but the first contain figures.
 #[derive(Template)]
 #[template(path = "table.html")]
 pub struct Table {
@@ -31,7 +32,7 @@ pub struct Chart {
     pub id: &'static str,
     /// The heading, displayed above the chart.
     pub heading: String,
-    /// Describes the chart in words, for readers who cannot see the drawing.
+    /// Description of the chart in words, for readers who cannot see the drawing.
     pub description: String,
     /// The legend: the meaning of each mark in the chart.
     pub keys: Vec<Key>,
@@ -43,7 +44,7 @@ pub struct Chart {
 
 /// An entry of a chart's legend.
 pub struct Key {
-    /// The mark as a character, such as `━━`.
+    /// The mark as characters, such as `━━`.
     pub symbol: &'static str,
     /// Colour of the mark.
     pub colour: RGBColor,
@@ -52,7 +53,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// An entry for a line.
+    /// Makes a legend entry for a line.
     pub fn of_line(line: LineStyle, colour: RGBColor, label: impl Into<String>) -> Self {
         Self { symbol: line.symbol(), colour, label: label.into() }
     }
@@ -69,7 +70,8 @@ impl Table {
     }
 }
 
-/// A drawing, without the outermost SVG element. The chart's template writes that element, with title and description.
+/// A drawing, without the outermost SVG element. The chart's template writes the outermost element, with a title and a
+/// description.
 pub struct Picture {
     /// Width and height in pixels.
     pub size: (u32, u32),
@@ -122,8 +124,8 @@ impl Picture {
 }
 
 impl Values {
-    /// The values of each of `parts` parts of the axis. `edge` returns the share of the axis at which a part begins,
-    /// and `text` the part's values in words.
+    /// Divides the axis into `parts` parts and returns the values of each part. `edge` returns the share of the axis at
+    /// which a part begins, and `text` returns the part's values in words.
     pub fn each(
         parts: usize,
         edge: impl Fn(usize) -> f64,
@@ -147,7 +149,7 @@ pub fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> Picture {
     drawn_in(SIZE, draw)
 }
 
-/// Draws a picture of this size in pixels.
+/// Draws a picture of `size`, in pixels.
 pub fn drawn_in(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> Picture {
     let text = svg(size, draw);
     let inner = text.split_once('>').and_then(|(_, rest)| rest.rsplit_once("</svg>"));

@@ -13,8 +13,8 @@ use comeback_timelapse::SimulatedTarget;
 
 use crate::failure::Failure;
 
-/// The handler's policy variables as command-line flags. The handler's own code parses their values, so meanings and
-/// errors are those of the handler.
+/// The handler's policy variables as command-line flags. The handler's own code parses the values, so the flags have
+/// the handler's meanings and errors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFlags(Vec<(&'static str, String)>);
 
@@ -114,7 +114,7 @@ pub fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
 }
 
 impl PolicyFlags {
-    /// Parses the flags into policies that allow these target functions.
+    /// Parses the flags into policies. `target_functions` is the value of `TARGET_FUNCTIONS`, the allow-list.
     ///
     /// # Errors
     ///
@@ -131,7 +131,8 @@ impl PolicyFlags {
         self.0.iter().map(|(flag, value)| (*flag, value.as_str()))
     }
 
-    /// Returns the same flags with other values for some of them.
+    /// Returns a copy of the flags with changes. A change is a flag's name and its new value. Panics if a name is not a
+    /// policy flag.
     pub fn with<'a>(&'a self, changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut values: HashMap<&str, &str> = self.given().collect();
         for (name, value) in changes {
@@ -148,7 +149,7 @@ impl PolicyFlags {
     }
 }
 
-/// Returns the entry of `--policies` for the function that `--target` names; fails if no entry matches.
+/// Returns the entry of `--policies` for the function that `--target` names. Fails if no entry matches.
 pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, Failure> {
     policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
         Failure::Refused(vec![format!(
@@ -158,7 +159,7 @@ pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEn
     })
 }
 
-/// Returns a function's ARN as invocation records have it: with a qualifier.
+/// Returns a function's ARN in the form of invocation records, which always has a qualifier.
 pub fn recorded_arn(function: &str) -> String {
     let arn = SimulatedTarget { name: function.into(), ..SimulatedTarget::default() }.arn();
     if function.contains(':') { arn } else { format!("{arn}:$LATEST") }
@@ -199,7 +200,7 @@ impl PolicyChanges {
         Ok(Self(changes))
     }
 
-    /// Returns a policy's flags with these changes.
+    /// Returns a copy of a policy's flags with these changes.
     pub fn applied_to(&self, flags: &PolicyFlags) -> PolicyFlags {
         flags.with(self.0.iter().map(|(flag, value)| (*flag, value.as_str())))
     }
@@ -241,7 +242,7 @@ pub fn folder(text: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// Returns true if the path is an existing folder, or cannot be a file.
+/// Returns true if the path is an existing folder, ends with `/`, or has no file extension.
 fn is_folder(text: &str) -> bool {
     let path = Path::new(text);
     path.is_dir() || text.ends_with('/') || suffix(path).is_none()

@@ -13,14 +13,14 @@ reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days.
 messages are then sent again with a delay, without a limit.";
 
 /// Describes the events that wait at a steady rate of failures: their number, where they wait, and the number of moves
-/// and pollers that they need. If messages are always hidden, also says when the in-flight limit is reached, what the
-/// consequences are, and which rate is the highest that stays below the limit.
+/// and pollers that they need. If messages are always hidden, also describes when the in-flight limit is reached, the
+/// consequences, and the highest rate that stays below the limit.
 pub fn in_words(in_flight: &InFlight) -> String {
     let full = in_flight.full_after_seconds.map_or(String::new(), |_| format!("{ONCE_FULL}\n"));
     format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight.pollers))
 }
 
-/// Like [`in_words`], without the consequences of reaching the in-flight limit, and without the pollers.
+/// Like [`in_words`], but omits the consequences of reaching the in-flight limit, and the pollers.
 pub fn figures_in_words(in_flight: &InFlight) -> String {
     let figures = match in_flight.highest_events_per_second {
         Some(highest) => compared_with_limit(in_flight, highest),
@@ -82,7 +82,7 @@ fn without_limit(in_flight: &InFlight) -> String {
     )
 }
 
-/// Describes the number of pollers needed.
+/// Describes the number of pollers needed and, if Lambda does not allow that number, what to do.
 pub fn pollers_in_words(needed: u64) -> String {
     let run_time = durations::text(Scenario::default().handler_run_time);
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();

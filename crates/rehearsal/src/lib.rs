@@ -1,8 +1,8 @@
 //! Rehearsals of [Comeback](https://github.com/comeback-retries/comeback)'s retries, as values and pictures.
 //!
 //! A rehearsal is a *simulated day*, the *schedule* of a policy, or a *plan* from a goal to a policy.
-//! `comeback-timelapse` makes rehearsals; this crate parses their flags, puts their figures into words, and draws them.
-//! The `comeback` command and its console show the same words and pictures.
+//! `comeback-timelapse` runs a rehearsal. This crate parses a rehearsal's flags, describes its figures in words, and
+//! draws the figures. The `comeback` command and its console show the same words and pictures.
 //!
 //! | file | holds |
 //! |---|---|

@@ -14,9 +14,10 @@ use crate::figure::{Key, Picture, drawn_in};
 pub struct Moment {
     /// Time since the event's first failure.
     pub since: Duration,
-    /// The attempt that was made. If the event starts to wait or is dead-lettered, the attempt that would come next.
+    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, number of the attempt that
+    /// would come next.
     pub attempt: u64,
-    /// The mark to draw.
+    /// Kind of mark to draw at this moment.
     pub mark: Mark,
 }
 
@@ -51,8 +52,8 @@ pub fn keys() -> Vec<Key> {
     ]
 }
 
-/// Draws an event's life on a logarithmic time axis, in a picture of this size. `line` adds a labelled line at one
-/// moment.
+/// Draws an event's life on a logarithmic time axis, in a picture of `size`, in pixels. `line` is a moment at which to
+/// draw a vertical line, and the line's label.
 pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>) -> Picture {
     let since = |since: Duration| since.as_secs_f64().max(START);
     let end = moments.last().map_or(START, |moment| since(moment.since));

@@ -1,4 +1,4 @@
-//! Plans: from a goal, such as a recovery time, to a policy that meets it.
+//! Plans: find a policy that meets a goal, such as a recovery time.
 
 mod plot;
 mod words;
@@ -67,7 +67,7 @@ fn setting_help(variable: &str) -> String {
 }
 
 impl PlanArguments {
-    /// Builds the goal from the arguments, unchecked.
+    /// Builds the goal from the arguments, without checking the goal.
     pub fn goal(&self) -> Goal {
         let default = Goal::default();
         Goal {
@@ -93,7 +93,7 @@ impl PlanArguments {
     }
 }
 
-/// Returns the settings that a plan keeps as they are in the given policy.
+/// Returns the settings of a policy that a plan does not change.
 fn other_settings(policy: &Policy) -> Settings {
     Settings {
         max_age: policy.max_age().as_secs(),
@@ -112,7 +112,7 @@ pub struct Recommended {
     pub plan: Plan,
     #[serde(flatten)]
     pasted: Pasted,
-    /// Sentences that say why no policy meets the goal; empty if a policy meets it.
+    /// Sentences that say why no policy meets the goal; empty if a policy meets the goal.
     pub limited_by: Vec<String>,
     /// The entry of `POLICIES` that the plan is for; `None` if the plan is for the whole stack.
     #[serde(skip)]
@@ -144,7 +144,7 @@ pub fn recommended(
 }
 
 impl Recommended {
-    /// Describes the plan in words, a line each, for an HTML page.
+    /// Describes the plan in lines of text, for an HTML page.
     pub fn lines(&self) -> Vec<String> {
         let (headline, notes) = (headline(&self.plan), legend(&self.plan));
         let limits = self.limited_by.iter().map(String::as_str);
@@ -152,8 +152,8 @@ impl Recommended {
         lines.map(ToOwned::to_owned).chain(slower_alone(&self.plan)).collect()
     }
 
-    /// Returns a table of the unbeaten policies and the defaults, for an HTML page. No policy beats an unbeaten one in
-    /// every figure.
+    /// Returns a table of the unbeaten policies and the defaults, for an HTML page. A policy is unbeaten if no other
+    /// policy beats it in every figure.
     pub fn policies(&self) -> Table {
         words::figures(&self.plan)
     }
@@ -227,8 +227,8 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
 }
 
 /// Returns a `comeback plan` command for an outage and a rate of events a second. The command also draws the policies.
-/// Readers should replace its goal with their own. `own_policy` is the value of `--policies`, and the function to plan
-/// for.
+/// The command's goal is an example, which readers should replace. `own_policy` is the value of `--policies`, and the
+/// function to plan for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];

@@ -16,9 +16,9 @@ pub use plot::draw;
 
 /// Number of retries up to which the table has a row for each retry.
 const ROWS: usize = 32;
-/// Number of first retries that have a row if there are more than [`ROWS`] retries.
+/// If there are more than [`ROWS`] retries, this many first retries have a row each.
 const FIRST_ROWS: usize = 12;
-/// Approximate number of later retries that have a row in that case: retries with round numbers.
+/// If there are more than [`ROWS`] retries, about this many later retries have a row: retries with round numbers.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page. The schedule follows a tenth of the usual number of events.
@@ -28,7 +28,7 @@ pub fn chart(policy: &Policy) -> Chart {
     plot::chart(policy, &Schedule::of(policy, SEED, events, &|| {}))
 }
 
-/// Describes in one headline the policy, and the number of events followed.
+/// Describes the policy and the number of followed events, in a headline of two lines.
 pub fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let backoff = policy.backoff();
     let ceilings: Vec<String> = policy
@@ -80,7 +80,8 @@ pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry
     retries.iter().filter(move |retry| has_row(retry.retry as usize))
 }
 
-/// Formats a share, such as `97.3 %`. Gives `100 %` only for a share of exactly 1, and `0 %` only for exactly 0.
+/// Formats a share, such as `97.3 %`. Gives `100 %` only for a share of exactly 1, and `< 0.1 %` for any share below
+/// 0.001.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         100.0 => "100 %".into(),

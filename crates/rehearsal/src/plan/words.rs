@@ -16,7 +16,7 @@ const CHEAPEST: &str = "▸ ";
 /// The mark, in a plan's table, of the default policy.
 const DEFAULTS: &str = "○ ";
 
-/// Describes in one headline the goal, and the number of policies compared.
+/// Describes the goal and the number of compared policies, in a headline of two lines.
 pub fn headline(plan: &Plan) -> String {
     let Goal { outage, events_per_second, recover_within, never_succeed, capacity, seed } = &plan.goal;
     let never = if *never_succeed > 0.0 {
@@ -36,7 +36,7 @@ pub fn headline(plan: &Plan) -> String {
     )
 }
 
-/// Heads of the columns of [`rows`].
+/// Column heads for the cells that [`rows`] returns.
 pub const HEAD: [&str; 8] = ["cap", "jitter", "base", "p50", "p99", "retries", "peak", "USD"];
 
 /// Returns a table of the unbeaten policies and the defaults, the fastest first.
@@ -116,7 +116,7 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
-/// Returns the settings that the plan chose, and other settings whose defaults do not suffice.
+/// Returns the settings of the chosen policy, and other settings if their defaults do not suffice.
 pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSetting> {
     let default = Settings::default();
     let [base, cap] = [policy.base_backoff, policy.max_backoff].map(|seconds| seconds.to_string());
@@ -128,7 +128,7 @@ pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSett
     backoff.chain(age).chain(retries).chain(queue_settings(policy)).collect()
 }
 
-/// Returns the queue setting whose default does not suffice; `None` if the default does.
+/// Returns the setting `MAXIMUM_CONCURRENCY` if the policy needs more pollers than the default; otherwise `None`.
 pub(super) fn queue_settings(policy: &Candidate) -> Option<DeployedSetting> {
     let pollers = policy.maximum_concurrency;
     let is_needed = pollers > Settings::default().maximum_concurrency;
@@ -139,7 +139,7 @@ fn number(variable: &str, number: u64) -> DeployedSetting {
     DeployedSetting::of(variable, &number.to_string())
 }
 
-/// Formats an entry of `POLICIES` with the plan's choices. The entry's other settings stay.
+/// Formats an entry of `POLICIES` with the plan's choices. The entry keeps its other settings.
 pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
     const CHOSEN: [&str; 4] = ["BASE_BACKOFF", "MAX_BACKOFF", "BACKOFFS", "JITTER"];
     let other = entry.settings().filter(|(name, _)| !CHOSEN.contains(name));
@@ -190,7 +190,7 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
     }
 }
 
-/// Formats the share of events dead-lettered for this reason: `2.1 % of the events`.
+/// Formats the share of events that were dead-lettered for `reason`: `2.1 % of the events`.
 fn share(policy: &Candidate, reason: &str) -> String {
     let dead_lettered = policy.dead_lettered.get(reason).copied().unwrap_or_default();
     format!("{:.1} % of the events", dead_lettered as f64 / REHEARSED as f64 * 100.0)

@@ -73,7 +73,8 @@ fn last(schedule: &Schedule) -> f64 {
     schedule.retries.len().max(1) as f64
 }
 
-/// The retries to draw in a plot, and the height of a row in pixels. More rows than pixels would not be visible.
+/// The retries to draw in a plot, and the height of a row in pixels. If there are more retries than pixels, only every
+/// `n`th retry is drawn.
 fn drawn_rows<'s, X>(
     chart: &Frame<'_, '_, X, CountAxis>,
     schedule: &'s Schedule,

@@ -31,8 +31,8 @@ pub struct SimulateArguments {
     pub policy: PolicyFlags,
 }
 
-/// A function that makes the operators who perform these tasks in a run; it returns `None` if there are no tasks. The
-/// program passes the function in, because this crate knows no account.
+/// A function that makes the operators who perform tasks in a run. Returns `None` if there are no tasks. The program
+/// passes the function in, because this crate cannot connect operators to an account.
 pub type OperatorsOf = fn(&OperatorTasks) -> Option<MakeOperators>;
 
 /// A checked scenario, its policies, and the flags and policies of `--vs` to compare with.
@@ -60,7 +60,7 @@ impl SimulateArguments {
         Ok((scenario, policies, other))
     }
 
-    /// Builds the scenario with this seed, with its faults and its operators.
+    /// Builds the scenario with the seed `seed`, including faults and operators.
     pub fn scenario(&self, seed: u64, operators: OperatorsOf) -> Scenario {
         let scenario = self.faults.scenario(&self.simulation.scenario(), seed);
         let chaos = self.faults.chaos.map(|_| (seed, scenario.duration));
@@ -155,7 +155,7 @@ pub struct SimulationFlags {
 }
 
 impl SimulationFlags {
-    /// Builds the scenario from the flags, without faults and operators, and unchecked.
+    /// Builds the scenario from the flags, without faults and operators. The scenario is not checked.
     pub fn scenario(&self) -> Scenario {
         let default = Scenario::default();
         let outage = self.outage.unwrap_or(default.outage);
@@ -245,7 +245,7 @@ enum Chaos {
 }
 
 impl FaultFlags {
-    /// Builds the scenario with this seed and these faults.
+    /// Returns a copy of `scenario` with the seed `seed` and with these faults.
     fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
         let mix = match self.chaos {
             Some(Chaos::Mixed) => Faults::chaos(seed, scenario.duration),

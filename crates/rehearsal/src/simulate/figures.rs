@@ -75,11 +75,11 @@ pub struct Figure {
     pub label: String,
     /// The figure's text for each run.
     pub values: Vec<String>,
-    /// Tone of the figure, by its value in the first run: shows whether the figure calls for attention.
+    /// Tone of the figure, which shows whether the figure needs attention.
     pub tone: Tone,
 }
 
-/// Returns every figure that is the same each time a run is repeated. Rare figures are included only if a run has them.
+/// Returns every figure that stays the same when a run is repeated. A rare figure is included only if a run has it.
 pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut row = |label: &str, tone: Tone, value: &dyn Fn(&Summary) -> String| {
@@ -150,7 +150,7 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
     all.map(|(what, count)| [what.to_owned(), grouped(count).to_string()]).collect()
 }
 
-/// Heads of the columns of [`costs`].
+/// Column heads for the rows that [`costs`] returns.
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
 /// Returns a row for each kind of call and for the compute time, with the number and the list price, and a row with the
@@ -162,7 +162,7 @@ pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     };
     for operation in ApiCall::ALL {
         let calls = summary.api_calls.of(operation);
-        // Most runs read no parameter.
+        // Most runs read no pauses, and then have no row for reading pauses.
         if operation == ApiCall::ReadPauses && calls == 0 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Builds the HTML page that `comeback simulate --report` writes about a run. Its headings are in
+//! Builds the HTML page that `comeback simulate --report` writes about a run. The page's headings are in
 //! `templates/report.html`.
 
 mod beside;

@@ -10,7 +10,7 @@ use crate::simulate::figures::not_arrived;
 
 /// Number of batches of visible messages per poller above which the pollers count as behind.
 const BATCHES_BEHIND: u64 = 10;
-/// Number of minutes in a row for which the pollers must be behind before a warning. A mere burst is over sooner.
+/// Number of minutes in a row for which the pollers must be behind before a warning. A mere burst ends sooner.
 const MINUTES_BEHIND: usize = 5;
 
 /// Returns every warning about a run.
@@ -44,7 +44,7 @@ fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> O
     })
 }
 
-/// Returns true if the fault that fills the queue strikes in this minute: pollers receive nothing then.
+/// Returns true if the fault `InFlightLimit` strikes in this minute. Pollers then receive nothing.
 fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     let [start, end] = [minute, minute + 1].map(|minute| Duration::from_secs(60 * minute as u64));
     scenario.faults.iter().any(|(fault, strikes)| {
@@ -94,7 +94,7 @@ mod tests {
         Summary { minutes, ..run(&scenario(), &policy().into(), &mut ()).unwrap() }
     }
 
-    /// Makes this many minutes with visible messages, between two minutes without.
+    /// Makes `minutes` minutes with `visible` messages each, between two minutes without visible messages.
     fn visible(minutes: usize, visible: u32) -> Vec<Minute> {
         let quiet = Minute { in_flight: LIMIT - 1, ..Minute::default() };
         let behind = vec![Minute { visible, ..quiet }; minutes];
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn too_few_pollers_leave_ten_batches_visible_for_five_minutes() {
-        // 3 pollers × 2 messages a batch × 10.
+        // The threshold is 60 messages: 3 pollers × 2 messages a batch × 10 batches.
         assert!(held_up(visible(5, 61)));
         assert!(!held_up(visible(5, 60)), "ten batches of each");
         assert!(!held_up(visible(4, 61)), "four minutes");

@@ -38,8 +38,8 @@ pub struct Beside {
 }
 
 /// Runs both policies. `rate` is the number of failing events a second for the sentences about waiting events; `None`
-/// stands for the run's own rate. `watch` is called for each of the up to two runs, with the run's number and virtual
-/// duration, and returns the run's watcher.
+/// stands for the run's own rate. `watch` receives the number of a run, 0 or 1, and the run's virtual duration, and
+/// returns the run's watcher.
 pub fn beside<W: Watcher>(
     (arguments, operators): (&SimulateArguments, OperatorsOf),
     (name, other): (&str, &PolicyFlags),

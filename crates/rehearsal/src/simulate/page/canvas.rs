@@ -10,14 +10,14 @@ use crate::chart::{Drawing, Frame, GRID, steps};
 use crate::figure::Values;
 use crate::simulate::figures::clock;
 
-/// Start of a logarithmic axis of counts. It is below one, so that zero and one differ.
+/// Start of a logarithmic axis of counts. The start is below 1, so that counts of 0 and 1 look different.
 pub(super) const FLOOR: f64 = 0.8;
-/// Maximum number of points that a chart can show apart.
+/// Maximum number of points that a chart can show separately.
 const POINTS: usize = 300;
-/// Numbers of minutes that a point may stand for.
+/// Numbers of minutes that a point can stand for.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
-/// Combines a run's minutes into points that a chart can show apart.
+/// Combines a run's minutes into points that a chart can show separately.
 pub(super) struct OverTime {
     /// Number of minutes per point.
     pub(super) step: usize,
@@ -35,7 +35,7 @@ impl OverTime {
         TimeAxis::linear(self.end.as_secs_f64())
     }
 
-    /// The beginning of a point, in seconds since the run's start.
+    /// Returns the start of a point, in seconds since the run's start.
     fn edge(&self, point: usize) -> f64 {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
@@ -46,7 +46,7 @@ impl OverTime {
         steps(values, |point| self.edge(point))
     }
 
-    /// Returns the values of each point, with the time of the point.
+    /// Returns the values of each point, with the time of the point. `text` returns a point's values in words.
     pub(super) fn values(
         &self,
         points: usize,

@@ -96,7 +96,7 @@ impl Count {
         if side.name.is_empty() { self.name.into() } else { format!("{}, {}", side.name, self.name) }
     }
 
-    /// The largest number of messages within each point of the time axis.
+    /// Returns the largest number of messages within each point of the time axis.
     fn points(&self, side: &Side, time: &OverTime) -> Vec<u32> {
         side.summary.minutes.chunks(time.step).map(|minutes| self.most(minutes)).collect()
     }

@@ -9,7 +9,7 @@ use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
 use crate::figure::{Chart, Picture, SIZE, Table};
 use crate::life::{self, Mark};
 
-/// Number of events to watch. They are the first to arrive: an outage at the start hits them hardest.
+/// Number of events to watch. The first events to arrive are watched, because an outage at the start affects them most.
 const WATCHED: usize = 100;
 
 /// Watcher that records the lives of the first events of a run, so that the report can show the life of one event.
@@ -20,7 +20,8 @@ pub struct Lives(Vec<Vec<Moment>>);
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     at: Duration,
-    /// The attempt that was made. If the event starts to wait or is dead-lettered, the attempt that would come next.
+    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, number of the attempt that
+    /// would come next.
     attempt: u64,
     mark: Mark,
     text: String,

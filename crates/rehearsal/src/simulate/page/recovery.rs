@@ -13,7 +13,7 @@ use crate::chart::{self, GREEN, GREY, PURPLE, Room, frame};
 use crate::figure::{Chart, Key, Picture, Table, Values, drawn_in};
 use crate::simulate::page::runs::Side;
 
-/// Maximum number of points of a line that a chart can show apart.
+/// Number of steps in which a line is drawn. A chart could not show more steps.
 const POINTS: usize = 200;
 /// Number of moments whose values the pointer shows.
 const MOMENTS: usize = 100;
@@ -38,9 +38,9 @@ pub(super) struct Recovery<'a> {
 /// Colours of the runs under other jitters. A compared policy with one of these jitters keeps its own colour.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw: first the policy under its own jitter, then under each other jitter. If the compared
-/// policy differs in more than its jitter, it comes last. A compared policy keeps its usual colour. Without other
-/// jitters, the policy appears under its own name.
+/// Returns the runs to draw: first the policy under its own jitter, then the policy under each other jitter. If a
+/// compared policy differs in more than its jitter, the compared policy comes last. A compared policy keeps its usual
+/// colour. Without other jitters, the policy appears under its own name.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
@@ -111,7 +111,7 @@ impl RecoveryLine<'_> {
     }
 }
 
-/// Draws the lines. The first is drawn last, on top of the others.
+/// Draws the lines. The first line is drawn last, on top of the other lines.
 pub(super) fn draw(lines: &[RecoveryLine<'_>], size: (u32, u32)) -> Picture {
     let seconds = |ms: u64| ms as f64 / 1e3;
     let delays = || lines.iter().map(|line| line.delays_ms);

@@ -25,7 +25,7 @@ pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
     [chart(scenario, sides, (SIZE, false)), logarithmic]
 }
 
-/// Draws the retries over time in this size, on a linear or a logarithmic axis.
+/// Draws the retries over time, in a chart of `size`, in pixels. If `log` is true, the vertical axis is logarithmic.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side], (size, log): ((u32, u32), bool)) -> Chart {
     let time = OverTime::of(&sides[0].summary);
     let lines: Vec<Counts> = sides

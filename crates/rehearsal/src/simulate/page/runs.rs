@@ -38,8 +38,8 @@ pub(super) struct Side {
 const FOLLOWED_SHARE: usize = 10;
 
 impl Runs {
-    /// Makes all runs except the first, whose summary the caller passes in. `watch` returns the watcher for a run,
-    /// given the run's description.
+    /// Makes all runs except the first run, whose summary the caller passes in. `watch` receives a description of a run
+    /// and returns the run's watcher.
     pub fn make<W: Watcher>(
         scenario: &Scenario,
         (flags, policies, summary): (PolicyFlags, Policies, Summary),
@@ -80,7 +80,7 @@ impl Runs {
     }
 }
 
-/// Returns for each policy the settings in which it differs from the other: `jitter full, max-backoff 1h`.
+/// Returns for each policy the settings in which it differs from the other policy: `jitter full, max-backoff 1h`.
 fn names(one: (&PolicyFlags, &Policy), other: (&PolicyFlags, &Policy)) -> [String; 2] {
     let settings = PolicyFlags::names().map(|flag| (flag, setting(one, flag), setting(other, flag)));
     let differing: Vec<_> = settings.into_iter().filter(|(_, one, other)| one != other).collect();

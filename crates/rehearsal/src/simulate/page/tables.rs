@@ -43,8 +43,7 @@ pub(super) fn policy(sides: &[Side]) -> Table {
     })
 }
 
-/// Returns a table with the number of strikes of each fault, except the target's failures; `None` if no fault could
-/// strike.
+/// Returns a table of how often each fault struck, except the target's failures; `None` if no fault could strike.
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     let of = |side: &Side| side.summary.faults.as_ref().map(strikes);
     let labels = of(&sides[0])?.into_iter().map(|[what, _]| what).collect();
@@ -58,7 +57,7 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
 pub(super) fn outcome(sides: &[Side]) -> Table {
     let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
     let labels = figures.iter().map(|figure| figure.label.clone()).collect();
-    // Percentiles go below each other, because a column is narrow.
+    // Percentiles are on separate lines, because a column is narrow.
     let value = |figure: &Figure, side: usize| figure.values[side].replace("   ", "\n");
     let mut columns = (0..).map(|side| figures.iter().map(|figure| value(figure, side)).collect());
     let caption = "Outcome of the events, and what it took";
@@ -87,7 +86,7 @@ pub(super) fn in_flight_arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<S
     own_rate(scenario).map(|rate| waiting_at(rate, scenario, sides)).unwrap_or_default()
 }
 
-/// Describes how many events would wait at this rate of arrivals, in events a second, if the target stayed down.
+/// Describes how many events would wait if the target stayed down and `rate` events arrived each second.
 pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<String> {
     let of = |side: &Side| side.schedule.in_flight(rate, scenario.in_flight_limit);
     let down = if has_own_policies(sides) {
@@ -141,7 +140,7 @@ fn has_own_policies(sides: &[Side]) -> bool {
     sides.iter().any(|side| !side.policies.entries().is_empty())
 }
 
-/// Rate of the run's arrivals, in events a second; `None` if all arrive at once.
+/// Rate of the run's arrivals, in events a second; `None` if all events arrive at once.
 pub(super) fn own_rate(scenario: &Scenario) -> Option<f64> {
     let spread = scenario.arrival_spread.as_secs_f64();
     (spread > 0.0).then(|| scenario.events as f64 / spread)

@@ -9,7 +9,8 @@ use crate::figure::{Chart, Key, Picture, SIZE};
 use crate::simulate::page::canvas::OverTime;
 use crate::simulate::page::{recovery, retries};
 
-/// Colours of the first targets; more lines would be indistinguishable.
+/// Colours of the targets' lines. Only the first five targets have a line, because more lines would be hard to tell
+/// apart.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
 /// Draws the charts for each target; empty if there is only one target.

@@ -37,6 +37,6 @@ pub(super) struct Page {
 pub struct Tile {
     /// Name of the figure.
     pub label: &'static str,
-    /// The name of each policy, and its figure.
+    /// For each policy, its name and the value of the figure.
     pub values: Vec<(String, String)>,
 }
