@@ -68,7 +68,7 @@ impl BadFile {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 
-    /// The failure to report for a file that could be read but has the wrong content.
+    /// Returns the failure for a file that could be read but has the wrong content.
     pub(crate) fn refused(self) -> CommandFailure {
         CommandFailure::refused(self)
     }

@@ -2,7 +2,7 @@
 
 use comeback_engine::{Policies, Timestamp};
 
-/// Parses a time in RFC 3339.
+/// Parses an RFC 3339 time, such as `2026-09-14T15:46:54Z`.
 pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
     Timestamp::from_rfc3339(text).ok_or_else(|| "must be a time such as 2026-09-14T15:46:54Z".into())
 }

@@ -176,7 +176,7 @@ pub struct MessageDecision {
     pub function_arn: Option<String>,
     /// Number of the event's next retry; `None` if the message could not be parsed.
     pub retry: Option<u64>,
-    /// `defer`, `reinvoke` or `dead_letter`; `None` for a message that the handler only keeps.
+    /// `defer`, `reinvoke`, `dead_letter` or `keep`; `None` for a message about which the handler made no decision.
     pub step: Option<&'static str>,
     /// Code of the reason for dead-lettering; `None` for other steps.
     pub reason: Option<&'static str>,

@@ -1,4 +1,5 @@
-//! Prints answers on a terminal, and carries out changes: shows the plan, asks, performs it and shows the result.
+//! Prints answers on a terminal, and carries out changes: shows the plan, asks the operator, performs the plan and
+//! shows the result.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -231,7 +232,7 @@ pub(crate) async fn change<C: Change + 'static>(
     }
 }
 
-/// The JSON members that the command adds to those of a plan or a result.
+/// The JSON members that the command adds to the members of a plan or a result.
 fn members(dry_run: Option<bool>, not_recorded: Option<&Failure>) -> String {
     let mut members = json!({"not_recorded": not_recorded.map(|failure| failure.text().to_string())});
     if let Some(dry_run) = dry_run {

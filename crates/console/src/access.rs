@@ -98,8 +98,8 @@ impl Access {
         self.sessions.borrow().last().expect("a browser is in").form_secret.clone()
     }
 
-    /// Lets a request with a valid session continue to its page. Answers any other request: a valid one-time code with
-    /// a session cookie, everything else with a refusal.
+    /// Lets a request with a valid session continue to its page. Any other request is answered here: a request with a
+    /// valid one-time code gets a session cookie, and every other request is refused.
     pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> ControlFlow<Response, Request> {
         if request.uri().path() == ENTER {
             let code = request.uri().query().and_then(|query| query.strip_prefix("code="));

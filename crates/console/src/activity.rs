@@ -1,4 +1,4 @@
-//! The page that lists the changes of operators: the output of `comeback history`.
+//! The page that lists the changes that operators made, like `comeback history`.
 
 use askama::Template;
 use axum::Router;

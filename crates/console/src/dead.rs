@@ -330,7 +330,7 @@ struct DeadLettersPage {
     frame: Frame,
     scan: String,
     once: String,
-    /// The number of the group whose dead-letters are listed; empty if all are listed.
+    /// The number of the group whose dead-letters are listed; empty if all dead-letters are listed.
     group: String,
     what: String,
     range: String,

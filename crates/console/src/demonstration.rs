@@ -63,7 +63,7 @@ struct Set {
 }
 
 impl FastClock {
-    /// A clock that stands still until [`begin`](Self::begin) is called.
+    /// A clock that is stopped until [`begin`](Self::begin) is called.
     fn new(time: Timestamp) -> Self {
         let at = Instant::now();
         let set = Set { at, time, pace: FIRST_PACE, stands: true };
@@ -85,7 +85,7 @@ impl FastClock {
     /// The clock's setting, with the time that the clock shows now.
     fn read(&self) -> Set {
         let (mut set, at) = (self.set.get(), Instant::now());
-        // If nobody read the clock for longer than `UNWATCHED`, the rest of that time does not count.
+        // If nobody read the clock for longer than `UNWATCHED`, the clock skips the rest of that time.
         let skipped = at.duration_since(self.read_at.replace(at)).saturating_sub(UNWATCHED);
         set.at += skipped;
         self.set.set(set);
@@ -102,7 +102,7 @@ impl Clock for FastClock {
         self.read().time
     }
 
-    /// Sleeps until the clock shows `time`. If the clock stands still, sets the clock to `time`, because otherwise the
+    /// Sleeps until the clock shows `time`. If the clock is stopped, sets the clock to `time`, because otherwise the
     /// sleep would never end.
     async fn sleep_until(&self, time: Timestamp) {
         loop {

@@ -1,5 +1,5 @@
 //! The page with the doctor's findings. Problems come first, each with a fix to run with a button or to copy. All other
-//! findings are in one line that unfolds. A fix that needs an SNS topic has a field for the topic.
+//! findings are collapsed into one line. A fix that needs an SNS topic has a field for the topic.
 
 use std::cmp::Reverse;
 

@@ -118,7 +118,7 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
     })
 }
 
-/// The function's ARN as invocation records have it: always with a qualifier.
+/// The function's ARN in the form of invocation records, which always has a qualifier.
 fn invoked_arn(arn: &FunctionArn) -> String {
     let qualifier = arn.qualifier.clone().or_else(|| Some("$LATEST".into()));
     FunctionArn { qualifier, ..arn.clone() }.to_string()

@@ -22,7 +22,7 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/lab", page(lab))
 }
 
-/// Fields of the form that are always shown. The other fields unfold.
+/// Fields of the form that are always shown. The other fields are collapsed at first.
 const MAIN: [&str; 4] = ["outage", "events", "max-age", "max-backoff"];
 
 /// Outage if the form's field is empty.
@@ -106,7 +106,7 @@ struct LabPage {
     presets: Vec<(&'static str, String, bool)>,
     main: Vec<Input>,
     groups: [(&'static str, Vec<Input>); 3],
-    /// True if a field that unfolds has a value.
+    /// True if a field that is not always shown has a value other than its default.
     has_more: bool,
     /// The name of the policy to compare the form's policy with.
     other: &'static str,
@@ -179,7 +179,7 @@ fn inputs(fields: &Fields) -> impl Iterator<Item = Input> {
     run.chain(POLICY.into_iter().map(|flag| policy_input(flag, fields)))
 }
 
-/// Keeps only the inputs that unfold.
+/// Keeps only the inputs that are not always shown.
 fn others(inputs: impl IntoIterator<Item = Input>) -> Vec<Input> {
     inputs.into_iter().filter(|input| !MAIN.contains(&input.name)).collect()
 }

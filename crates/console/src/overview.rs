@@ -169,7 +169,7 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// Returns true for a fact with a problem or a warning, and for an operator's requests: these must not be overlooked.
+/// Returns true for a fact that must not be overlooked: a problem, a warning or an operator's request.
 fn is_loud(fact: &Fact) -> bool {
     tone(&fact.lines) >= Tone::Warning || ["Retry now", "Cancel"].contains(&fact.title)
 }

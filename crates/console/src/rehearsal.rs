@@ -1,4 +1,5 @@
-//! The simulations behind the policy lab, one for each browser tab. A tab's new request stops its previous simulation.
+//! The simulations behind the policy lab, one for each browser tab. A new request from a tab stops the tab's previous
+//! simulation.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -51,7 +52,7 @@ pub(super) struct LabResults {
     pub(super) recommended: Option<Recommended>,
 }
 
-/// The latest simulation of each browser tab. The newest is last.
+/// The latest simulation of each browser tab. The newest simulation is last.
 #[derive(Default)]
 pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 

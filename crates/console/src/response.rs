@@ -18,13 +18,13 @@ pub(super) fn with_type(status: StatusCode, kind: &'static str, body: String) ->
     (status, [(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
 }
 
-/// Redirects the browser to `path`, which it requests with GET.
+/// Redirects the browser to `path`, which the browser requests with GET.
 pub(super) fn go_to(path: &str) -> Response {
     let path = HeaderValue::from_str(path).expect("BUG: a path is not a header value");
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }
 
-/// The page that refuses a browser without a session. It must not reveal anything about the deployment.
+/// The page that refuses a browser without a session. The page must not reveal anything about the deployment.
 #[derive(Template)]
 #[template(path = "refused.html")]
 struct RefusedPage {

@@ -98,7 +98,7 @@ fn in_time(body: Incoming) -> Body {
     }))
 }
 
-/// The answer to a request: the page's, or a refusal if the server's rules or the session do not allow the request.
+/// Answers a request with a page. Refuses a request that breaks the server's rules or has no session.
 pub(super) async fn answer(request: Request, router: &Router, access: &Access) -> Response {
     let mut response = match check(&request) {
         Err((status, why)) => refused(status, why),

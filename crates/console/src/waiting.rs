@@ -66,13 +66,13 @@ impl WaitingPage {
         self.filter.get(name).unwrap_or_default()
     }
 
-    /// The heading of a column of actions; empty in a read-only console.
+    /// Returns `head`, the heading of a column of actions. The heading is empty in a read-only console.
     fn lead(&self, head: &'static str) -> &'static str {
         if self.frame.read_only { "" } else { head }
     }
 }
 
-/// A filter that is in force, with the path of the page without this filter.
+/// An active filter, with the path of the page without this filter.
 struct Chip {
     words: Text,
     without: String,

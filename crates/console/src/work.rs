@@ -167,7 +167,7 @@ impl Work {
     }
 }
 
-/// The failure to report for a task that panicked. The panic's message is on the terminal.
+/// Returns the failure for a task that panicked. The panic's message is on the terminal.
 pub(super) fn panicked(_: JoinError) -> Failure {
     Failure::could_not("this is a bug in `comeback`; see the terminal where it runs")
 }
@@ -266,7 +266,8 @@ impl Works {
         }
     }
 
-    /// Stops all changes in progress, and waits until they have given back the messages that they have received.
+    /// Stops all changes in progress, and waits until they have ended, so that the messages that they received become
+    /// visible again.
     pub(super) async fn stop_all(&self) {
         loop {
             let open = |works: &[(String, Rc<Work>)]| {

@@ -33,7 +33,7 @@ pub struct Colour {
     /// Name of the CSS variable, without dashes.
     pub name: &'static str,
     light: RGBColor,
-    /// The same hue in dark mode, light enough for text.
+    /// The same hue for dark mode, as a CSS value. The colour is light enough for text.
     pub dark: &'static str,
 }
 

@@ -6,7 +6,7 @@ use comeback_timelapse::{RunError, ScenarioError, Violation};
 /// The reason why a rehearsal (a simulation, a schedule or a plan) has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Some arguments were refused. Contains the reason for each.
+    /// Some arguments were refused. Contains the reason for each refusal.
     #[error("{}", .0.join("\n       "))]
     Refused(Vec<String>),
     /// The run broke an invariant, which is a bug in Comeback.

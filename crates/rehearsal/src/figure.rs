@@ -38,7 +38,7 @@ pub struct Chart {
     pub keys: Vec<Key>,
     /// The drawing.
     pub picture: Picture,
-    /// The chart's figures as a table, folded below the chart; `None` for a chart without a table.
+    /// The chart's figures as a table, collapsed below the chart; `None` for a chart without a table.
     pub table: Option<Table>,
 }
 
@@ -106,7 +106,7 @@ impl Picture {
         f64::from(left) + share * f64::from(self.size.0 - left - right)
     }
 
-    /// The upper end of the plot in pixels, and its height.
+    /// The top of the plot and the plot's height, in pixels.
     fn plot(&self) -> (u32, u32) {
         let top = Room::PAGE.top;
         (top, self.size.1 - top - Room::BELOW)

@@ -83,7 +83,7 @@ impl Session {
         Ok(())
     }
 
-    /// Prints a remark on standard error, apart from the command's output.
+    /// Prints a remark on standard error, so that the remark does not mix with the command's output.
     pub(crate) fn note(&self, note: &str) {
         anstream::eprintln!("note: {}", shown(note));
     }
@@ -111,7 +111,7 @@ impl Session {
         self.answer.replace(Some(shown_json(&joined(json, more))));
     }
 
-    /// The operator who runs the command.
+    /// The operator who runs the command, with this session's account and interrupt.
     pub(crate) fn operator(&self) -> Operator {
         Operator {
             account: self.account.clone(),
@@ -229,7 +229,7 @@ fn is_yes(answer: &str) -> bool {
 /// Shows progress as a bar, or as a spinner if the total is unknown.
 #[derive(Debug)]
 struct Bars {
-    /// True if the command prints JSON, and therefore no remarks.
+    /// True if the command prints JSON. Remarks are then left out.
     is_quiet: bool,
     bar: RefCell<Option<(&'static str, Progress)>>,
 }

@@ -53,7 +53,7 @@ const BAR_CELLS: usize = 50;
 /// Characters that fill 0 to 7 eighths of a cell, from the left.
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// A bar chart of retries over time, with a row for each 24th of the run.
+/// A bar chart of retries over time, with a row for each of up to 24 parts of the run.
 pub(super) fn retries_over_time(summary: &Summary) -> Table {
     let step = minutes_a_row(summary);
     let mut counts: Vec<u64> = summary

@@ -20,7 +20,7 @@ fn made(flags: &str) -> (String, String) {
     page_in(scratch().path(), flags)
 }
 
-/// The cells of the report's row with this label, in whichever table has the row.
+/// The cells of the row with this label. The row may be in any table of the report.
 fn row<'a>(page: &'a str, label: &str) -> Vec<&'a str> {
     let head = format!("<th scope=\"row\">{label}</th>");
     let (_, rest) = page.split_once(&head).unwrap_or_else(|| panic!("no row {label}"));
@@ -152,7 +152,7 @@ fn the_page_warns_of_a_full_queue() {
         )
     );
     assert!(page.contains(" were due and not received, and retries came late or not at all"));
-    // 200 events an hour are 3.33 a minute: 50 after a quarter of an hour.
+    // 200 events an hour are 3.33 a minute, so 50 events have arrived after a quarter of an hour.
     assert_eq!(row(&page, "3.33 a minute (this run)")[3], "15m");
     assert!(page.contains("The limit is reached 15m after the target goes down."));
     let (page, _) = made(SMALL);

@@ -166,7 +166,7 @@ fn the_summary_is_for_people() {
         "30 events arrive within 30m; their target is down for the first 30m; 50 % of the invocations fail after that; seed 1\n\
          repeat with: cargo run --release -p comeback -- simulate --seed 1 --events 30 --outage 30m --failure-rate 0.5\n"
     ), "{text}");
-    // The report's tests compare the other figures.
+    // The report's tests check the other figures.
     for label in ["waiting", "wall time", "retries a second", "total", "a row is 1h", " of 120,000 (0.0 %)"] {
         assert!(text.contains(label), "{label}: {text}");
     }

@@ -244,8 +244,8 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
                 [("reason", Some(*reason)), ("target", target.as_deref()), ("error", error_type.as_deref())];
             let own = own.into_iter().filter_map(|(name, value)| Some((format!("--{name}="), value?)));
             let own: Vec<(String, &str)> = own.collect();
-            // A group's flags replace the flags of the scan's own filter, because no flag may appear twice. The group's
-            // dead-letters match the scan's filter anyway.
+            // All dead-letters of a group match the scan's filter. The group's own flags replace the filter's flags of
+            // the same name, because a flag must not appear twice.
             let is_replaced = |flag: &str| own.iter().any(|(name, _)| flag.starts_with(name));
             let others: Vec<String> =
                 snapshot.filter.flags().into_iter().filter(|flag| !is_replaced(flag)).collect();

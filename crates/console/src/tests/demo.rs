@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::demonstration::Demonstration;
 use crate::page::encoded;
 
-/// A console of the demonstration, whose clock stands still except during a wait.
+/// A console of the demonstration with its clock stopped. A wait moves the clock forward.
 pub(super) async fn stopped() -> Setting {
     let demo = Demonstration::new();
     let setting = Setting::of(Console::demonstrating(address(), false, demo)).await;

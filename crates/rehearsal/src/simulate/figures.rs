@@ -71,7 +71,7 @@ fn percent(share: f64) -> String {
 
 /// A figure, with its value in each of the compared runs.
 pub struct Figure {
-    /// Name of the figure.
+    /// Name of the figure, such as `delivered`.
     pub label: String,
     /// The figure's text for each run.
     pub values: Vec<String>,

@@ -22,7 +22,7 @@ pub fn warnings(scenario: &Scenario, policy: &Policy, summary: &Summary) -> Vec<
         .collect()
 }
 
-/// Warns if events waited for pollers for several minutes; otherwise `None`.
+/// Returns a warning if events waited for pollers for several minutes; otherwise `None`.
 fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> Option<String> {
     let pollers = policy.settings().maximum_concurrency;
     let behind = pollers * scenario.batch_size as u64 * BATCHES_BEHIND;
@@ -55,7 +55,7 @@ fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     })
 }
 
-/// Warns if more than half of the moved messages could have been hidden instead; otherwise `None`.
+/// Returns a warning if more than half of the moved messages could have been hidden instead; otherwise `None`.
 fn too_many_pollers(policy: &Policy, summary: &Summary) -> Option<String> {
     (2 * summary.moves_with_room > summary.moves).then(|| {
         format!(
@@ -89,7 +89,7 @@ mod tests {
         Scenario { events: 1, batch_size: 2, in_flight_limit: LIMIT as usize, ..Scenario::default() }
     }
 
-    /// Makes a summary of a run with these minutes.
+    /// Makes a summary of a run that has these minutes.
     fn summary(minutes: Vec<Minute>) -> Summary {
         Summary { minutes, ..run(&scenario(), &policy().into(), &mut ()).unwrap() }
     }

@@ -17,7 +17,7 @@ use crate::simulate::warnings::warnings;
 
 /// Results of two policies side by side. If both policies are the same, the results of only one run.
 pub struct Beside {
-    /// Describes the scenario in one line.
+    /// Description of the scenario in one line.
     pub headline: String,
     /// Warnings about the run of the first policy.
     pub warnings: Vec<String>,

@@ -120,7 +120,7 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Picture {
         let (end, high) = (time.axis().range().end, y.range().end);
         let mut chart = frame(root, (time.axis(), "time since the start"), (y, ""), Room::PAGE)?;
         shade(&mut chart, scenario.longest_outage(), (FLOOR, high))?;
-        // Messages in flight come last, on top of the others.
+        // The line of messages in flight is drawn last, on top of the other lines.
         for count in counts.iter().rev() {
             for side in sides {
                 let most = count.points(side, &time).into_iter().map(|most| f64::from(most).max(FLOOR));
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::flags::PolicyFlags;
 
-    /// Makes a run of ten events with this many messages delayed in its second minute.
+    /// Makes a run of ten events in which `delayed` messages are delayed in the second minute.
     fn side(delayed: u32) -> (Scenario, Side) {
         let scenario = Scenario { events: 10, ..Scenario::default() };
         let flags = PolicyFlags::default();

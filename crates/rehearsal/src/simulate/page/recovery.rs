@@ -13,7 +13,7 @@ use crate::chart::{self, GREEN, GREY, PURPLE, Room, frame};
 use crate::figure::{Chart, Key, Picture, Table, Values, drawn_in};
 use crate::simulate::page::runs::Side;
 
-/// Number of steps in which a line is drawn. A chart could not show more steps.
+/// Number of steps in which a line is drawn. More steps would not be visible.
 const POINTS: usize = 200;
 /// Number of moments whose values the pointer shows.
 const MOMENTS: usize = 100;

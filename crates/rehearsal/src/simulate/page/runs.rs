@@ -114,7 +114,7 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     }
 }
 
-/// Makes a sentence about each side. If all sentences are equal, returns only one, without a side's name.
+/// Makes a sentence about each side. If all sentences are equal, returns only one sentence, without a side's name.
 pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
     let sentences: Vec<String> = sides.iter().map(&sentence).collect();
     if sentences.windows(2).all(|pair| pair[0] == pair[1]) {

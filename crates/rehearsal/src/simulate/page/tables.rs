@@ -78,7 +78,7 @@ pub(super) fn cost(sides: &[Side]) -> Table {
     Table { caption: format!("{what}; GB-s are GB-seconds of compute"), columns }
 }
 
-/// Rates to show beside the run's own, in events a second.
+/// Rates to show in addition to the run's own rate, in events a second.
 const RATES: [f64; 5] = [0.1, 1.0, 10.0, 100.0, 1_000.0];
 
 /// Describes how many events would wait at the run's own rate of arrivals if the target stayed down.
@@ -104,8 +104,9 @@ pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<
         .collect()
 }
 
-/// Returns a table with a row for each rate of arrivals: the number of waiting events, and the number of moves and
-/// pollers that these events need. If the events can reach the in-flight limit, the table also says how soon.
+/// Returns a table with a row for each rate of arrivals: the number of waiting events, the number of delayed messages
+/// among them, and the number of pollers needed. If the events can reach the in-flight limit, the table also says how
+/// soon.
 pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let own = own_rate(scenario);
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();

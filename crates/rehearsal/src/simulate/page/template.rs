@@ -35,7 +35,7 @@ pub(super) struct Page {
 
 /// A figure in large type, shown for each policy.
 pub struct Tile {
-    /// Name of the figure.
+    /// Name of the figure, such as `delivered`.
     pub label: &'static str,
     /// For each policy, its name and the value of the figure.
     pub values: Vec<(String, String)>,
