@@ -179,7 +179,7 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
 }
 
 /// A tip for each subcommand that accepts the refused flag or file. If the refused argument is an operand and the
-/// subcommand `given` accepts operands, the only tip names these operands.
+/// subcommand `given` accepts operands, the only tip names the operands of `given`.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));

@@ -341,8 +341,8 @@ struct DeadLettersPage {
     later: Option<String>,
 }
 
-/// For the page of the list with the dead-letter at index `from`, or for the last page if `from` is too large: the
-/// page's range of indexes, and the first index of the previous page and of the next page.
+/// Selects the page of the list with the dead-letter at index `from`, or the last page if `from` is too large. Returns
+/// the page's range of indexes, the first index of the previous page, and the first index of the next page.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);

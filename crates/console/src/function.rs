@@ -66,7 +66,8 @@ struct FunctionPage {
     frame: Frame,
     /// The function's name, encoded for an address.
     href: String,
-    /// If the function is not on the allow-list, a sentence on what happens to its failed events; otherwise `None`.
+    /// A sentence about what happens to the failed events of a function that is not on the allow-list; `None` for a
+    /// function on the list.
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
     /// A table of the waiting events; `None` during the first read of the handler's log.

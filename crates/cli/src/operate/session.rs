@@ -155,7 +155,7 @@ pub(crate) fn run_in_session(
     result
 }
 
-/// Members that begin the JSON object of every command on a deployment.
+/// First members of the JSON object that every command on a deployment prints.
 #[derive(Serialize)]
 struct Head<'a> {
     account: Option<&'a str>,

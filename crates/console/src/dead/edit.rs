@@ -70,8 +70,8 @@ impl Edited {
 async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let text = |name: &str| form.get(name).map(ToOwned::to_owned);
     let (scan, id) = (text("scan").ok_or_else(incomplete)?, text("dead_letter").ok_or_else(incomplete)?);
-    // The page shows control and bidirectional characters as JSON escapes, which mean the same. The payload gets the
-    // same escapes, so that the operator agrees to exactly the text on the page.
+    // The page shows control and bidirectional characters as JSON escapes, which have the same meaning. The payload
+    // gets the same escapes, so that the operator agrees to exactly the text on the page.
     let typed = shown_json(form.get("payload").unwrap_or_default());
     let payload = NewPayload::read(&typed);
     if let (Some(digest), Some(once), Ok(payload)) = (form.get("digest"), form.get("once"), &payload) {

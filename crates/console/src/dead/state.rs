@@ -26,7 +26,7 @@ pub(crate) struct Dead {
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 
-/// A dead-letter that was read again because the operator asked for it.
+/// A dead-letter that was read again because the operator requested it.
 pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
     /// Heading and text of the payload or, if no event was found in the message, of the message's body. `None` unless
