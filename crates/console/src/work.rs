@@ -266,7 +266,7 @@ impl Works {
         }
     }
 
-    /// Stops all changes in progress, and waits until they have ended, so that the messages that they received become
+    /// Stops all changes in progress and waits until they have ended. By then, the messages that they received are
     /// visible again.
     pub(super) async fn stop_all(&self) {
         loop {

@@ -67,7 +67,7 @@ function sortBy(table, column, isDescending) {
   table.tHead.rows[0].cells[column].setAttribute("aria-sort", isDescending ? "descending" : "ascending");
 }
 
-// Turns the head of each column into a button that sorts the rows of this page. A refresh keeps the order.
+// Turns each column heading into a button that sorts the rows of this page. A refresh keeps the order.
 function sortable(root) {
   for (const table of root.querySelectorAll("table[data-sortable]")) {
     if (table.tBodies[0].rows.length < 2) continue;

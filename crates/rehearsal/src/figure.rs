@@ -20,7 +20,7 @@ pub const WIDE: (u32, u32) = (1_200, 250);
 pub struct Table {
     /// The caption, displayed above the table.
     pub caption: String,
-    /// Columns of the table: each has a head and the cells below it.
+    /// Columns of the table: each has a heading and the cells below it.
     pub columns: Vec<(String, Vec<String>)>,
 }
 

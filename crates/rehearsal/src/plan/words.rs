@@ -36,7 +36,7 @@ pub fn headline(plan: &Plan) -> String {
     )
 }
 
-/// Column heads for the cells that [`rows`] returns.
+/// Column headings for the cells that [`rows`] returns.
 pub const HEAD: [&str; 8] = ["cap", "jitter", "base", "p50", "p99", "retries", "peak", "USD"];
 
 /// Returns a table of the unbeaten policies and the defaults, the fastest first.

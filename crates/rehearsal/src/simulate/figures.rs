@@ -150,7 +150,7 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
     all.map(|(what, count)| [what.to_owned(), grouped(count).to_string()]).collect()
 }
 
-/// Column heads for the rows that [`costs`] returns.
+/// Column headings for the rows that [`costs`] returns.
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
 /// Returns a row for each kind of call and for the compute time, with the number and the list price, and a row with the

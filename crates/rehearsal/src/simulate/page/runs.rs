@@ -142,11 +142,11 @@ pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
     compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
 }
 
-/// Caption and column heads of a table that compares the sides.
+/// Caption and column headings of a table that compares the sides.
 pub(super) struct Headings<'a> {
     pub(super) caption: &'a str,
     pub(super) labels: &'a str,
-    /// Head of the column of figures if there is only one side.
+    /// Heading of the column of figures if there is only one side.
     pub(super) figures: &'a str,
 }
 
