@@ -1,5 +1,5 @@
 //! Headless Chromium, driven by its DevTools protocol over two pipes (`--remote-debugging-pipe`: JSON messages that
-//! each end with a NUL). This needs only serde_json, and no port. The tests use only ten commands of the protocol.
+//! each end with a NUL). The pipes need only serde_json, and no port. The tests use only ten commands of the protocol.
 //! Existing crates use WebSocket, and generate code for the whole protocol, which takes a minute to compile.
 
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::shell::PATIENCE;
 
-/// Flags that turn off what a browser requests and logs on its own.
+/// Chromium's command-line flags. Most of them turn off requests and log messages that do not come from the page.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";
@@ -22,7 +22,7 @@ pub struct Chromium {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
-    /// The tab that calls go to; `None` before one is opened.
+    /// The tab that calls go to; `None` before the first tab is opened.
     tab: Option<Tab>,
     calls: u64,
     events: Vec<Value>,
@@ -32,7 +32,7 @@ pub struct Chromium {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tab(String);
 
-/// The way to show a page: the width of the window, and the reader's preferred colours.
+/// Window width and colour scheme in which a page is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Width of the window in CSS pixels.
@@ -121,7 +121,7 @@ impl Chromium {
         let session = self.session();
         self.events.retain(|event| event["sessionId"] != session);
         let navigation = self.call("Page.navigate", json!({"url": url}));
-        // The previous page may still have been loading.
+        // Ignores a load event of the previous page, which may still be loading.
         let is_loaded = |chromium: &Self| {
             let events = chromium.of(&["Page.frameNavigated", "Page.loadEventFired"]);
             let is_ours = |it: &&&Value| it["params"]["frame"]["loaderId"] == navigation["loaderId"];

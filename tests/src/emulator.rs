@@ -43,7 +43,7 @@ pub async fn assert_runs_under_the_emulator(shell: &Shell, bootstrap: &Path, nam
     eventually("the emulator to listen", listens).await;
     let event = fs::read_to_string(root().join(SAMPLE)).expect("the sample can be read");
     let answer = request("POST", port, "/2015-03-31/functions/function/invocations", &event);
-    // Nothing answers at the dead-letter queue's address, so the message is kept.
+    // Nothing listens at the dead-letter queue's address, so the handler must report the message as failed.
     assert_kept(&answer.unwrap_or_else(|error| panic!("{error}\n{}", server.log())), SAMPLE);
     assert!(server.log().contains(r#""reason":"target_not_allowed""#), "{}", server.log());
 }

@@ -1,8 +1,8 @@
 //! Runs the shipped stack on this machine for tests, with MiniStack, a local server, in place of AWS.
 //!
 //! A test starts a [`MiniStack`], deploys a [`Stack`] to it, and creates functions and attaches them. It then invokes
-//! them and waits ([`eventually`]) for the expected result. A [`Shell`] runs the commands of the documentation, and an
-//! [`Operator`] the `comeback` command.
+//! the functions and waits ([`eventually`]) for the expected result. A [`Shell`] runs the commands of the
+//! documentation, and an [`Operator`] runs the `comeback` command.
 //!
 //! | file | holds |
 //! |---|---|

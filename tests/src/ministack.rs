@@ -39,13 +39,13 @@ pub struct MiniStack {
     pub(crate) speed: u32,
     /// The built template with its code uploaded, once a stack has been deployed to this server.
     pub(crate) packaged: OnceCell<Result<String, String>>,
-    /// The SQS client.
+    /// Client for this server's SQS, with all permissions.
     pub sqs: aws_sdk_sqs::Client,
-    /// The Lambda client.
+    /// Client for this server's Lambda, with all permissions.
     pub lambda: aws_sdk_lambda::Client,
-    /// The CloudWatch Logs client.
+    /// Client for this server's CloudWatch Logs, with all permissions.
     pub logs: aws_sdk_cloudwatchlogs::Client,
-    /// The IAM client.
+    /// Client for this server's IAM, with all permissions.
     pub iam: aws_sdk_iam::Client,
 }
 
@@ -87,7 +87,7 @@ impl MiniStack {
             .with("AWS_REGION", REGION)
             // The variable that the CDK's CLI reads.
             .with("AWS_ENDPOINT_URL_S3", &endpoint)
-            // For the AWS libraries of Python, of Rust, and of Node.
+            // The certificate that the AWS libraries for Python, Rust and Node.js must trust, in this order.
             .with("AWS_CA_BUNDLE", &certificate)
             .with("SSL_CERT_FILE", &certificate)
             .with("NODE_EXTRA_CA_CERTS", &certificate);
@@ -99,10 +99,10 @@ impl MiniStack {
             // The functions inherit this variable and their SDKs send it, so the recorder recognizes the handler's
             // requests.
             .with("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023")
-            // MiniStack unpacks functions here, and does not clean up.
+            // MiniStack unpacks functions into this folder, and does not remove them.
             .with("TMPDIR", &directory)
-            // Checks each call against the policies of the caller's role and of the queue. The queue's policy allows
-            // only TLS.
+            // Makes MiniStack check each call against the policies of the caller's role and of the queue. The queue's
+            // policy allows only TLS.
             .with("AUTH", "true")
             .with("USE_SSL", "1")
             .with("MINISTACK_SSL_CERT", &certificate)
@@ -111,7 +111,8 @@ impl MiniStack {
         let config = aws_config::defaults(BehaviorVersion::latest())
             .endpoint_url(endpoint)
             .http_client(http_client)
-            // The SDK has no timeout by default: one lost response would use up a trial's whole limit.
+            // The SDK has no timeout by default, so a trial would wait for a lost response until the trial's own time
+            // limit.
             .timeout_config(
                 TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(60)).build(),
             )
@@ -141,8 +142,8 @@ impl MiniStack {
         &self.config
     }
 
-    /// The longest function timeout that Lambda allows, in seconds of the server's clock. If that clock runs fast, 15
-    /// minutes may be too short for a busy machine. The timeout is then longer, which MiniStack accepts.
+    /// Timeout for the tests' functions: 15 real minutes, in seconds of the server's clock. On a real clock, this is
+    /// the longest timeout that Lambda allows. On a fast clock, a busy machine needs more, which MiniStack accepts.
     pub fn longest_timeout(&self) -> i32 {
         900 * self.speed as i32
     }
@@ -212,7 +213,8 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
 }
 
 /// The socket name of a server that runs AWS CLI commands for all tests of this process. Without the server, each
-/// command would take half a second of processor time to start. The server's log is in the first caller's folder.
+/// command would take half a second of processor time to start. The server's log goes to the `directory` of the first
+/// call.
 async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {
@@ -239,7 +241,7 @@ pub async fn log_lines(ministack: &MiniStack, group: &str) -> Vec<Value> {
 /// A message in a dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct DeadLetter {
-    /// The body of the message, unchanged.
+    /// Body of the message, byte for byte.
     pub body: String,
     /// String values of the message's attributes, by name.
     pub attributes: BTreeMap<String, String>,

@@ -26,7 +26,7 @@ pub struct Operator(Shell);
 #[derive(Clone, Debug)]
 pub struct Ran {
     arguments: String,
-    /// The exit code.
+    /// Exit code of the process.
     pub code: i32,
     /// The text that the run printed on standard output.
     pub stdout: String,
@@ -41,7 +41,7 @@ impl Operator {
         Self(nobody.with("AWS_REGION", "eu-south-2").with("COMEBACK", command()))
     }
 
-    /// The path of `comeback`, to start it from another terminal.
+    /// Path of the built `comeback`, for starting the command from another terminal.
     pub fn program() -> &'static Path {
         command()
     }
@@ -84,8 +84,8 @@ impl Operator {
         )
     }
 
-    /// Runs `comeback` with these arguments, in shell syntax. If a request took so long that its signature had expired,
-    /// the run is repeated: on a fast clock, a signature's five minutes may be less than half a second.
+    /// Runs `comeback` with these arguments, in shell syntax. Repeats the run up to twice if a request arrived with an
+    /// expired signature: on a fast clock, a signature's five minutes may be less than half a second.
     pub fn comeback(&self, arguments: &str) -> Ran {
         const RUNS: usize = 3;
         let mut runs = (0..RUNS).map(|_| self.run_once(arguments));
@@ -127,7 +127,7 @@ fn command() -> &'static Path {
 }
 
 impl Ran {
-    /// Asserts the exit code and returns what was printed on standard output.
+    /// Asserts the exit code and returns the text on standard output.
     pub fn ended(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         self.stdout
@@ -223,7 +223,8 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
             vec![format!("arn:aws:cloudwatch:*:*:alarm:{queue}-lost-{function}")]
         }
         "the function's role" => role(function),
-        // The queues that the function reads and sends to, as docs/consumer.md calls them.
+        // The queues that the function reads and sends to. In docs/consumer.md, their names begin with the function's
+        // name.
         "the function's queues" => vec![format!("arn:aws:sqs:*:*:{function}*")],
         "the stack" => vec![format!("arn:aws:cloudformation:*:*:stack/{}/*", stack.name())],
         "the pauses parameter" => {

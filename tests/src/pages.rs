@@ -85,7 +85,7 @@ mod tests {
         let expected = [
             block(&["A"], "first"),
             block(&["A", "B"], "one\ntwo"),
-            // A comment in a block is not a heading.
+            // A shell comment in a block is not a heading.
             block(&["A", "B", "D"], "# three"),
             block(&["A", "E"], "last"),
         ];

@@ -12,7 +12,8 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: the package lies in the repository")
 }
 
-/// An empty folder of this name below `target/end-to-end`, for files of a test.
+/// Creates an empty folder with this name below `target/end-to-end`, for a test's files. Removes an older folder of
+/// that name.
 pub fn scratch(name: &str) -> PathBuf {
     let directory = root().join("target").join("end-to-end").join(name);
     if directory.exists() {

@@ -29,8 +29,8 @@ impl Shell {
             .with("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
             .with("AWS_EC2_METADATA_DISABLED", "true")
             .with("AWS_PAGER", "")
-            // Without optimization, the bootstraps are built in a third of the time. No test here measures their speed
-            // or size.
+            // Without optimization, the bootstraps build in a third of the time. No test of this crate measures their
+            // speed or size.
             .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .with("CARGO_PROFILE_RELEASE_LTO", "off")
             .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
@@ -87,8 +87,8 @@ impl Shell {
 
     /// Starts a script that serves until the [`Background`] is dropped. The script's output goes to the file `log`.
     pub fn start(&self, script: &str, log: &Path) -> Result<Background, String> {
-        // Ends the script's whole process group when its standard input closes. The kernel closes it even if we are
-        // killed. Only the wrapper traps TERM: its children keep the default.
+        // Ends the script's whole process group when standard input closes. The kernel closes standard input even if
+        // the test is killed. Only the wrapper traps TERM, so TERM ends all other processes of the group.
         const WRAPPER: &str = "trap : TERM; sh -euc \"$0\" </dev/null & read -r _; kill -TERM 0; wait";
         let output = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let errors = output.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
@@ -107,7 +107,7 @@ impl Shell {
     fn command(&self) -> Command {
         let mut command = Command::new("sh");
         without_cargos_variables(&mut command);
-        // With clippy as the compiler, the bootstraps would be optimized less.
+        // The bootstraps must not be compiled by clippy, which optimizes less.
         let compiler = "RUSTC_WORKSPACE_WRAPPER";
         for inherited in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_PROFILE", compiler] {
             command.env_remove(inherited);
@@ -146,11 +146,12 @@ impl Drop for Background {
 }
 
 /// The longest time that a test waits for anything. A passing test waits far less. The limit is this high because a
-/// call may count as lost on a busy machine. If the clock is fast, the call's event then waits for up to two minutes.
+/// call may count as lost on a busy machine. The event of a lost call then waits for up to two minutes, even on a fast
+/// clock.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. Tests wait for results only in this
-/// way.
+/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. Tests must wait for results only with
+/// this function.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     let answer = tokio::time::timeout(PATIENCE, until(ask)).await;
     answer.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
@@ -166,7 +167,7 @@ pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-/// A loopback port that nobody listens on, and that no earlier call in this process has returned.
+/// A loopback port that no program listens on, and that no earlier call in this process has returned.
 ///
 /// The port is below the range that systems give to clients (32768 and up on Linux), so no outgoing connection can take
 /// it before the server listens.

@@ -70,8 +70,8 @@ impl MiniStack {
         let create = create.capabilities(Capability::CapabilityIam);
         let create = create.capabilities(Capability::CapabilityAutoExpand);
         if let Err(error) = create.set_parameters(Some(parameters.collect())).send().await {
-            // A busy server's answer can be late. The SDK then sends the call again, which finds that the stack exists
-            // (names are a trial's own), or gives up. Either way, the code below waits for the stack.
+            // A busy server may respond late. The SDK then repeats the call, which fails because the stack exists (no
+            // two trials use the same name), or gives up. In both cases, the code below waits for the stack.
             let is_late = matches!(error, SdkError::TimeoutError(_));
             let error = error.into_service_error();
             if !is_late && !error.is_already_exists_exception() {
@@ -103,7 +103,7 @@ impl MiniStack {
 
     /// Describes a deployed stack. If the server's clock is real, this also lowers the retry queue's visibility timeout
     /// to ten seconds, for messages that the handler does not hide. The template sets 1,230 s, so that a handler can be
-    /// down for days, but a test cannot wait that long.
+    /// down for days. A test cannot wait that long.
     pub async fn stack(&self, name: &str) -> Result<Stack, String> {
         let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
         let stacks = cloudformation.describe_stacks().stack_name(name).send().await;
@@ -147,7 +147,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// The stack's name.
+    /// Name of the CloudFormation stack.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -199,7 +199,7 @@ pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
 /// Deploys the example app with the script in `docs/deploy-cdk.md`, for this machine's architecture. The CDK writes its
 /// templates to `output`.
 pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) -> Result<Stack, String> {
-    // The CDK's CLI takes its options from variables too, named `CDK_…`.
+    // The CDK's CLI also reads its options from environment variables, which are named `CDK_…`.
     let shell = ministack
         .shell()
         .with("CDK_CONTEXT", format!("architecture={ARCHITECTURE}"))
@@ -207,7 +207,7 @@ pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) 
         .with("CDK_OUTPUT", output)
         .with("CDK_REQUIRE_APPROVAL", "never")
         .with("LOCK", build_lock());
-    // The app also builds its functions, even if that only finds them already built.
+    // The app runs cargo-lambda too, so this script needs the lock even if the functions are already built.
     shell.run(&format!("exec 9> \"$LOCK\"\nflock 9\ncd infra\n{script}"))?;
     ministack.stack("ComebackExample").await
 }

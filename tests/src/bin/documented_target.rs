@@ -1,3 +1,3 @@
-//! The Rust lines of docs/envelope.md, built into the function that a reader would make of them.
+//! A function with the Rust code of docs/envelope.md, built as a reader of that page would build it.
 
 include!("../../tests/envelope_targets/target.rs");

@@ -1,8 +1,8 @@
 //! `make local`: runs the shipped stack on this machine. It deploys the stack to MiniStack, sends an event that fails
-//! three times, and traces it until it succeeds; then it does the same for each line of standard input. While an event
-//! is followed, Ctrl-C stops following it; at the prompt, Ctrl-C stops MiniStack. Without a terminal, only a signal
-//! stops MiniStack. `local build` only builds the functions. The tests that start servers build this way first, because
-//! a compiler beside a server would slow the server down, but not the server's clock.
+//! three times, and traces it until it succeeds; then it does the same for each line of standard input. While the
+//! program follows an event, Ctrl-C stops following the event. At the prompt, Ctrl-C stops MiniStack. Without a
+//! terminal, only a signal stops MiniStack. `local build` only builds the functions. The tests that start servers build
+//! this way first, because a compiler beside a server would slow the server down, but not the server's clock.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 /// Folder for the built functions. It is not `.aws-sam/build`, because tests of the stack may be reading that folder.
 const BUILD: &str = "target/end-to-end/local-build";
 const EVENT: &str = r#"{"fail_times": 3}"#;
-/// Events to suggest at the prompt. Each ends within about a minute.
+/// Events to suggest at the prompt. Each event succeeds or is dead-lettered within about a minute.
 const SUGGESTED: &str = r#"{"fail_times": 1}, {"fail_times": 5}, {"order": 17}"#;
 
 #[tokio::main]
@@ -53,8 +53,8 @@ async fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Fixes what `comeback doctor` would call broken: MiniStack ignores `RecursiveLoop` in a template, and
-/// [`MiniStack::stack`] shortens the retry queue's visibility timeout for the tests.
+/// Fixes two settings that `comeback doctor` would report as broken: MiniStack ignores `RecursiveLoop` in a template,
+/// and [`MiniStack::stack`] shortens the retry queue's visibility timeout for the tests.
 fn make_healthy(ministack: &MiniStack, stack: &Stack) -> Result<(), String> {
     let allow = |output: &str| {
         let function = stack.output(output);
@@ -77,7 +77,7 @@ fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
     )
 }
 
-/// The deployed stack, and the Ctrl-C signals; each signal stops following an event.
+/// The server, the stack deployed on it, and the Ctrl-C signals that stop following an event.
 struct Watch {
     ministack: MiniStack,
     stack: Stack,
@@ -111,7 +111,7 @@ impl Watch {
         loop {
             if is_terminal {
                 print!("> ");
-                // It does not matter if the prompt cannot be shown.
+                // A prompt that cannot be printed is not an error.
                 let _ = stdout().flush();
             }
             let line = tokio::select! {
@@ -165,7 +165,8 @@ async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
     .await;
 }
 
-/// Returns true if the example target's log reports that the event succeeded. The handler does not learn of a success.
+/// Returns true if the example target's log reports that the event succeeded. The retry handler's log cannot show a
+/// success, because the handler does not learn of it.
 async fn has_succeeded(ministack: &MiniStack, stack: &Stack, id: &str) -> bool {
     let lines = log_lines(ministack, stack.target_logs()).await;
     lines.iter().any(|line| line["message"] == "succeeded" && line["idempotency_key"] == id)
@@ -182,7 +183,7 @@ fn read(line: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Lines from standard input. Reading blocks, so a thread of its own reads, while the program also waits for Ctrl-C.
+/// Lines from standard input. Reading blocks, so a separate thread reads while the program also waits for Ctrl-C.
 fn lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

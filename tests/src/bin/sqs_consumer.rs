@@ -1,5 +1,5 @@
-//! The Rust consumer of docs/consumer.md. Each message says how it fails, and how often. Each run is recorded in a
-//! file.
+//! The Rust consumer of docs/consumer.md. Each message says with which error its runs fail, and how many of them. The
+//! consumer records each run in a file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -27,7 +27,7 @@ async fn handler(record: SqsMessage, _: Context) -> Result<(), Diagnostic> {
     let seen = json!({"order": order.order, "receives": receives, "at": at, "taken": taken});
     let ledger = std::env::var("LEDGER").expect("the trial sets it");
     let mut ledger = OpenOptions::new().create(true).append(true).open(ledger).expect("a file");
-    // In one write, because several of these processes append to the file.
+    // Writes the line in one call, because several processes append to the file.
     ledger.write_all(format!("{seen}\n").as_bytes()).expect("it can be written");
     if taken {
         return Ok(());

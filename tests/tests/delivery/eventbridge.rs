@@ -37,7 +37,7 @@ fn all_accepted_events_reach_the_bus() {
         let client = Client::new(server.config());
         let queue_url = bus(server, &client, "orders").await;
         let deliver = Sender::new(client);
-        // Only AWS may use such a source.
+        // EventBridge reserves sources that begin with `aws.` for AWS.
         let source = |number| if number % 50 == 7 { "aws.shop" } else { "shop" };
         let events = (0..200).map(|number| event("orders", source(number), number));
         let undelivered = deliver.send(events).await.unwrap_err();

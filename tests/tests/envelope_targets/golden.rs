@@ -1,6 +1,7 @@
-//! Readers in all languages agree on the golden envelopes. A golden file has an `event`, the `request_id` of the
-//! invocation that receives it, and under `expect` either the `payload`, `attempt` and `idempotency_key`, or, as
-//! `raises`, words of the reader's error. Python and Node.js compare payloads as JSON, Rust byte for byte.
+//! Tests that the readers in all languages agree on the golden envelopes. A golden file has an `event`, the
+//! `request_id` of the invocation that receives the event, and the expected result. `expect` has either the `payload`,
+//! `attempt` and `idempotency_key`, or, as `raises`, words of the reader's error. Python and Node.js compare payloads
+//! as JSON, Rust byte for byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,7 +66,7 @@ for (const path of process.argv.slice(1)) {
     assert_checks_every_golden_file("node", "-e", check);
 }
 
-/// Runs the Rust example of docs/envelope.md.
+/// Opens each golden envelope with the crate `comeback-envelope`.
 #[test]
 fn rust_reader_opens_every_golden_envelope() {
     for path in golden_files() {

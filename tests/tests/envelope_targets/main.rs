@@ -11,7 +11,7 @@ use std::process::Command;
 use comeback_tests::pages;
 use lambda_runtime::{Context, Diagnostic};
 
-// The Rust lines of docs/envelope.md, with their imports.
+// The Rust code of docs/envelope.md, with its imports.
 include!("target.rs");
 
 #[test]

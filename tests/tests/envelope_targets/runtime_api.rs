@@ -35,7 +35,7 @@ pub(crate) fn failure_in(mut runtime: Command, request_id: &str, event: &str, lo
     serde_json::from_str(&body).expect("JSON")
 }
 
-/// A runtime's process, killed when this is dropped.
+/// A runtime's process, which is killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -68,7 +68,7 @@ fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) 
         let answer =
             if path.ends_with("/next") { next } else { "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n" };
         let mut connection = connection;
-        // It is not an error here if a runtime ends meanwhile, or if a test has all it needs.
+        // A failed write or send is not an error: the runtime may have ended, or the test may already have its result.
         let _ = connection.write_all(answer.as_bytes());
         if !path.ends_with("/next") {
             let _ = posted.send((path, body));

@@ -6,7 +6,8 @@ use serde_json::json;
 use crate::retries::{enable, held, successes};
 use crate::world::World;
 
-/// The command behind the shell function `attached` of docs/attach.md, as the stack's output spells it out.
+/// The command that the shell function `attached` of docs/attach.md runs. The stack's output contains the command in
+/// full.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
 /// The five code blocks of docs/attach.md that attach a function: set the stack's names; step 1, for the function;

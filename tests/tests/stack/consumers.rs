@@ -13,7 +13,7 @@ use crate::retries::held;
 use crate::world::World;
 
 const MESSAGES: u64 = 200;
-/// Seconds that an order requests once with `RetryAfter`. The wait is up to a tenth longer.
+/// Wait that some orders request once with `RetryAfter`, in seconds. The actual wait is up to a tenth longer.
 const ASKS: u64 = 5;
 /// Seconds that a run may come early, because clocks differ and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
@@ -30,7 +30,8 @@ pub(crate) async fn rust_messages_end_delivered_or_dead_lettered(world: &World) 
     messages_end_delivered_or_dead_lettered(world, Consumer::Rust).await;
 }
 
-/// Some messages fail twice, some request a wait of 5 s, one never succeeds, and one is refused as not retryable.
+/// Asserts that each of [`MESSAGES`] messages is delivered or dead-lettered. Some messages fail twice, some request a
+/// wait of 5 s, one never succeeds, and one is refused as not retryable.
 async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consumer) {
     let ministack = world.ministack().await;
     let name = format!("consumer-{}", language.name());
@@ -200,7 +201,7 @@ impl Orders {
 
     fn seen(&self) -> Vec<Seen> {
         let ledger = fs::read_to_string(&self.ledger).expect("the ledger can be read");
-        // The last line may be incomplete.
+        // Skips the last line if the consumer is still writing it.
         let lines = ledger.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let seen = lines.map(|line| {
             let seen: Value = serde_json::from_str(line).expect("a line of the ledger is JSON");
@@ -214,7 +215,7 @@ impl Orders {
     async fn assert_none_ran_before_its_wait(&self, ministack: &MiniStack) {
         let lines = log_lines(ministack, &format!("/aws/lambda/{}", self.name)).await;
         let deferred = lines.iter().filter(|line| line["action"] == "defer").count();
-        // 20 request a wait, 20 fail twice, and one fails three times before its last receive.
+        // 20 orders request a wait, 20 orders fail twice, and one order fails three times before its last receive.
         assert_eq!(deferred, 20 + 2 * 20 + 3, "a line for each failure");
         let errors: Vec<&Value> = lines.iter().filter(|line| line["level"] == "ERROR").collect();
         assert!(errors.is_empty(), "{errors:?}");
@@ -224,7 +225,7 @@ impl Orders {
             let Some(next) = seen[position + 1..].iter().find(|next| next.order == run.order) else {
                 continue;
             };
-            // Full jitter draws whole seconds, at least one.
+            // Full jitter draws a whole number of seconds, at least one.
             assert!(
                 next.at - run.at > 1.0 - TOLERANCE,
                 "order {} came back after {} s",

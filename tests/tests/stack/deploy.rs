@@ -32,8 +32,8 @@ pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     .await;
 }
 
-/// Deploys the example app of docs/deploy-cdk.md. The app takes the functions that `sam build` has built, so nothing is
-/// built again.
+/// Deploys the example app of docs/deploy-cdk.md. The app's own build finds the functions that `sam build` has built,
+/// so nothing is built again.
 pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
     let [install, deploy, invoke] =
@@ -47,17 +47,18 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
     dead_letters_its_python_function_sooner(ministack, &stack).await;
     let succeeded = eventually("the fourth invocation", async || {
-        // The error of an event that requests no particular error.
+        // The error type if an event does not request a particular one.
         successes(ministack, stack.target_logs(), "FailedOnRequest").await.pop()
     })
     .await;
     assert_eq!(succeeded["attempt"], 3);
-    // A change ends the handler's environment and loses its current batch, so no other event may be waiting.
+    // Updating the stack ends the handler's execution environment, which loses its current batch. So no other event
+    // must be waiting here.
     changes_a_policy_while_an_event_waits(ministack, &stack, &output).await;
 }
 
-/// Asserts that the app has the functions that `sam build` built. The same source, tool and profile give the same
-/// bytes.
+/// Asserts that the app deploys the bootstraps that `sam build` built, byte for byte. The same source, tool and profile
+/// give the same bytes.
 fn ships_what_sam_builds(output: &Path) {
     let assets = fs::read_dir(output).expect("the CDK wrote what it synthesized").flatten();
     let mut built: Vec<_> = assets.filter_map(|asset| bootstrap(&asset.path())).collect();
@@ -74,8 +75,8 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
 }
 
 /// Asserts that the app's Python function is dead-lettered after two retries, by a policy of its own. With the stack's
-/// policy, the function would be retried four times. The function counts its attempts by the key that the inline style
-/// adds.
+/// policy, the function would be retried four times. The function reads its attempt number from the key that the inline
+/// style adds to the event.
 async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of the Python function's policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;
@@ -130,7 +131,7 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
     for decision in [r#""reason":"target_not_allowed""#, r#""action":"defer""#] {
         assert!(server.log().contains(decision), "no {decision} in {}", server.log());
     }
-    // cargo-lambda's deadline is in 1970.
+    // cargo-lambda passes a deadline in 1970, which the handler must report.
     assert!(server.log().contains("deadline"), "{}", server.log());
     let calls = calls.lock().expect("no panic while it answers");
     for call in ["AmazonSQS.SendMessageBatch", "AmazonSQS.ChangeMessageVisibilityBatch"] {

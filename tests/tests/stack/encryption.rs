@@ -38,7 +38,8 @@ pub(crate) async fn stack_is_given_a_key_and_then_another(world: &World) {
     }
     is_retried(ministack, FUNCTION).await;
 
-    // The output's first step allows the same, and so does the command for a handler without a stack.
+    // The first step of the output `AttachCommands` grants the same permissions. So does the page's command for a
+    // handler without a stack.
     let (permission, _) = stack.output("AttachCommands").split_once("# 2.").expect("steps");
     let by_hand = by_hand.replace("comeback-retry-handler", FUNCTION);
     for command in [&format!("KEY_ARN={key}\n{by_hand}"), permission] {
@@ -62,7 +63,7 @@ pub(crate) async fn stack_is_given_a_key_and_then_another(world: &World) {
     assert_eq!(allowed(&shell, handler, &key), ["kms:Decrypt"], "for what waits under the old key");
 }
 
-/// The KMS key of the retry queue and that of the dead-letter queue; `None` for a queue without a key.
+/// The KMS keys of the retry queue and the dead-letter queue; `None` for a queue without a key.
 async fn keys(ministack: &MiniStack, stack: &Stack) -> [Option<String>; 2] {
     let key = async |url: &str| {
         let queue = ministack.sqs.get_queue_attributes().queue_url(url);

@@ -1,5 +1,4 @@
-//! Orders are retried while their target is down, on a clock 60 times as fast, so that minutes of waiting pass over
-//! real HTTP.
+//! Tests retries of orders whose target is down, over HTTP, on a clock that runs 60 times as fast as real time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,9 +17,9 @@ use crate::world::World;
 
 pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     const ORDERS: u64 = 12;
-    /// Seconds before the first retry.
+    /// Backoff before the first retry, in seconds.
     const BASE: f64 = 60.0;
-    /// Maximum number of seconds before a retry.
+    /// Longest backoff, in seconds.
     const CAP: f64 = 240.0;
     let ministack = world.sped_up().await;
     let parameters = format!("BaseBackoff={BASE} MaxBackoff={CAP}");
@@ -31,7 +30,7 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     orders.come(0..ORDERS / 2).await;
     orders.all_seen("the first retries to fail", ORDERS / 2, |seen| seen.attempt >= 1).await;
 
-    // When the other orders arrive, the handler is disabled as well. Afterwards it runs as another process.
+    // The other orders arrive while the handler is disabled too. The handler then continues in a new process.
     enable(ministack, handler, false).await;
     orders.come(ORDERS / 2..ORDERS).await;
     orders.all_seen("the failures of the rest", ORDERS, |_| true).await;
@@ -43,7 +42,7 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     enable(ministack, handler, true).await;
     orders.all_seen("a failed retry of every order", ORDERS, |seen| seen.attempt >= 1).await;
 
-    // The handler is killed again before the retries of the second half. Then the target recovers.
+    // The handler is killed once more, and then the target recovers.
     eventually("another process of the handler", async || (kill(ministack, handler) > 0).then_some(())).await;
     orders.end_outage();
     orders.all_seen("every order to be taken", ORDERS, |seen| seen.taken).await;
@@ -53,14 +52,14 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     orders.assert_retries(BASE, CAP);
 }
 
-/// No message is lost with `HIDE_UP_TO` at 0, where every waiting message is moved.
+/// With `HIDE_UP_TO` at 0, the handler moves every waiting message, and must not lose any.
 pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     const ORDERS: u64 = 8;
-    /// Seconds before a retry. This is more than the longest delay of 900 s, so a wait takes two hops.
+    /// Backoff before each retry, in seconds. SQS delays a message for at most 900 s, so each wait takes two moves.
     const BACKOFF: f64 = 960.0;
     /// Name of a function that does not exist.
     const NOBODY: &str = "nobody";
-    /// A payload that would change if a parser read it and wrote it again.
+    /// A payload whose bytes would change if a JSON parser read and rewrote it.
     const PAYLOAD: &str =
         r#"{"n": 1E400, "n":-0.0,"id":123456789012345678901234567890, "text":"\u00e9é\"\ud83d\ude00"}"#;
     let ministack = world.moving().await;
@@ -70,7 +69,7 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     let [handler, queue, dead_letters] =
         ["RetryHandlerName", "RetryQueueUrl", "DeadLetterQueueUrl"].map(|name| stack.output(name));
 
-    // The handler may not move the first order, as after an update of the handler without its role.
+    // The first order arrives while the role does not allow moves, as after an update of the handler without its role.
     let role = Role::of(ministack, &stack);
     role.forbid_moves();
     orders.come(0..1).await;
@@ -82,12 +81,12 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     assert_eq!(kept, Depth { visible: 0, in_flight: 1, delayed: 0 }, "it is hidden");
     role.allow_moves();
 
-    // Everything else is delayed. Only messages in the handler's batches are in flight.
+    // All other messages are delayed. Only messages in the handler's batches are in flight.
     orders.come(1..ORDERS).await;
     let record = format!(r#"{{"requestContext":{{"functionArn":"{nobody}"}},"requestPayload":{PAYLOAD}}}"#);
     ministack.sqs.send_message().queue_url(queue).message_body(record).send().await.expect("SQS takes it");
     eventually("all others to be delayed, none lost or doubled", async || {
-        // On a slow machine, the event for `nobody` has been dead-lettered by then.
+        // On a slow machine, the event for `nobody` may already be in the dead-letter queue.
         let dead_lettered = held(ministack, dead_letters).await;
         let Depth { visible, in_flight, delayed } = depth(ministack, queue).await;
         let all = delayed + in_flight + dead_lettered == ORDERS as usize + 1;
@@ -103,7 +102,7 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     let remedy = denied["remedy"].as_str().unwrap_or_default();
     assert!(remedy.starts_with("allow sqs:SendMessage on the retry queue"), "{denied}");
 
-    // Waiting messages do not need the process that handled them.
+    // Waiting messages must not depend on the process that handled them.
     eventually("a process of the handler", async || (kill(ministack, handler) > 0).then_some(())).await;
     orders.end_outage();
     orders.all_seen("every order to be taken", ORDERS, |seen| seen.taken && seen.attempt > 0).await;
@@ -113,7 +112,7 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     assert_eq!(payload.strip_suffix('}'), Some(PAYLOAD), "no hop changed a byte");
     let context: Value = serde_json::from_str(&format!("{context}}}")).expect("the dead-letter is JSON");
     assert_eq!(context["reason"], "target_not_found");
-    // The handler found the function missing after the backoff. Both times are in whole seconds.
+    // The handler finds that the function is missing only after the backoff. Both times are in whole seconds.
     let at = |name: &str| context[name].as_f64().expect("a time");
     assert!(at("dead_lettered_at") + 1.0 >= at("initial_timestamp") + BACKOFF, "{context}");
     eventually("the retry queue to be empty", async || (held(ministack, queue).await == 0).then_some(()))
@@ -121,7 +120,7 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     assert_eq!(held(ministack, dead_letters).await, 1, "no order is dead-lettered");
 }
 
-/// The role of a handler, from which a test can take the permission to move messages.
+/// The retry handler's role. A test can remove the role's permission to move messages.
 struct Role {
     shell: Shell,
     policy: Value,
@@ -164,14 +163,14 @@ impl Role {
 pub(crate) struct Seen {
     pub(crate) order: u64,
     pub(crate) attempt: u64,
-    /// When the target was invoked, in seconds since 1970 on the fast clock.
+    /// Time of the invocation, in seconds since 1970 on the fast clock.
     pub(crate) at: f64,
     pub(crate) taken: bool,
     event: Value,
 }
 
-/// Raises the handler's timeout. On the fast clock, the usual minute is one real second, which is too short on a busy
-/// machine.
+/// Raises the handler's timeout. On the fast clock, the template's timeout of a minute is one real second, which is too
+/// short on a busy machine.
 pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let longer = ministack.lambda.update_function_configuration().function_name(handler);
@@ -193,7 +192,7 @@ impl<'m> Orders<'m> {
         format!("{stack}-orders")
     }
 
-    /// Deploys a new stack to a server with a fast clock, and attaches a target that is down.
+    /// Deploys a new stack to a server with a fast clock, and attaches a target that fails at first.
     pub(crate) async fn with_stack(ministack: &'m MiniStack, name: &str, parameters: &str) -> (Stack, Self) {
         let [target, nobody] = [&Self::target_of(name), "nobody"].map(MiniStack::function_arn);
         let parameters =
@@ -203,7 +202,7 @@ impl<'m> Orders<'m> {
         (stack, orders)
     }
 
-    /// Attaches a target that is down to this stack, which is on a server with a fast clock.
+    /// Attaches a target that fails at first to this stack. The stack is on a server with a fast clock.
     pub(crate) async fn of_stack(ministack: &'m MiniStack, stack: &Stack) -> Self {
         give_time(ministack, stack).await;
         let target = Self::target_of(stack.name());
@@ -239,7 +238,7 @@ impl<'m> Orders<'m> {
             let at = seen["at"].as_f64().expect("a time");
             Seen { order, attempt, at, taken: seen["taken"] == true, event: seen["event"].take() }
         };
-        // The last line may be incomplete.
+        // Skips the last line if the target is still writing it.
         ledger.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(line).collect()
     }
 
@@ -259,14 +258,15 @@ impl<'m> Orders<'m> {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {
             assert_eq!(later.event, self.event(later.order));
-            // A handler that is killed after a re-invocation repeats it, and a second chain of retries runs beside the
-            // first. A retry does not identify its chain, so each is compared with the chain that began first.
+            // A handler that is killed after a re-invocation repeats the re-invocation. A second chain of retries then
+            // runs beside the first. A retry does not identify its chain, so each retry is compared with the chain that
+            // began first.
             let before =
                 seen.iter().filter(|seen| (seen.order, seen.attempt + 1) == (later.order, later.attempt));
             let earlier = before.min_by(|a, b| a.at.total_cmp(&b.at));
             let earlier = earlier.unwrap_or_else(|| panic!("{later:?} skips a retry"));
             let backoff = (base * 2f64.powi(later.attempt as i32 - 1)).min(cap);
-            // Half a second early counts as due.
+            // A retry may come up to half a second early.
             let waited = later.at - earlier.at + 0.5;
             assert!(waited >= backoff, "{waited} s, not {backoff} s, from {earlier:?} to {later:?}");
         }

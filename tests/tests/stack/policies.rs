@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::attach::send_failures_to;
 use crate::world::World;
 
-/// A parameter of the template changes the policy.
+/// Changes a function's policy with the template's parameter `FunctionPolicies`.
 pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: &World) {
     let ministack = world.ministack().await;
     world.built().await;
@@ -37,8 +37,8 @@ pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: 
     assert_eq!(dead_letter["reason"], "max_retries");
 }
 
-/// Invokes the example target with an event that fails and then waits for at least ten seconds. Returns the handler's
-/// log line about the event.
+/// Invokes a copy of the example target with an event that fails. Waits until the handler defers the event for at least
+/// ten seconds, and returns the log line.
 pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     ministack.invoke(function, r#"{"fail": true, "error_type": "Ruled"}"#).await;
     eventually(&format!("an event of {function} to wait"), async || {
@@ -63,7 +63,7 @@ pub(crate) async fn dead_lettered(ministack: &MiniStack, stack: &Stack, function
     serde_json::from_str(&dead_letter.body).expect("the body is JSON")
 }
 
-/// Updates a stack with these arguments of the AWS CLI, and waits until that is done.
+/// Updates a stack with these arguments of the AWS CLI, and waits until the update is complete.
 pub(crate) fn update(ministack: &MiniStack, stack: &Stack, arguments: &str) {
     let name = stack.name();
     ministack

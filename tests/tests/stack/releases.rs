@@ -15,10 +15,11 @@ const BEFORE_ANY_TAG: &str = "160eccec553f62961072a249fa6e6961b87fc296";
 const NAME: &str = "upgraded";
 /// Number of orders for each kind of message.
 const EACH: u64 = 4;
-/// Seconds before each retry. On the fast clock, they are a real minute, in which all orders are sent.
+/// Backoff before each retry, in seconds. On the fast clock, it lasts a real minute, in which the test sends all
+/// orders.
 const BACKOFF: f64 = 3_600.0;
 
-/// Updates a stack whose queue has invocation records that nobody has received, hidden invocation records, and
+/// Updates a stack whose queue has invocation records that the handler has not received, hidden invocation records, and
 /// envelopes of the earlier handler. The update also changes the style of the envelope, which docs/envelope.md allows
 /// while events wait.
 pub(crate) async fn update_of_the_previous_release_loses_nothing(world: &World) {
@@ -87,7 +88,7 @@ fn release_before(shell: &Shell) -> PathBuf {
     shell.run("git cat-file -e \"$REVISION^{commit}\"").unwrap_or_else(|_| {
         panic!("the history lacks {revision}, the release before this one: run git fetch --unshallow --tags")
     });
-    // Unpacked elsewhere first, so that a folder of this name is complete.
+    // Unpacks into a temporary folder first, so that a folder with the final name is always complete.
     let unpacked = shell.run(
         "test -d \"$FOLDER\" || {\n\
          rm -rf \"$FOLDER.part\" && mkdir -p \"$FOLDER.part\"\n\
@@ -98,8 +99,8 @@ fn release_before(shell: &Shell) -> PathBuf {
     folder
 }
 
-/// The questions of `make verify-aws` are those in docs/verify-aws.md. The script marks answers that only an emulator
-/// gives.
+/// Asserts that `make verify-aws` checks the facts that docs/verify-aws.md lists, and removes everything that it
+/// creates. On an emulator, the script marks the facts that only AWS can show.
 pub(crate) async fn verify_aws_asks_everything_and_leaves_nothing(world: &World) {
     let shell = prepared(world).await;
     let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
@@ -136,7 +137,7 @@ pub(crate) async fn verify_aws_asks_everything_and_leaves_nothing(world: &World)
 pub(crate) async fn interrupted_verify_aws_leaves_nothing(world: &World) {
     let shell = prepared(world).await;
     let directory = scratch("verify-aws");
-    // Interrupted as soon as everything is deployed and the questions begin.
+    // Interrupts the script as soon as it has deployed everything and begins to ask.
     let interrupted = shell.clone().with("IN", &directory).run(&format!(
         "mkfifo \"$IN/printed\"\n\
          {SCRIPT} {} >\"$IN/printed\" 2>\"$IN/errors\" & pid=$!\n\

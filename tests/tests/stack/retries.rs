@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Every setting is as shipped. All attempts but the first have the same idempotency key.
+/// Uses the template's default settings. All attempts but the first must have the same idempotency key.
 pub(crate) async fn succeeds_on_the_fourth_invocation(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.comeback().await);
     let event = json!({"fail_times": 3, "error_type": "ThreeTimes"});
@@ -73,7 +73,7 @@ pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
     visible + in_flight + delayed
 }
 
-/// Counts the messages of a queue in one call, because a message that becomes visible between two calls might be in
+/// Counts the messages of a queue with one call. With two calls, a message that becomes visible in between might be in
 /// neither count.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     let names = [

@@ -62,7 +62,7 @@ impl World {
         or_panic(self.built.get_or_init(async || build(&shell, SAMS_OWN)).await);
     }
 
-    /// The stack that the commands of docs/deploy-sam.md deploy, with every setting as shipped.
+    /// The stack that the commands of docs/deploy-sam.md deploy, with the template's default settings.
     pub(crate) async fn comeback(&self) -> &Stack {
         self.built().await;
         let ministack = self.ministack().await;
@@ -70,8 +70,8 @@ impl World {
         or_panic(self.comeback.get_or_init(deploy).await)
     }
 
-    /// A stack that dead-letters after two retries, which come a second apart. It uses the inline style, and may invoke
-    /// any function.
+    /// A stack that dead-letters after two retries, which come a second apart. Its handler uses the inline style, and
+    /// may invoke any function.
     pub(crate) async fn quick(&self) -> &Stack {
         self.built().await;
         let any = MiniStack::function_arn("*");

@@ -149,7 +149,7 @@ pub(crate) async fn visible_message_cannot_be_hidden(stand: &impl Stand) {
     assert_eq!(late, [stand.differs(Difference::HidesWhatIsVisible)]);
 }
 
-/// A copy as the handler sends it when it moves a message, with JSON in the message attribute.
+/// The copy that the handler sends when it moves a message. The message attribute holds JSON.
 pub(crate) fn moved(delay: u64) -> Delayed {
     Delayed {
         body: "{\"text\": \"\u{e9}\\ud800\", \"n\": 1E400, \"n\": -0.0}\t\n",

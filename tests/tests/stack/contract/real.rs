@@ -193,7 +193,7 @@ impl Stand for Real<'_> {
             Some(batches.strip_suffix('\n')?.to_owned())
         })
         .await;
-        // Otherwise, kept messages would be delivered again.
+        // Disables the mapping, which would otherwise deliver kept messages again.
         let disable = self.ministack.lambda.update_event_source_mapping().uuid(uuid).enabled(false);
         disable.send().await.expect("Lambda changes the mapping");
         self.attributes.borrow_mut().extend(delivered_attributes(&batch));

@@ -49,7 +49,8 @@ pub(crate) trait Stand: Queue {
     /// message.
     async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>>;
 
-    /// Asynchronously invokes a function that fails once, with the queue as its failure destination.
+    /// Invokes a function asynchronously. The function fails, Lambda does not retry it, and its failure destination is
+    /// the queue.
     async fn fail(&self, payload: &str);
 
     /// Attributes of the message that was received or delivered with this receipt handle.
@@ -93,26 +94,27 @@ pub(crate) enum Difference {
     /// MiniStack loses the system attributes of a message that was sent in a batch. AWS keeps them. Cause: MiniStack
     /// copies only an entry's other members.
     DropsTraceHeadersOfBatches,
-    /// MiniStack refuses a receipt handle after a later receive. AWS: the handle still changes the visibility; deleting
-    /// succeeds too, though the message may stay. Cause: MiniStack does not find the handle. The message stays either
-    /// way.
+    /// MiniStack refuses a receipt handle after a later receive. AWS: the handle still changes the visibility timeout.
+    /// A deletion with the handle also succeeds, but might not delete the message. Cause: MiniStack does not find the
+    /// handle. MiniStack does not delete the message.
     RefusesOldHandles,
     /// MiniStack accepts a batch response with an unknown or empty id, and deletes all messages that the response does
     /// not name. AWS keeps the whole batch. Cause: MiniStack subtracts the failed ids from those of the batch.
     DeletesDespiteUnknownIds,
     /// MiniStack writes invocation records without `version`, `timestamp` and `executedVersion`, and without a
-    /// qualifier in `functionArn`. AWS writes them all. Cause: MiniStack writes what is left of an event after its
-    /// retries. (`tests/tools/run_ministack.py` adds the `requestId`.)
+    /// qualifier in `functionArn`. AWS writes all of them. Cause: MiniStack builds the record from the few members that
+    /// it still has after the retries. (`tests/tools/run_ministack.py` adds the `requestId`.)
     LeavesOutOfRecords,
     /// MiniStack's invocation records report three invokes. AWS: one, with Lambda's retries off. Cause: the number is a
     /// constant.
     CountsThreeInvokes,
-    /// MiniStack's invocation records have the payload re-serialized. AWS documents only that it is the event; the
-    /// model keeps its bytes. Cause: MiniStack parses each event.
+    /// MiniStack's invocation records have the payload re-serialized. AWS documents only that the payload is the event.
+    /// The model keeps the event's bytes. Cause: MiniStack parses each event.
     RewritesPayloads,
 }
 
-/// The model of SQS and the event source mapping that simulations use. It follows AWS in everything.
+/// The model of SQS and the event source mapping that simulations use. The model has none of the known differences from
+/// AWS.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {
