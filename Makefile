@@ -1,5 +1,6 @@
-# Needs Rust with a C compiler, and Python 3 and Node for everything but `console` and `demo`; `dist` and `check-dist` need Python 3.11 or
-# later. tests/tools/with.sh installs all other tools into .tools/ and into node_modules/ folders.
+# Every target needs Rust and a C compiler. Every target except `console` and `demo` also needs Python 3 and Node.js.
+# `dist` and `check-dist` need Python 3.11 or later. tests/tools/with.sh installs all other tools into .tools/ and into
+# node_modules/ folders.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -7,7 +8,7 @@ WITH := tests/tools/with.sh
 CARGO := $(WITH) -- cargo
 CARGO_TEST := $(WITH) clippy -- cargo test --workspace --all-features
 
-# The functions' architecture: arm64 is cheaper on Lambda. Any machine cross-compiles for either.
+# Architecture of the functions. arm64 is cheaper on Lambda. Any machine can build for arm64 and for x86_64.
 ARCH ?= arm64
 STACK ?= comeback
 # `make deploy` also takes parameters, such as PARAMETERS="MaxAge=3600 Envelope=inline".
@@ -30,13 +31,13 @@ test: ## run every test, including those against the local stack
 test-fast: ## run the tests without browser, server and Node (three minutes)
 	$(CARGO_TEST) --no-fail-fast
 
-# Two lints at once: where cargo builds our own crates one after the other, a core is free.
+# Runs two lints at a time, because a core is idle while cargo builds our crates one after another.
 check: ## run what CI runs: formatting and lints, then `make test`
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint
 	@$(MAKE) --no-print-directory test
 
-# A package's tests build its programs too. `cargo run` would build most dependencies again: it takes a single package, and
-# leaves out the features that tests add.
+# To build a package's tests, cargo also builds the package's programs. `cargo run` would build most dependencies again,
+# because it builds a single package, without the features that dev-dependencies add.
 local: tools ## deploy to this machine, send an event and watch it succeed
 	$(CARGO_TEST) --no-run --test repository
 	@$(WITH) clippy -- "$${CARGO_TARGET_DIR:-target}/debug/local"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `make chaos`: simulates every fault with SEEDS seeds under each policy. Some policies hide every message, some hide
-# none, and some hide a few. Two policies reach SQS's longest waits, and the last also reaches SQS's oldest messages.
+# none, and some hide a few. Two policies reach the longest time that SQS can hide a message. The last policy also
+# reaches the longest time that SQS keeps a message.
 set -euo pipefail
 seeds=${SEEDS:-2000}
 policies=(

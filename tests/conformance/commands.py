@@ -9,13 +9,13 @@ from roles import ACTIONS, queue
 PAGE = "docs/operate.md"
 EVERY_COMMAND = "every command"
 
-# The console also makes the calls of the commands it offers.
+# The console's command. The console also makes the calls of every other command.
 EVERYTHING = "ui"
 
-# This call needs no permission.
+# Calls that need no permission.
 FREE = {"sts:GetCallerIdentity"}
 
-# Permissions whose calls the tests need not make, and permissions that belong to no call, each with its condition.
+# Permissions that the tests may leave unused, and permissions that belong to no call, each with its condition.
 CONDITIONS = {
     "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
     "cloudformation:DescribeStackEvents": "if the update of the stack failed",
@@ -69,12 +69,12 @@ def resources(request: Request) -> tuple[str, ...]:
         case "sqs" if "consumer" in name:
             return ("the function's queues",)
         case "sqs" if not re.search("dead|retr", name, re.IGNORECASE):
-            # A stack with a long name has shortened queue names.
+            # A long stack name shortens the queue's name, so the queue can be either.
             return "the dead-letter queue", "the retry queue"
         case "sqs":
             return (f"the {queue(name)}",)
         case "lambda" if name and is_handlers:
-            # A command may get the handler's name as a function's.
+            # A command may be given the handler's name as the name of a function.
             return "the handler", "the function", "every function", "the stack's functions"
         case "lambda" if name:
             of_some = "the function", "the attached functions", "the example function"

@@ -14,7 +14,7 @@ CLOUDWATCH = DOCS + "AmazonCloudWatch/latest/"
 LAMBDA = DOCS + "lambda/latest/"
 
 MESSAGE_BYTES = 1_048_576
-# The characters of XML 1.0. SQS refuses a message with any other.
+# The characters of XML 1.0. SQS refuses a message with any other character.
 CHARACTERS = regex.compile("[\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 NUMBER = re.compile(r"-?(\d{1,38}|\d*\.\d+)([eE][+-]?\d+)?")
 
@@ -249,7 +249,7 @@ def payload_is_json(parameters):
     source=LAMBDA + "api/API_CreateFunction.html",
 )
 def function_name(parameters):
-    # The model's own limit is for an ARN.
+    # The model limits only the length of an ARN.
     name = re.sub(r"^(arn:[^:]+:lambda:[^:]+:)?(\d{12}:)?(function:)?", "", parameters["FunctionName"]).split(":")[0]
     if len(name) > 64:
         yield f"the function's name has {len(name)} characters, and the most is 64: {name}"

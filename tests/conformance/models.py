@@ -84,7 +84,7 @@ def outside(shape: Shape, value, where: str) -> Iterator[str]:
 
 @functools.cache
 def compiled(pattern: str):
-    # Python's own regular expressions have no \p{L}.
+    # Python's `re` does not support \p{L}.
     return regex.compile(pattern)
 
 

@@ -14,10 +14,10 @@ import botocore.session
 import cbor2
 from botocore.model import OperationModel, OperationNotFoundError, ServiceModel, Shape
 
-# Services that sign under a name other than their model's.
+# Names of botocore's models for services that sign requests under another name.
 SIGNED_AS = {"monitoring": "cloudwatch"}
 
-# The prefix of a member name that the model does not have.
+# Prefix for the name of a member that the model does not have.
 UNKNOWN = "?"
 
 
@@ -52,7 +52,7 @@ def model(service: str) -> ServiceModel:
 def lines(folder: Path) -> Iterator[dict]:
     for path in sorted(folder.glob("*.jsonl")):
         with path.open(encoding="utf-8") as file:
-            # A killed server may leave half a line.
+            # A killed server may leave an incomplete last line.
             yield from (json.loads(line) for line in file if line.endswith("\n"))
 
 
@@ -103,7 +103,7 @@ def of_rest(service: ServiceModel, line: dict, body: bytes) -> tuple[OperationMo
         if location == "body" or member not in shape.members:
             parameters[member] = value
         elif shape.members[member].type_name == "list":
-            # A query repeats the name for each part.
+            # A query string repeats the name for each element of a list.
             parameters.setdefault(member, []).append(typed(shape.members[member].member, value))
         else:
             parameters[member] = typed(shape.members[member], value)

@@ -17,7 +17,7 @@ import expand  # noqa: E402
 ARNS = {
     "AWS::SQS::Queue": "arn:aws:sqs:{place}:{name}",
     "AWS::Lambda::Function": "arn:aws:lambda:{place}:function:{name}",
-    # CloudFormation's ARN of a log group ends like this.
+    # In CloudFormation, the ARN of a log group ends with `:*`.
     "AWS::Logs::LogGroup": "arn:aws:logs:{place}:log-group:{name}:*",
 }
 

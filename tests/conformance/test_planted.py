@@ -64,7 +64,8 @@ VALID = {
     },
 }
 
-# The path of a value in the parameters, its replacement (None removes it), and the expected message.
+# The operation, the path of a value in its parameters, the new value (None removes the value), and the expected
+# message.
 PLANTED = [
     ("sqs:SendMessageBatch", "Entries/0/Id", "a:b", "an entry has the id 'a:b'"),
     ("sqs:SendMessageBatch", "Entries", [ENTRY] * 2, "the ids of a batch repeat"),
@@ -117,7 +118,7 @@ def sent(name: str, parameters: dict) -> dict:
     service, operation = name.split(":")
     model = recorded.model(service)
     if model.resolved_protocol == "json":
-        # The serializer accepts only members that it knows.
+        # botocore's serializer accepts only members that the model has.
         target = {"X-Amz-Target": f"{model.metadata['targetPrefix']}.{operation}"}
         request = {"url_path": "/", "query_string": "", "method": "POST", "headers": target, "body": json.dumps(parameters)}
     else:

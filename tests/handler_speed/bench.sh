@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `make bench-handler`: measures the handler beside an empty function, both built as shipped, for this machine. You may
-# put an article's function into article/ (article.py), and name a commit to compare with, such as BEFORE=v0.1.0.
+# `make bench-handler`: measures the handler beside an empty function, both built as shipped, for this machine. To
+# measure an article's function too, put it into article/article.py. To compare with an earlier commit, name it, as in
+# BEFORE=v0.1.0.
 set -euo pipefail
 machine=$(uname -m)
 case $machine in aarch64) machine=arm64 ;; x86_64) machine=x86-64 ;; esac

@@ -21,7 +21,7 @@ SCRATCH = ROOT / "target" / "mutation"
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".tools", "target", "node_modules", "cdk.out", ".aws-sam", "out", "corpus", "artifacts"
 )
-# The cheapest first: a bug reaches the next suite only if the suites before it miss the bug.
+# Test suites, the cheapest first. A suite runs for a bug only if all suites before it miss the bug.
 SUITES = {
     "engine": ["engine"],
     "moves": ["runs", "moves::"],
@@ -43,7 +43,8 @@ def main():
     planted = [patch for patch in PATCHES if not names or any(name in patch.stem for name in names)]
     tree = SCRATCH / "tree"
     shutil.rmtree(tree, ignore_errors=True)
-    # Without the files' old times: cargo would compare them, and take the build of an earlier bug for the original's.
+    # Copies the files with new modification times. With the old times, cargo would take the build of an earlier bug for
+    # the original's.
     shutil.copytree(ROOT, tree, symlinks=True, ignore=NOT_COPIED, copy_function=shutil.copy)
     failed = [name for suite in SUITES for name in failed_tests(tree, suite)]
     if failed:
@@ -81,7 +82,7 @@ def is_caught(tree, patch):
 
 def apply(tree, patch, *options):
     """Applies a patch with one line of context, so that a nearby change does not matter."""
-    # Otherwise git would look for the copy's files in the repository around it.
+    # Without this variable, git would look for the copy's files in the repository around the copy.
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
     command = ["git", "apply", "-C1", *options, str(patch)]
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
@@ -89,11 +90,12 @@ def apply(tree, patch, *options):
 
 def failed_tests(tree, suite):
     """Returns the names of the suite's tests that fail."""
-    # Built as the Makefile builds all tests, and in the same folder, which already has the dependencies.
+    # Builds the tests as the Makefile builds all tests, in the same target folder, which already has the dependencies.
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = {**os.environ, "CARGO_TARGET_DIR": target, "CARGO_TERM_COLOR": "never"}
-    # Dependencies have no such information anyway. With another setting, cargo never takes a bug's build for the checkout's own.
+    # Turns debug information off, which dependencies do not have anyway. The checkout has another setting, so cargo
+    # never takes a bug's build for the checkout's own.
     environment["CARGO_PROFILE_DEV_DEBUG"] = "none"
     run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=900)
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))

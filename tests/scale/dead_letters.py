@@ -104,7 +104,7 @@ def run(name, letters, variables, command):
 
 def scan(comeback, variables, folder, seconds_of_a_list):
     """Returns true if the console shows the dead-letters as soon as the command, and with little memory."""
-    # This module imports this file.
+    # Imported here, because `console` imports this file.
     from console import MOST_SECONDS_OF_A_PAGE, Console, link
 
     with Console(comeback, variables, folder) as console:

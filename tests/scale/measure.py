@@ -16,7 +16,7 @@ import sys
 
 EVENTS = [1_000, 10_000, 100_000, 1_000_000]
 MORE_POLLERS = ["--maximum-concurrency", "50"]
-# Waits of up to twelve hours, which take the most moves.
+# Waits of up to twelve hours, which need the most moves.
 LONG_WAITS = ["--base-backoff", "1s", "--max-backoff", "43170s"]
 WITHOUT_LIMIT = ["--hide-up-to", "always", "--in-flight-limit", "10000000"]
 HIGHEST_RATIO = 1.5

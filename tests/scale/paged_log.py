@@ -7,7 +7,7 @@ import runpy
 
 from ministack.services import cloudwatch_logs
 
-# About 1 MB, as in CloudWatch.
+# About 1 MB of lines, the size of a page in CloudWatch.
 LINES_OF_A_PAGE = 2_500
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `make scale`: up to a million events, then 100,000 dead-letters, log lines and recalls.
+# `make scale`: measures simulations of up to a million events, and commands on 100,000 dead-letters, log lines and
+# waiting events.
 set -euxo pipefail
 cargo build --profile dist -p comeback
 # The console starts in a folder of its own, so the command's path is absolute.

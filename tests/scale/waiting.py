@@ -20,7 +20,7 @@ from console import MOST_SECONDS_OF_A_PAGE, Console, link
 from dead_letters import FUNCTION_ARN, MOST_MEGABYTES, deploy, environment, free_port, measure, row, run, wait_until_healthy
 
 LINES = 100_000
-# PutLogEvents takes 1 MiB.
+# PutLogEvents accepts at most 1 MiB in one call.
 LINES_OF_A_CALL = 2_500
 
 
@@ -57,7 +57,8 @@ def shows(comeback, variables, folder, lines, seconds_of_the_command, megabytes_
         row("the console's first page", lines, seconds, console.megabytes())
         page, seconds_of_list = console.page("/waiting")
         row("its page of waiting events", 100, seconds_of_list, console.megabytes())
-        # By then the last reading is old, and the next goes on in the background.
+        # After these seconds, the console's last reading of the log is old, and the next reading runs in the
+        # background.
         time.sleep(6)
         _, seconds_of_next = console.page(link(page, "next"))
         row("the next page", 100, seconds_of_next, console.megabytes())

@@ -9,7 +9,7 @@ class OrderRefused(Exception):
 
 def handler(event, context):
     print(json.dumps({"received": event}), flush=True)
-    # Kept in a file, because the next invocation may find another execution environment.
+    # Counts the invocations in a file, because the next invocation may run in another execution environment.
     with open(event["ledger"], "a+") as ledger:
         ledger.write(f"{event['order']}\n")
         ledger.seek(0)

@@ -17,7 +17,7 @@ const WIDE: u32 = 1_120;
 const NARROW: u32 = 360;
 const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "depth", "recovery", "life"];
 
-/// Reports with different options, as a user could write them.
+/// Reports that `comeback simulate` writes with different options.
 struct Pages {
     plain: PathBuf,
     /// A report that compares two policies.
@@ -74,7 +74,7 @@ fn looks() -> impl Iterator<Item = Look> {
 fn browser() -> MutexGuard<'static, Chromium> {
     static BROWSER: LazyLock<Mutex<Chromium>> =
         LazyLock::new(|| Mutex::new(Chromium::start(&scratch("report-browser"))));
-    // After a failed test, the browser can still open another page.
+    // Ignores a poisoned lock: after a failed test, the browser can still open another page.
     BROWSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -157,7 +157,7 @@ fn page_is_silent_and_requests_nothing() {
         assert_eq!(chromium.console(), [&Value::Null; 0], "{look:?}");
         assert_eq!(chromium.requests(), [format!("file://{}", file.display())], "{look:?}");
     }
-    // Proof that the browser would report a message or a request.
+    // Proves that the browser would report a message or a request.
     let loud = file.with_file_name("loud.html");
     let html = "<img src='http://127.0.0.1:9/picture.png'><script>console.warn('seen'); gone()</script>";
     std::fs::write(&loud, html).expect("a file can be written");
@@ -252,7 +252,7 @@ const PALE: &str = r##"
     return pale;
 "##;
 
-/// JavaScript that finds shapes whose colours the style sheet does not change.
+/// JavaScript that finds shapes whose colours the style sheet does not change in the dark theme.
 const KEPT: &str = r##"
     const hex = colour => "#" + colour.match(/[\d.]+/g).slice(0, 3).map(v => Number(v).toString(16).padStart(2, "0")).join("").toUpperCase();
     const kept = (name) => [...document.querySelectorAll(`svg [${name}]`)]
@@ -293,7 +293,7 @@ fn page_is_accessible_to_a_screen_reader() {
     assert!(behind.as_u64() > Some(80), "the charts' figures stand behind them: {behind} rows");
 }
 
-/// `make demo` and the README show the same charts.
+/// The picture in the README must show the charts that `make demo` writes.
 #[test]
 fn the_readme_has_a_picture_of_the_demo() {
     assert_is_pictured(&PAGES.plain, ["#recovery", "[aria-labelledby=events] .tables"], "recovery");
@@ -307,7 +307,8 @@ fn documentation_has_a_picture() {
 }
 
 /// Asserts that the picture `docs/NAME.png` shows the current report, from the top of one element to the top of
-/// another. Another Chromium may draw other pixels, so this compares the text that was in the picture.
+/// another. Another version of Chromium may draw different pixels, so the function compares only the text in the
+/// picture.
 fn assert_is_pictured(file: &Path, edges: [&str; 2], name: &str) {
     let chromium = &mut *browser();
     chromium.open(file, Look { width: WIDE, dark: false });

@@ -18,9 +18,9 @@ from awscli import clidriver
 from botocore import awsrequest, client, exceptions, httpsession, loaders, parsers, waiter  # noqa: F401
 
 models = {}
-loaders.Loader._cache = property(lambda _: models, lambda *_: None)  # one for all commands
-session = clidriver.create_clidriver().session  # imports the rest
-DATA = os.environ["AWS_DATA_PATH"]  # importing it set this
+loaders.Loader._cache = property(lambda _: models, lambda *_: None)  # one cache for all commands
+session = clidriver.create_clidriver().session  # imports the rest of the CLI
+DATA = os.environ["AWS_DATA_PATH"]  # set by the import of the CLI
 
 
 @functools.cache
@@ -51,7 +51,7 @@ def run(arguments, folder, environment, files):
     return code
 
 
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no command's process becomes a zombie
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 listener.bind("\0" + sys.argv[1])
 listener.listen(64)
@@ -59,7 +59,7 @@ print("ready", flush=True)
 while True:
     asked, _ = listener.accept()
     request, files, _, _ = socket.recv_fds(asked, 1 << 20, 3)
-    if request:  # else its caller was killed
+    if request:  # empty if the caller was killed
         arguments, folder, environment = json.loads(request)
         read_models(next(iter(arguments), ""))
         if os.fork() == 0:

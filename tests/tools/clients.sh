@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `make lint-clients` (check) and `make test-clients` (test): the packages for Python and Node in clients/.
+# `make lint-clients` (check) and `make test-clients` (test): checks or tests the packages for Python and Node.js in
+# clients/.
 set -euo pipefail
 case $1 in
 check) python=(mypy) ;;

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# `make lint-rust`: formatting, the handler's dependencies, and clippy, which builds everything that `make test` runs.
+# `make lint-rust`: checks the formatting and the handler's dependencies, and builds everything that `make test` runs,
+# with clippy.
 set -euo pipefail
 all=(--workspace --all-features)
 cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 set -x
 cargo fmt --all --check
-# The handler has its own HTTP client. A second one adds half to its size.
+# The handler has its own HTTP client. A second HTTP client would make the handler half as large again.
 if cargo tree --package retry-handler --edges normal --prefix none | grep aws-lc; then exit 1; fi
 cargo test "${all[@]}" --lib --bins --test '*' --no-run
-# Not with `cargo test`: for that, an example that is named is a test.
+# `cargo test --examples` would build the examples as tests.
 cargo build "${all[@]}" --examples --benches

@@ -11,7 +11,7 @@ SENDER = re.compile(r"\b(?:exec-env/AWS_Lambda|app/)")
 
 def recording(app, path):
     """Wraps an ASGI application. Each request becomes one JSON line in the file, with the status of its answer."""
-    # Written line by line, because the server is killed in the end.
+    # Writes line by line, because the server is killed at the end.
     file = open(path, "w", buffering=1, encoding="utf-8")
 
     async def record(scope, receive, send):

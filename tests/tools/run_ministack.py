@@ -14,13 +14,13 @@ import time
 import yaml
 from recorder import recording
 
-# libyaml reads a template ten times as fast.
+# libyaml parses a template ten times as fast as PyYAML's own parser.
 yaml.SafeLoader = yaml.CSafeLoader
 
-# Under faketime, Python's own sleep starts on the faster clock and waits on the real one, so it never ends.
+# Under faketime, Python's own sleep starts on the faster clock and waits on the real clock, so the sleep never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
-# The server of each environment checks every tenth of a second whether it should stop: on the faster clock, 600 times a
-# second.
+# The server of each execution environment checks every tenth of a second whether it should stop. On the faster clock,
+# the server would check 600 times a second.
 if "FAKETIME" in os.environ:
     serve = socketserver.BaseServer.serve_forever
     socketserver.BaseServer.serve_forever = lambda server, poll_interval=0.5: serve(server, 60 * poll_interval)
@@ -30,9 +30,9 @@ from ministack.core import iam_actions, iam_evaluator, lambda_runtime  # noqa: E
 from ministack.services import cloudwatch, iam, lambda_svc, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
-# The event source mappings' threads receive and delete under a lock and replace the list of messages. Other code does
-# not take that lock, so a message appended to the old list in the meantime is lost. Here, everything that changes a
-# queue takes the lock.
+# MiniStack's threads for event source mappings receive and delete messages under a lock, and replace the list of
+# messages. Other code does not take the lock, so a message that it appends to the old list in the meantime is lost.
+# Here, everything that changes a queue takes the lock.
 sqs._queues_lock = threading.RLock()
 
 
@@ -45,8 +45,8 @@ def locked(function):
     return under_lock
 
 
-# On AWS, the response to an `Invoke`, the function, its log and the record of its failure have the same request id. In
-# MiniStack each has its own, and the record has none.
+# On AWS, the response to an `Invoke`, the function's context, the log and the invocation record have the same request
+# id. In MiniStack, these request ids differ, and the record has no request id.
 request_id = contextvars.ContextVar("request_id", default=None)
 
 
@@ -67,8 +67,8 @@ def named(dispatch):
     return by_request
 
 
-# Python's runtime names an error by its class, without the module. MiniStack names each `Runtime.HandlerError`, and has
-# the class only in the traceback that it logs.
+# On AWS, the Python runtime reports the class of an error as its type, without the module. MiniStack reports every
+# error as `Runtime.HandlerError`, and has the class only in the traceback that it logs.
 RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?:[\w.<>]+\.)?(\w+)", re.MULTILINE)
 
 
@@ -101,12 +101,12 @@ lambda_svc._execute_function_dispatch = named(lambda_svc._execute_function_dispa
 lambda_svc._route_async_failure = locked(recorded(lambda_svc._route_async_failure))
 for action, function in sqs._HANDLERS.items():
     sqs._HANDLERS[action] = locked(function)
-# ReceiveMessage is a coroutine and waits between these steps, without the lock.
+# ReceiveMessage is a coroutine that waits between these steps, so each step takes the lock for itself.
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
-# On AWS, a function's log has everything that the function wrote before it answered. MiniStack waits for the log only
-# some milliseconds, and shows the rest with the environment's next invocation, which may never come.
+# On AWS, a function's log has everything that the function wrote before it answered. MiniStack waits for the output
+# only a few milliseconds, and logs the rest with the environment's next invocation, which may never come.
 class Output:
     def __init__(self, stream, lines):
         self.descriptor, self.lines, self.rest, self.lock = stream.fileno(), lines, b"", threading.Lock()
@@ -167,7 +167,8 @@ def when_it_answered(kill):
 
 lambda_runtime.kill_workers = when_it_answered(lambda_runtime.kill_workers)
 
-# A template's parameter arrives as a string, which stops the mapping's poller and which no SDK can read.
+# In MiniStack, a `MaximumConcurrency` from a template's parameter is a string. The string stops the mapping's poller,
+# and no SDK can parse it.
 def whole_number(limit):
     @functools.wraps(limit)
     def with_whole_number(mapping, *arguments):
@@ -182,7 +183,7 @@ def whole_number(limit):
 lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
 lambda_svc._esm_response = whole_number(lambda_svc._esm_response)
 
-# MiniStack requires `sqs:SendMessageBatch` and the like from a role. IAM does not have these actions: on AWS, the
+# MiniStack requires a role to allow actions such as `sqs:SendMessageBatch`. IAM does not have such actions: on AWS, the
 # permission for one message covers a batch.
 def of_one_message(action_of):
     @functools.wraps(action_of)
@@ -195,8 +196,9 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# MiniStack knows some of Lambda's actions and confuses the others with these: it requires `lambda:UpdateFunctionCode`
-# to set a destination. botocore knows all of them, and IAM uses the operations' names except for one.
+# MiniStack recognizes only some of Lambda's actions, and takes the other actions for one of these: it requires
+# `lambda:UpdateFunctionCode` to set a destination. botocore's model has all operations. An IAM action has the name of
+# its operation, except for `Invoke`.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
 
 
@@ -255,7 +257,7 @@ def of_simulation(evaluate):
 iam_evaluator.evaluate = of_simulation(iam_evaluator.evaluate)
 iam._IAM_HANDLERS["SimulatePrincipalPolicy"] = in_context(iam._IAM_HANDLERS["SimulatePrincipalPolicy"])
 
-# Lambda refuses a queue to which the function's role may not send. MiniStack accepts any.
+# Lambda refuses a destination queue to which the function's role cannot send messages. MiniStack accepts any queue.
 def if_it_may_send(put):
     @functools.wraps(put)
     def checked(name, qualifier, data):
@@ -274,12 +276,12 @@ def if_it_may_send(put):
 
 lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invoke_config)
 
-# MiniStack evaluates an alarm over all data of its metric, with any dimensions, so one trial's data would raise
-# another's alarms. Here only `SetAlarmState` changes a state.
+# MiniStack evaluates an alarm over all data of its metric, with any dimensions, so the data of one trial would raise
+# the alarms of another trial. Here, only `SetAlarmState` changes an alarm's state.
 cloudwatch._evaluate_alarm = lambda alarm: None
 
-# MiniStack refuses a stack with alarms on expressions or with saved queries. Here, `DescribeAlarms` returns such alarms,
-# and only `SetAlarmState` changes their state. Nothing reads the queries, so they are dropped.
+# MiniStack refuses a stack with alarms on expressions or with saved queries. Here, `DescribeAlarms` returns such
+# alarms, and only `SetAlarmState` changes their state. Saved queries are dropped, because no test reads them.
 def of_an_expression(record):
     @functools.wraps(record)
     def with_metrics(name, properties):
@@ -300,11 +302,12 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
-# MiniStack also takes port 443 if that is free. Two servers that start at once both find it free, and one of them then
-# hangs.
+# MiniStack also listens on port 443 if the port is free. Two servers that start at once both find the port free, and
+# one of the servers then hangs.
 app._port_is_bindable = lambda host, port: False
 
-# MiniStack's web server ends an HTTP/2 connection after a thousand requests, and never answers those in progress.
+# MiniStack's web server ends an HTTP/2 connection after a thousand requests, and never responds to the requests in
+# progress.
 from hypercorn.config import Config  # noqa: E402
 
 Config.keep_alive_max_requests = 10**9

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs rustdoc for `cargo test --doc`: before a library's examples are tested, its documentation is built, and a warning is an
-# error. `cargo doc` by itself would go through all dependencies once more.
+# Runs rustdoc for `cargo test --doc`. Before the script tests a library's examples, it builds the library's
+# documentation, with warnings as errors. A separate `cargo doc` would process all dependencies again.
 set -euo pipefail
 if [[ " $* " == *" --test "* && " $* " == *" crates/"* ]]; then
     arguments=()

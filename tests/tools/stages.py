@@ -20,14 +20,14 @@ import time
 from pathlib import Path
 
 WITH = "tests/tools/with.sh"
-# The packages and features of every cargo command. With others, cargo would unify features differently and rebuild most
-# dependencies.
+# Packages and features of every cargo command. With another selection, cargo would unify features differently and
+# rebuild most dependencies.
 CARGO_TEST = [WITH, "clippy", "--", "cargo", "test", "--workspace", "--all-features"]
 RUSTDOC = f"RUSTDOC={Path('tests/tools/rustdoc.sh').resolve()}"
-# These need servers, a browser, Node or tools. tests/Cargo.toml sets `test = false` for them, so that `cargo test` runs
-# only the others.
+# Test programs that need servers, a browser, Node.js or tools. tests/Cargo.toml sets `test = false` for these programs,
+# so that a plain `cargo test` skips them.
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
-# Half of the time of the tests with servers.
+# The test program that takes half of the time of all tests with servers.
 STACK = "--test=stack"
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]
@@ -89,7 +89,8 @@ def stages():
         return done
 
     shutil.rmtree(TARGET / "recorded", ignore_errors=True)
-    # Doctests are compiled one crate after the other, so they are separate: otherwise a core would be free at the end.
+    # Doctests are a separate stage, because they are compiled one crate after another. In a single stage, a core would
+    # be idle at the end.
     without_servers = [
         Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--tests", "--no-fail-fast"]).start(),
         Stage("beside all: test the documentation", ["env", RUSTDOC, "nice", "-n", "19", *CARGO_TEST, "--doc", "--no-fail-fast"]).start(),

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs a command with tools on its PATH, after it has installed those that are missing or outdated:
+# Installs the named tools if they are missing or outdated, and then runs a command with the tools on its PATH:
 #
 #     tests/tools/with.sh NAME... -- COMMAND...
 #
-# `python` is then the Python of the first tool. A name is one of these:
+# In the command, `python` is the Python of the first tool. NAME is one of these:
 #
 #     sam, aws, clients, ...           Python packages, locked by hash in tests/tools/NAME.txt, in .tools/NAME
 #     infra, clients/node, ...         a folder with a package-lock.json: its node_modules
@@ -14,12 +14,13 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tools=$root/.tools
 
-# Faster on a first build. Set for every command: with another value, cargo would rebuild our crates.
+# A first build is faster without incremental compilation. The variable is set for every command, because cargo rebuilds
+# our crates if the value changes.
 export CARGO_INCREMENTAL=0
 export SAM_CLI_TELEMETRY=0 CDK_DISABLE_CLI_TELEMETRY=true
-# Without its bytecode, the SAM CLI takes a second longer to start, and MiniStack ten.
+# Without bytecode, the SAM CLI takes a second longer to start, and MiniStack takes ten seconds longer.
 unset PYTHONDONTWRITEBYTECODE
-# Cargo would look in make's flags for make's job server.
+# Cargo would use make's job server if it found the server in these flags.
 unset MAKEFLAGS MFLAGS
 
 debian() {
@@ -39,7 +40,7 @@ node() {
     touch "$installed"
 }
 
-# Ten times as fast as pip.
+# Installs uv, which installs packages ten times as fast as pip.
 uv() {
     local locked=$root/tests/tools/uv.txt
     [ "$tools/uv/bin/uv" -nt "$locked" ] && return
@@ -55,7 +56,7 @@ python_packages() {
     echo "installing $(tr '\n' ' ' <"$root/tests/tools/$1.in")into .tools/$1"
     uv
     "$tools/uv/bin/uv" venv --quiet --clear "$tools/$1"
-    # Several MiniStacks start at once, and each would compile the code again.
+    # Compiles MiniStack's bytecode now, because several servers start at once, and each would compile it again.
     [ "$1" != ministack ] || export UV_COMPILE_BYTECODE=1
     "$tools/uv/bin/uv" pip install --quiet --require-hashes --no-build --python "$tools/$1/bin/python" --requirement "$locked"
     unset UV_COMPILE_BYTECODE
@@ -66,9 +67,9 @@ install() {
     case $1 in
     chromium) command -v chromium >/dev/null || debian chromium fonts-dejavu-core ;;
     faketime) command -v faketime >/dev/null || debian faketime ;;
-    # Optimized, because it compares each licence with all known licences.
+    # cargo-about is optimized, because it compares each licence with all known licences.
     about) CARGO_PROFILE_RELEASE_LTO=off cargo_program about cargo-about@0.9.3 --features cli ;;
-    # Optimizing would take longer than it saves.
+    # The next two programs are not optimized, because optimizing takes longer than it saves.
     cyclonedx) CARGO_PROFILE_DEV_DEBUG=false cargo_program cyclonedx cargo-cyclonedx@0.5.9 --debug ;;
     semver) CARGO_PROFILE_DEV_DEBUG=false cargo_program semver cargo-semver-checks@0.51.0 --debug ;;
     fuzz) cargo_program fuzz cargo-fuzz@0.13.2 ;;
@@ -77,7 +78,8 @@ install() {
     esac
 }
 
-# `cargo clippy` by itself would go through all dependencies once more. Not for what is shipped: clippy's compiler optimizes less.
+# Makes cargo compile our crates with clippy. A separate `cargo clippy` would process all dependencies again. Shipped
+# programs are built without clippy, whose compiler optimizes less.
 clippy() {
     clippy-driver --version >/dev/null 2>&1 || rustup component add clippy
     export RUSTC_WORKSPACE_WRAPPER=$root/tests/tools/clippy.sh CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
@@ -90,7 +92,7 @@ while [ "$1" != -- ]; do
 done
 shift
 if [ ${#names[@]} != 0 ]; then
-    # One at a time, because two stages may need the same tool. Stages that need no tool go on at once.
+    # Installs tools under a lock, because two stages may need the same tool. Stages that need no tool do not wait.
     mkdir -p "$tools"
     exec {lock}>"$tools/.lock"
     flock "$lock"
@@ -98,7 +100,7 @@ if [ ${#names[@]} != 0 ]; then
     exec {lock}>&-
 fi
 path=
-# The SAM CLI and MiniStack pin different botocores, hence one environment each.
+# Each tool has its own environment, because the SAM CLI and MiniStack pin different versions of botocore.
 for tool in ${names[@]+"${names[@]}"} semver fuzz deny about cyclonedx sam aws ministack packaging; do
     path+=$tools/$tool/bin:
 done

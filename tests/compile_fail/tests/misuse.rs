@@ -1,7 +1,7 @@
-//! Ladders and retries that do not compile, and a ladder that does.
+//! Tests ladders and retries that must not compile, and a ladder that must compile.
 
-/// For a set of cases that must all fail, `trybuild` only runs `cargo check`, so that must refuse each case. The
-/// expected errors are those of the compiler that CI uses; `TRYBUILD=overwrite` renews them.
+/// If all cases must fail, `trybuild` runs only `cargo check`, so `cargo check` must refuse each case. The expected
+/// errors are from the compiler version that CI uses. `TRYBUILD=overwrite` updates the expected errors.
 #[test]
 fn misuse_is_refused_by_cargo_check() {
     trybuild::TestCases::new().compile_fail("tests/ui/*/*.rs");

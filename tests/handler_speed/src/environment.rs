@@ -1,5 +1,5 @@
-//! One environment of a function: its process, and the services that the process calls on the loopback interface. The
-//! services are the Runtime API, and SQS, Lambda and SSM, where each call takes 10 ms.
+//! An execution environment of a function: the process, and the services that the process calls on the loopback
+//! interface. The services are the Runtime API, and SQS, Lambda and SSM, where each call takes 10 ms.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::events::{TARGET, headers};
 /// Maximum time that an environment may take for any step.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The services that an environment calls and answers to.
+/// The simulated Runtime API and AWS services of an environment.
 struct Services {
     events: Mutex<Receiver<String>>,
     asked: Sender<Instant>,
@@ -38,7 +38,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Starts a bootstrap, and waits until its process asks for an event.
+    /// Starts a bootstrap, and waits until its process requests an event.
     pub(crate) fn start(bootstrap: &Path, variables: &[(&str, &str)]) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?.to_string();
@@ -78,13 +78,13 @@ impl Environment {
         self.ready - self.started
     }
 
-    /// Time from the environment's start to its answer, which came at `answered`.
+    /// Time from the environment's start to `answered`, the time of the environment's response.
     pub(crate) fn since_start(&self, answered: Instant) -> Duration {
         answered - self.started
     }
 
-    /// Passes an event to the environment and waits for the answer. Returns the time taken, the moment of the answer,
-    /// and the answer's text.
+    /// Passes an event to the environment and waits for the response. Returns the time taken, the time of the response,
+    /// and the response's text.
     pub(crate) fn handle(&self, event: String) -> io::Result<(Duration, Instant, String)> {
         self.events.send(event).map_err(io::Error::other)?;
         let given = self.given.recv_timeout(PATIENCE).map_err(io::Error::other)?;
@@ -120,7 +120,7 @@ fn listen(listener: &TcpListener, services: &Arc<Services>) {
         let services = services.clone();
         thread::spawn(move || {
             if let Err(error) = serve(connection, &services) {
-                // An environment that is stopped leaves its connections open.
+                // A stopped environment breaks its connections.
                 let is_gone =
                     [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind());
                 assert!(is_gone, "{error}");
@@ -143,13 +143,13 @@ fn serve(connection: TcpStream, services: &Services) -> io::Result<()> {
     Ok(())
 }
 
-/// Plays Lambda: sends the next event, or takes the answer to the last one.
+/// Serves the Runtime API: sends the next event, or receives the response to the last event.
 fn of_the_runtime(
     connection: &BufReader<TcpStream>,
     request: Request,
     services: &Services,
 ) -> io::Result<()> {
-    // Nobody is listening any more once the environment has been dropped.
+    // Ignores failed sends, because the receivers are gone once the environment has been dropped.
     if request.path.ends_with("/next") {
         let _ = services.asked.send(now());
         let events = services.events.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +164,7 @@ fn of_the_runtime(
 /// Duration of each simulated call to AWS.
 const CALL: Duration = Duration::from_millis(10);
 
-/// Answers a call, and returns the time taken.
+/// Responds to a call to AWS, and returns the time taken.
 fn serve_aws(connection: &BufReader<TcpStream>, call: &Request) -> io::Result<Duration> {
     let start = now();
     wait();
@@ -196,7 +196,7 @@ fn answer_to(call: &Request) -> io::Result<(&'static str, &'static str, String)>
     }
 }
 
-// The services of this program must take time to answer.
+// The simulated services must take time to respond.
 #[expect(clippy::disallowed_methods)]
 fn wait() {
     thread::sleep(CALL);
@@ -208,7 +208,8 @@ fn now() -> Instant {
     Instant::now()
 }
 
-// The subset of HTTP/1.1 that the two clients need: requests with a `Content-Length`, over persistent connections.
+// The rest of this file is the subset of HTTP/1.1 that the runtime and the AWS SDK need: requests with a
+// `Content-Length`, over persistent connections.
 
 struct Request {
     path: String,
@@ -240,8 +241,7 @@ fn next_request(connection: &mut BufReader<TcpStream>) -> io::Result<Option<Requ
     Ok(Some(Request { path, target, body: String::from_utf8(body).map_err(io::Error::other)? }))
 }
 
-/// Answers a request; `headers` are further header lines, each ending with `\r
-/// `.
+/// Responds to a request. `headers` are further header lines, each of which ends with `\r\n`.
 fn answer(mut connection: &TcpStream, status: &str, headers: &str, body: &str) -> io::Result<()> {
     let length = body.len();
     let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n{body}");

@@ -1,6 +1,6 @@
-//! Measures the retry handler's start, the time of its batches and its size. Compares these figures with those of an
-//! empty function on the same runtime, of the handler of an earlier commit and, if `bench.sh` finds it, of a handler in
-//! Python that an article describes. `make bench-handler` runs it.
+//! Measures the retry handler's start time, batch times and size. Compares the handler with an empty function on the
+//! same runtime, with the handler of an earlier commit and, if `bench.sh` finds it, with a Python handler from an
+//! article. `make bench-handler` runs this program.
 //!
 //! Compare only the ratios, because the milliseconds depend on the machine. Each ratio is between two medians. The
 //! handler and the empty function are measured alternately.
@@ -35,7 +35,7 @@ fn main() -> io::Result<()> {
         ));
     };
     let earlier = |program: &PathBuf| program.to_str()?.strip_prefix("before=").map(PathBuf::from);
-    // The first run of a program is slower.
+    // Starts each program once before measuring, because the first run of a program is slower.
     for bootstrap in &programs {
         Environment::start(&earlier(bootstrap).unwrap_or(bootstrap.clone()), &AS_DEPLOYED)?;
     }
@@ -90,8 +90,8 @@ fn zipped(program: &Path) -> io::Result<f64> {
     Ok(bytes / MB)
 }
 
-/// Measures batches in an environment that has already handled some, and compares their times with one call to AWS.
-/// Returns the milliseconds of a call.
+/// Measures batches in a warm environment, and compares their times with the time of one call to AWS. Returns the time
+/// of a call in milliseconds.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
     let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The five most common uses of comeback-backoff, with a feature and without.
+//! The five most common uses of comeback-backoff. The last use needs the feature `retry-after`.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -25,7 +25,7 @@ impl Service {
     }
 }
 
-/// 1. With `?` and anyhow.
+/// 1. Retries an async operation, with `?` and anyhow for its error.
 #[tokio::test(start_paused = true)]
 async fn an_async_operation() -> anyhow::Result<()> {
     let service = Service::new();
@@ -35,7 +35,7 @@ async fn an_async_operation() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// 2. Only transient errors, with `io::Result`.
+/// 2. Retries only transient errors, in a function that returns `io::Result`.
 #[tokio::test(start_paused = true)]
 async fn only_transient_errors() -> io::Result<()> {
     let backoff = Backoff::exponential(50 * MS, 2_000 * MS).expect("valid settings").with_retries(5);
@@ -49,7 +49,7 @@ async fn only_transient_errors() -> io::Result<()> {
     Ok(())
 }
 
-/// 3. Blocking, with `Box<dyn Error>`.
+/// 3. Retries a blocking operation, in a function that returns `Box<dyn Error>`.
 #[test]
 fn a_blocking_operation() -> Result<(), Box<dyn Error>> {
     let service = Service::new();
@@ -58,7 +58,7 @@ fn a_blocking_operation() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// 4. With a borrowed connection, in a spawned task.
+/// 4. Retries an operation that borrows its connection mutably, in a spawned task.
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_changes_what_it_borrows() -> Result<(), String> {
     let mut connection = Vec::new();
@@ -72,7 +72,7 @@ async fn an_operation_that_changes_what_it_borrows() -> Result<(), String> {
     Ok(())
 }
 
-/// 5. With the wait that a server requests.
+/// 5. Waits as long as the server requests with `Retry-After`.
 #[tokio::test(start_paused = true)]
 async fn the_retry_after_of_a_response() {
     struct Refused(u16, &'static str);

@@ -1,4 +1,4 @@
-//! The common uses of comeback-delivery, through a custom batch API; and ten million entries.
+//! Common uses of comeback-delivery, with a custom batch API. The last use is a stream of ten million entries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -14,8 +14,8 @@ pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
     serde_json::from_str(&answer).unwrap_or(Value::Null)
 }
 
-/// Lambda's settings for the asynchronous invocations of a function or, with `qualifier`, of its alias; `Null` if there
-/// are none.
+/// Lambda's settings for the asynchronous invocations of a function or, with `qualifier`, of one of its aliases; `Null`
+/// if no settings exist.
 pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<&str>) -> Value {
     let configs =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {function}"));
@@ -48,8 +48,8 @@ pub(crate) fn value_of(ministack: &MiniStack, parameter: &str) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Backdates the moment at which a function was detached, so that `detach` knows that none of the function's events can
-/// still be on the way to the queue.
+/// Backdates the time at which a function was detached. `detach` then assumes that no event of the function is still on
+/// its way to the queue.
 pub(crate) fn detached_long_ago(ministack: &MiniStack, function: &str) {
     let arn = MiniStack::function_arn(function);
     aws(
@@ -257,7 +257,7 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 }
 
-/// `attach` is killed after its first change, after its second and after its third, and repeated each time.
+/// Kills `attach` after its first, second or third change, and repeats the command each time.
 pub(crate) async fn killed_attach_is_resumed_by_repeating_it(world: &World) {
     let (ministack, _) = (world.ministack().await, world.attaching().await);
     let operator = Operator::of(ministack);
@@ -271,7 +271,7 @@ pub(crate) async fn killed_attach_is_resumed_by_repeating_it(world: &World) {
         let start = || operator.shell().start(&command, &log).expect("a shell starts");
         let mut run = start();
         eventually(&format!("the change of {change}"), async || {
-            // Another trial is changing the stack.
+            // Starts again if another trial was changing the stack.
             if run.log().contains("_IN_PROGRESS") {
                 run = start();
             }

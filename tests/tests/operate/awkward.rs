@@ -8,7 +8,7 @@ const REASON: &str = "Größeres Problem beim Händler 東京 🚧";
 /// non-ASCII text. `make conformance` checks the requests.
 pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(world: &World) {
     let (stack, function) = (format!("{:s<128}", "longest-"), format!("{:f<64}", "longest-"));
-    // The handler's variables then have about 200 of their 4,096 bytes left.
+    // With these functions, the handler's environment variables have about 200 of their 4,096 bytes left.
     let others: Vec<_> = (0..45).map(|number| MiniStack::function_arn(&format!("f-{number}"))).collect();
     let parameters = format!("BaseBackoff=1 MaxBackoff=1 TargetFunctions={}", others.join(","));
     drop(world.deploy(&stack, &parameters).await);
@@ -34,9 +34,9 @@ pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(wor
     ran(&format!("resume {function} --spread 1m --yes"), &[0]);
     ran(&format!("retry {function} --error 'Zu*' --why '{REASON}' --yes"), &[0]);
     ran(&format!("waiting {function} --error Größe"), &[0]);
-    // MiniStack's stack is not quite healthy, as the trials of doctor explain.
+    // `doctor` may find faults on MiniStack. The trials of `doctor` explain these faults.
     ran(&format!("doctor {function}"), &[0, 3]);
     ran("dead list --error Größe", &[0]);
-    // Something is left to do once no event is waiting.
+    // `detach` must run again later, so its exit code is 3.
     ran(&format!("detach {function} --now --yes"), &[3]);
 }

@@ -1,5 +1,5 @@
-//! MiniStack fulfils the contract of `comeback-operate`'s port to AWS. The tests of `comeback-operate` check its
-//! simulated account against the same contract.
+//! Tests that MiniStack fulfils the contract of `comeback-operate`'s port to AWS. The tests of `comeback-operate` check
+//! the simulated account against the same contract.
 
 use aws_sdk_cloudwatchlogs::types::InputLogEvent;
 use aws_sdk_sqs::types::QueueAttributeName;

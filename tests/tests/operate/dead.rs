@@ -71,7 +71,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     let operator = |command: &str| Operator::of_command(ministack, command, &stack, "none");
     let (list, show, redrive) = (operator("dead list"), operator("dead show"), operator("dead redrive"));
 
-    // An event whose target really fails, so that the handler dead-letters the event.
+    // The handler itself dead-letters one event. The test sends the other dead-letters to the queue.
     let payload = r#"{"fail_times": 1, "error_type": "BrokenPipe", "order": 7}"#;
     ministack.invoke(stack.output("ExampleTargetName"), payload).await;
     let url = stack.output("DeadLetterQueueUrl");
@@ -133,7 +133,8 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     after_a_kill(ministack, &stack, &list).await;
 }
 
-/// Messages that a killed command had hidden come back.
+/// Hides all dead-letters, as a killed command leaves them. The commands must report how many are hidden, and until
+/// when.
 async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     let hide = format!(
         "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",
@@ -152,7 +153,7 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
         shown["error"].as_str().is_some_and(|error| error.contains("60 more are hidden by another command")),
         "{shown}"
     );
-    // Reading dead-letters does not require the handler's policy.
+    // Dead-letters can be read even if the handler's settings are invalid.
     let refuse = format!(
         "aws lambda update-function-configuration --function-name {} --environment \
          'Variables={{RETRY_QUEUE_URL={},DEAD_LETTER_QUEUE_URL={},TARGET_FUNCTIONS=,BASE_BACKOFF=0}}'",

@@ -70,7 +70,7 @@ pub(crate) async fn doctor_finds_each_fault_and_none_on_a_healthy_stack(world: &
     assert!(probed.ended(0).contains("failed once, and its retry succeeded"));
 }
 
-/// The shell of the stack under test, and the operators who run `doctor` on it.
+/// The shell of the stack under test, and the operators who run `doctor` on that stack.
 struct Ward {
     shell: Shell,
     /// An operator with only the permissions that `docs/operate.md` lists for `doctor`.

@@ -2,13 +2,13 @@ use comeback_tests::{Operator, eventually, scratch};
 
 use crate::world::World;
 
-/// Tests `make local` without a terminal, so that nobody types an event.
+/// Runs `make local` without a terminal, so that the program does not prompt for events.
 pub(crate) async fn local_stack_is_healthy_and_serves_until_stopped(world: &World) {
-    // `make local` builds the same functions, so it finds them built.
+    // `make local` builds the same functions, and then finds them already built.
     world.built().await;
     let operator = Operator::of(world.ministack().await);
     let mut shell = operator.shell().clone().with("LOCAL", env!("CARGO_BIN_EXE_local"));
-    // Otherwise, it would build the command again, with another compiler than that of the tests.
+    // Without this variable, `make local` would build the command again, with a compiler other than the tests'.
     let compiler = "RUSTC_WORKSPACE_WRAPPER";
     if let Some(set) = std::env::var_os(compiler) {
         shell = shell.with(compiler, set);

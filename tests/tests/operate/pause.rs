@@ -6,13 +6,13 @@ use crate::world::World;
 
 const STACK: &str = "--stack pausing";
 
-/// Uses a clock 60 times as fast, because a held event is checked only every 22 minutes. `comeback` uses the real time,
-/// so the pause ends long before the event is due, and the event's retry is not spread.
+/// Uses a clock 60 times as fast, because the handler checks a held event only every 22 minutes. `comeback` uses the
+/// real time, so the pause ends long before the event is due, and the event's retry is not spread.
 pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let stack = world.deploy_sped_up("held", "BaseBackoff=1 MaxBackoff=1").await;
     let ministack = world.sped_up().await;
     let function = stack.output("ExampleTargetName");
-    // With the faster clock, every signature except the root user's is too old.
+    // On the fast clock, MiniStack refuses the signature of every user except root as too old.
     let operator = Operator::of(ministack);
     let pause = || {
         let arguments = "--stack held --reason 'deploy 4711' --json --yes";
@@ -52,7 +52,7 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
 
     let said = operator.comeback(&format!("resume {function} --stack held --spread 1m --yes")).ended(0);
     assert!(said.contains("resumed; due events return over 1m"), "{said}");
-    // The emulator may show the lines of the first attempt only with those of the next attempt.
+    // MiniStack may show the log lines of the first attempt only together with the lines of the second attempt.
     eventually("the retry", async || (attempts().await.len() == 2).then_some(())).await;
     assert_eq!(attempts().await, [(json!("failed"), json!(0)), (json!("succeeded"), json!(1))]);
     let again = operator.comeback(&format!("resume {function} --stack held --json --yes")).json(3);
@@ -94,7 +94,7 @@ pub(crate) async fn pause_reports_what_it_cannot_do(world: &World) {
     refused(&all, &of_function("--until 2020-01-01T00:00:00Z"), 2, "not after its start");
     refused(&all, &of_function("--for 30d"), 2, "SQS keeps no message longer");
     refused(&all, "resume orders", 3, "orders is not paused");
-    // The stack's pattern allows any name.
+    // The stack's `TargetFunctions` is a pattern that allows any name.
     let unknown = ":function:orders: ResourceNotFoundException: Function not found";
     refused(&all, "pause orders --reason why", 1, unknown);
     refused(&all, &format!("pause {function}:gone --reason why"), 1, "lambda:GetFunctionConfiguration on");
@@ -114,7 +114,8 @@ pub(crate) async fn pause_reports_what_it_cannot_do(world: &World) {
     refused(&all, "resume orders", 3, "orders is still covered by another pause");
     drop(all.comeback(&format!("resume --all {STACK} --yes")).ended(0));
 
-    // If the parameter was garbled by hand, the named command restores it.
+    // After an operator has overwritten the parameter with unreadable text, the command in the error restores the
+    // pauses.
     let name = pauses_parameter(ministack, stack);
     drop(aws(
         ministack,

@@ -10,15 +10,16 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// Least number of events that must be recalled. On a busy machine, a call of the handler may be answered too late, and
-/// the call's event then waits for an hour.
+/// Minimum number of events that must be recalled. On a busy machine, a call of the handler may be answered too late,
+/// and the call's event then waits for an hour.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// Each backoff takes an hour, although the function works again before that. Each step must end within the `PATIENCE`
-/// of `eventually`, which is much shorter.
+/// Each backoff takes an hour, but each step must end within the `PATIENCE` of `eventually`, which is much shorter. So
+/// the events must return because of the operator's request.
 pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World) {
-    // Nothing is moved, even if counting the messages in flight takes longer than the handler allows.
+    // With `HideUpTo=always`, no message is moved, even if counting the messages in flight takes longer than the
+    // handler allows.
     let parameters = "BaseBackoff=3600 MaxBackoff=3600 Jitter=none HideUpTo=always";
     let stack = world.deploy("recalling", parameters).await;
     let ministack = world.ministack().await;
@@ -29,7 +30,8 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
         let records: Vec<_> = keys.iter().map(|key| record(function, "TargetDown", key)).collect();
         send(ministack, &stack, &records).await;
     };
-    // Asks the queue, because the server would need too long to read the log of this many events again and again.
+    // Polls the queue and not the log, because the server takes too long to read the log of this many events
+    // repeatedly.
     let queue_holds = async |wanted: &dyn Fn(u64, u64) -> bool| {
         eventually("the queue to change", async || {
             let (visible, in_flight) = depth(ministack, stack.output("RetryQueueUrl")).await;
@@ -70,8 +72,8 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     let is_retried = async || keys_of(ministack, &stack, "reinvoke").await.contains("retried").then_some(());
     let is_cancelled =
         async || keys_of(ministack, &stack, "dead_letter").await.contains("cancelled").then_some(());
-    // On a busy machine, a copy of the handler may read a request too late, and hide the event anew. Then the operator asks
-    // again.
+    // On a busy machine, an environment of the handler may read the request too late and hide the event again. The
+    // operator then repeats the request.
     for _ in 0..4 {
         if tokio::time::timeout(A_MINUTE, until(is_retried)).await.is_err() {
             by_key(&retrier, "retry", "retried --within 0s");
@@ -95,7 +97,7 @@ async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: 
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);
     drop(operator.comeback(&format!("pause {function} --reason 'a bad deploy' {STACK}")).ended(0));
-    // By the time the event is due, every handler has read the pause.
+    // By the time the event is due, every environment of the handler has read the pause.
     let mut record: Value = serde_json::from_str(&record(function, "RetryAfter", "held")).expect("JSON");
     record["responsePayload"]["errorMessage"] = "45s".into();
     send(ministack, stack, &[record.to_string()]).await;

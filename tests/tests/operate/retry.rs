@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Number of the function's events. A bug fails [`BROKEN`] of these events, which is 30 %.
+/// Number of events sent to the function. [`BROKEN`] of these events, 30 %, fail because of a bug.
 const EVENTS: usize = 20;
 const BROKEN: usize = 6;
-/// Time within which the operator requests the retries.
+/// Time within which all retries must be due, as the operator requests.
 const WITHIN: Duration = Duration::from_secs(14 * 60);
 /// The longest time from the request to the last retry, by the fast clock.
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
 
-/// A bug fails 30 % of a function's events, and each failed event would wait for 11 hours. The operator fixes the bug
-/// and requests a retry now. All waiting messages are moved, so the handler reads the request when it next moves one,
-/// within 15 minutes. The clock is 60 times as fast.
+/// 30 % of a function's events fail because of a bug, and each failed event would wait for 11 hours. The operator fixes
+/// the bug and requests a retry now. All waiting messages are moved, so the handler reads the request when it next
+/// moves one, within 15 minutes. The clock is 60 times as fast.
 pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let stack =
         world.deploy_sped_up("fixed", "BaseBackoff=40000 MaxBackoff=43170 Jitter=none HideUpTo=0").await;
@@ -30,7 +30,7 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let fails = async |error: &str| {
         let event = format!(r#"{{"fail_times": 1, "error_type": "{error}"}}"#);
         let key = ministack.invoke(function, &event).await;
-        // If two environments start at once, a line can be lost on its way to MiniStack's log.
+        // Sends one event at a time, because MiniStack may lose a log line if two environments start at once.
         let is_logged = async || logged().await.iter().any(|line| line["key"] == *key).then_some(());
         eventually("the handler to log the failure", is_logged).await;
         key
@@ -73,7 +73,7 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     );
     assert!(Regex::new(&early).expect("a pattern").is_match(&trace), "{early}: {trace}");
     assert!(!lines.iter().any(|line| line["key"] == *other && line["action"] == "reinvoke"), "{lines:#?}");
-    // Between two checks of the other event, the queue has a message that is due.
+    // Repeats the command, because the queue has a due message between two checks of the other event.
     eventually("nothing to be retried sooner", async || {
         let useless = retry("--yes").ended(0);
         assert!(useless.contains("matches Broken; the errors are: Other (1)\n"), "{useless}");
@@ -106,8 +106,8 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
 }
 
 /// Asserts that all events are retried within the requested time, and none before its due time. Also asserts that the
-/// due times are random: at most half of them lie within half a minute. The times of the retries cannot show that,
-/// because events that failed at about the same time are also found together.
+/// due times are random: at most half of them lie within half a minute. The times of the retries cannot show this
+/// randomness, because events that failed at about the same time are also found together.
 fn assert_are_retried(lines: &[Value], request: &Value, keys: &[String]) {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
     let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == request["at"];

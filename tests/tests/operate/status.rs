@@ -58,7 +58,7 @@ pub(crate) async fn status_shows_waiting_events_and_dead_letters(world: &World) 
     }
     assert!(!text.contains('\x1b'), "colours only on a terminal: {text:?}");
 
-    // MiniStack has no metrics of queues.
+    // MiniStack has no metrics for queues.
     let text = operator.comeback("status --history --stack seen").ended(3);
     assert!(text.contains("\nLast 3h       CloudWatch has no data\n"), "{text}");
     let history = operator.comeback("status --history --stack seen --json").json(3)["history"].clone();
@@ -76,7 +76,7 @@ pub(crate) async fn status_shows_waiting_events_and_dead_letters(world: &World) 
     assert!(target.stderr.contains("is not a retry handler"), "{}", target.stderr);
 }
 
-/// `status` shows everything else if the pauses are unreadable, and names the version of the parameter to restore.
+/// If the pauses are unreadable, `status` shows everything else, and names the version of the parameter to restore.
 fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     for value in [r#"{"v":1,"pauses":[]}"#, "by hand"] {
         let put = format!(

@@ -56,12 +56,12 @@ impl World {
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The stack to which trials attach functions. Its backoffs are short.
+    /// The stack to which trials attach functions, with backoffs of a second.
     pub(crate) async fn attaching(&self) -> &Stack {
         self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }
 
-    /// The stack on which a trial pauses functions. Its allow-list has every function.
+    /// The stack on which a trial pauses functions. The handler may invoke every function.
     pub(crate) async fn pausing(&self) -> &Stack {
         let any = format!("TargetFunctions={}", MiniStack::function_arn("*"));
         self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         packages::python_package_is_typed,
         packages::both_languages_synthesize_the_same,
     ];
-    // One trial after another, because each keeps a processor busy that the trial's server needs too.
+    // Runs one trial at a time, because each trial keeps a processor busy that its server also needs.
     arguments.test_threads = arguments.test_threads.or(Some(1));
     let conclusion = libtest_mimic::run(&arguments, trials);
     // Dropping the world ends the servers.

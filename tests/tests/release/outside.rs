@@ -40,7 +40,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// Creates an empty folder whose commands use the same AWS as `shell`.
+    /// Creates an empty folder. Commands in the folder use the same AWS as `shell`.
     pub(crate) async fn new(shell: &Shell, name: &str) -> Self {
         let folder = scratch(name);
         let tools = scratch(&format!("{name}-tools"));

@@ -76,7 +76,7 @@ pub(crate) async fn both_languages_synthesize_the_same(world: &World) {
     );
 }
 
-/// A version of `aws-cdk-lib` that both npm and PyPI have, because versions reach PyPI later.
+/// The version of `aws-cdk-lib` for both apps. It must be on npm and on PyPI, which new versions reach later.
 const AWS_CDK_LIB: &str = "2.275.0";
 
 /// Code of a function that fails the first three invocations for each event.
@@ -106,7 +106,7 @@ impl App {
         let source = on_this_machine(&source.concat(), "new AsyncRetries(stack, 'Retries')", architecture);
         let package = released(concat!("comeback-cdk-", env!("CARGO_PKG_VERSION"), ".tgz"));
         let folder = scratch("outside-typescript");
-        // As in an existing app. npm takes the release from the file.
+        // The manifest of an existing app. npm installs the release from the local file.
         let manifest = json!({
             "private": true,
             "dependencies": {
@@ -143,11 +143,12 @@ impl App {
             .with("FOLDER", &folder)
             .with("CDK_NOTICES", "false")
             .with("CDK_REQUIRE_APPROVAL", "never");
-        // In another folder: here, the CDK would run the app of `cdk.json`, and nothing is installed yet.
+        // Bootstraps from another folder. In the app's folder, the CDK would run the app, whose dependencies are not
+        // installed yet.
         shell.run(
             "cd \"$(mktemp -d)\"; npx --yes aws-cdk@2 bootstrap aws://000000000000/$AWS_DEFAULT_REGION",
         )?;
-        // pip takes the release from this folder.
+        // `PIP_FIND_LINKS` makes pip install the release from `dist/`.
         let installing =
             shell.clone().with("PIP_FIND_LINKS", dist()).with("PIP_CONSTRAINT", "constraints.txt");
         installing.run(&format!("cd \"$FOLDER\"; unset SSL_CERT_FILE\n{}", commands.join("\n")))?;
@@ -177,7 +178,7 @@ impl App {
         shell.run("cd \"$FOLDER\"; \"$MYPY\" --strict --python-executable .venv/bin/python checked.py")
     }
 
-    /// The template that the CDK has deployed, without its metadata, which depends on the app's language.
+    /// The template that the CDK has deployed, without the CDK's metadata, which depends on the app's language.
     fn template(&self) -> Value {
         let mut template: Value = self.synthesized("Shop.template.json");
         let resources = template["Resources"].as_object_mut().expect("a template has resources");

@@ -84,7 +84,7 @@ pub(crate) async fn handler_runs_under_the_runtime_interface_emulator(_: &World)
         .clone()
         .with("ARCHIVE", dist().join(format!("retry-handler-{ARCHITECTURE}.zip")))
         .with("FOLDER", &folder)
-        // Python ignores the file mode in the archive; packaging/tests checks it.
+        // Python ignores the file mode in the archive. The tests in packaging/tests check the mode.
         .run("python3 -m zipfile -e \"$ARCHIVE\" \"$FOLDER\" && chmod 755 \"$FOLDER/bootstrap\"")
         .unwrap_or_else(|error| panic!("{error}"));
     assert_runs_under_the_emulator(&shell, &folder.join("bootstrap"), "release-rie").await;
@@ -103,7 +103,8 @@ fn blocks() -> [String; 2] {
     <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"))
 }
 
-/// Attaches a Python function with `comeback`. Its event must fail three times and succeed on the fourth invocation.
+/// Attaches a Python function with `comeback`. An event of the function must fail three times and succeed on the fourth
+/// invocation.
 async fn retries(ministack: &MiniStack, name: &str) {
     let stack = ministack.stack(name).await.unwrap_or_else(|error| panic!("{error}"));
     assert!(!stack.has_output("ExampleTargetName"), "a release has no example unless it is asked for");

@@ -1,4 +1,5 @@
-//! The crates that operate a deployment depend on each other in one direction, and only a few files name an AWS SDK.
+//! Tests that the crates that operate a deployment depend on each other in one direction, and that only a few files
+//! name an AWS SDK.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use comeback_tests::root;
 use regex::Regex;
 
-/// Libraries that draw for people or parse a command line.
+/// Libraries for output in a terminal or browser, and for parsing a command line.
 const DRAWING: [&str; 6] = ["anstream", "askama", "axum", "clap", "comfy-table", "indicatif"];
 
 #[test]
@@ -26,7 +27,7 @@ fn command_and_console_do_not_depend_on_each_other() {
     for never in ["comeback", "clap", "comfy-table", "indicatif"] {
         assert!(!known.contains(never), "{never}");
     }
-    // `comeback ui` starts the console, and no other file of the command mentions it.
+    // The file of `comeback ui` starts the console. No other file of the command names the console.
     assert_eq!(files_with("cli", "comeback_console"), ["src/ui.rs"]);
 }
 

@@ -1,4 +1,4 @@
-//! Every file in `events/` has the outcome that its row in `events/README.md` gives.
+//! Tests that every file in `events/` has the outcome that its row in `events/README.md` gives.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Every decision of a few simulations and replays, and the figures of the contention study, must not change by a byte.
-//! After an intended change, rewrite the replays with
-//! `UPDATE_EXPECT=1 cargo test -p comeback-tests --test repository golden`.
+//! Tests that no decision of a few simulations and replays, and no figure of the contention study, changes by a byte.
+//! After an intended change, rewrite the replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests --test repository
+//! golden`.
 
 use std::fmt::Debug;
 use std::process::Command;
@@ -103,7 +103,7 @@ fn outage_with_retry_after() {
     check(&expect_file!["../../golden/replays/outage-retry-after.txt"], &scenario, long_waits());
 }
 
-/// Operators who write these members to the pauses parameter, each at its minute of the run.
+/// Operators who write to the pauses parameter. Each entry is a minute of the run and the members to write then.
 fn writing(members: &[(u64, &str)]) -> Option<MakeOperators> {
     let texts = members.iter().map(|(at, members)| (minutes(*at), format!(r#"{{"v":1,{members}}}"#)));
     Some(MakeOperators::writing(texts.collect()))
@@ -138,7 +138,8 @@ fn outage_with_a_retry_request() {
         )]),
         ..Scenario::default()
     };
-    // A delayed message is checked every 15 minutes, a hidden one only when its hiding ends.
+    // The handler checks a delayed message every 15 minutes, but a hidden message only when its visibility timeout
+    // ends.
     let settings = Settings { hide_up_to: HideUpTo::UpTo(0), ..Settings::default() };
     check(&expect_file!["../../golden/replays/outage-retried-now.txt"], &scenario, settings);
 }
@@ -167,7 +168,7 @@ fn outage_of_two_functions_with_a_policy_each() {
     check_under(&expect_file!["../../golden/replays/outage-two-functions.txt"], &scenario, &policies);
 }
 
-/// Arguments of the contention study's published Python program, and the output for each.
+/// Arguments of the contention study's published Python program, and the program's output for each.
 const FIGURES: &str = include_str!("../../contention/reference_figures.txt");
 
 fn figures() -> Vec<(&'static str, &'static str)> {

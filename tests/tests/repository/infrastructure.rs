@@ -1,5 +1,5 @@
-//! Attributes in `docs/attach-with-your-tool.md` exist in the packages of Terraform and similar tools. The page's HCL
-//! is formatted.
+//! Tests that the attributes in `docs/attach-with-your-tool.md` exist in the packages of Terraform and similar tools,
+//! and that the page's HCL is formatted.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -46,7 +46,7 @@ fn terraform_has_the_resources_attributes() {
     for resource in resources {
         let (kind, body) = resource.split_once('"').expect("a resource has a type");
         let body = body.split("\n}").next().expect("a resource ends");
-        // Members of the function itself, and of a policy document.
+        // Members of a policy document, and Terraform's own `depends_on`.
         let others = ["Version", "Statement", "Effect", "Action", "Resource", "depends_on"];
         let known = known("terraform", kind);
         for attribute in words_before(&['='], body).into_iter().chain(words_before(&['{'], body)) {
@@ -89,7 +89,7 @@ fn hcl_is_formatted_as_terraform_does_it() {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        // Terraform is not among the tools that `make` installs.
+        // Skips the test without Terraform, which `make` does not install.
         let Ok(mut terraform) = terraform else { return };
         let mut input = terraform.stdin.take().expect("piped");
         input.write_all(block.as_bytes()).expect("terraform reads it");

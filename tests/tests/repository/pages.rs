@@ -1,4 +1,4 @@
-//! A test runs each command of the documentation, and each link in it leads somewhere.
+//! Tests that a test runs each command of the documentation, and that each relative link leads to a file.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::process::Command;
 
 use comeback_tests::{pages, root};
 
-/// Page, section and test. The test runs the section's `sh` blocks. A section with only `comeback` and `make` commands
-/// is not listed.
+/// The test that runs the `sh` blocks of each section, as page, section and test. A section with only `comeback` and
+/// `make` commands is not listed.
 const CLAIMS: [(&str, &str, &str); 24] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
@@ -164,7 +164,7 @@ fn every_relative_link_leads_to_a_file() {
     assert!(links > 40, "{links}");
 }
 
-/// Markdown would show the rows after a blank line as text.
+/// Markdown shows the rows after a blank line as text.
 #[test]
 fn no_table_has_a_blank_line_in_it() {
     let is_row = |line: &str| line.trim_start().starts_with('|');

@@ -1,4 +1,5 @@
-//! The Python tools in `tests/tools` are locked: `make lock-tools` makes each file `NAME.txt` from `NAME.in`.
+//! Tests that the Python tools in `tests/tools` are locked by hash. `make lock-tools` writes each file `NAME.txt` from
+//! `NAME.in`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The version in the workspace's Cargo.toml is repeated in every package, lock file and documentation page, and in the
-//! changelog.
+//! Tests that every package, lock file and documentation page, and the changelog, have the version in the workspace's
+//! Cargo.toml.
 
 use std::process::Command;
 
@@ -25,7 +25,7 @@ fn workspace_packages_have_and_require_the_version() {
         assert_eq!(package["version"], VERSION, "{name} has no `version.workspace = true`");
         let dependencies = package["dependencies"].as_array().expect("a list, perhaps empty");
         for dependency in dependencies.iter().filter(|it| it["path"].is_string()) {
-            // An unpublished package depends on others by path, and may leave the version out.
+            // An unpublished package depends on other packages by path, and may leave out their version.
             let unpublished = package["publish"] == serde_json::json!([]) && dependency["req"] == "*";
             let asked = format!("^{VERSION}");
             assert!(unpublished || dependency["req"] == *asked, "{name} asks for {dependency}");

@@ -1,5 +1,5 @@
-//! Each alarm of the template fires in the situation it is for, and stops when that situation ends. It does not fire in
-//! a similar situation. Tests also cover the metrics that the alarms watch, the topic they notify, and their cost.
+//! Tests that each alarm of the template fires in the situation it is for, stops when that situation ends, and does not
+//! fire in a similar situation. Other tests cover the alarms' metrics, topic and cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ fn dead_letters_for_five_minutes_even_while_being_read() {
 
 #[test]
 fn dead_letters_expire_after_seven_days() {
-    // On the fifth day somebody reads them for two hours, and does nothing.
+    // On the fifth day, an operator reads the dead-letters for two hours, but does nothing about them.
     let forgotten = [
         (Some(0.0), HOUR),
         (Some(1.0), 4 * DAY),
@@ -157,7 +157,7 @@ fn each_alarm_watches_its_queue_or_function() {
         ("HandlerErrorsAlarm", Some(&handler)),
         ("LateAlarm", Some(&retry)),
         ("LostOnTheWayAlarm", Some(&example)),
-        // The namespace of these two contains the handler's name.
+        // These two alarms have no dimension, because their namespace contains the handler's name.
         ("LostPayloadAlarm", None),
         ("NeedsAnOperatorAlarm", None),
         ("StalledAlarm", Some(&retry)),

@@ -1,4 +1,5 @@
-//! The release's `comeback.cfn.json` is `template.yaml` as the SAM CLI expands it, except for where the code is.
+//! Tests that the release's `comeback.cfn.json` equals `template.yaml` as the SAM CLI expands it, except for the
+//! location of the code and a few listed members.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -6,10 +7,10 @@ use std::process::Command;
 use comeback_tests::{pages, root, template};
 use serde_json::{Map, Value, json};
 
-/// Maximum size of a template, in bytes. CloudFormation takes a larger one only from a bucket.
+/// Maximum size of a template in a request, in bytes. CloudFormation accepts a larger template only from an S3 bucket.
 const LARGEST_BODY: usize = 51_200;
 
-/// Output of a script in `packaging/`. The script is run by the SAM CLI's Python, which it needs.
+/// Output of a script in `packaging/`. The script needs the Python of the SAM CLI's environment.
 fn printed(script: &str, argument: &str) -> Vec<u8> {
     let output = Command::new(root().join(".tools/sam/bin/python"))
         .args([script, argument])
@@ -31,7 +32,7 @@ fn expanded() -> Value {
 #[test]
 fn release_differs_from_the_expansion_only_here() {
     let (mut released, mut expanded) = (released(), expanded());
-    // A new group shifts the others.
+    // The release has an additional parameter group, which shifts the other groups.
     let groups = |template: &mut Value| {
         template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"].take()
     };

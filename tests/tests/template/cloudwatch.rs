@@ -14,7 +14,7 @@ pub(crate) type Series = Vec<Option<f64>>;
 /// The values of metrics in each minute, by the metric's name.
 pub(crate) type Recorded = BTreeMap<&'static str, Series>;
 
-/// For each period of the alarm, true if the alarm is raised at the period's end.
+/// Evaluates an alarm on recorded metrics. For each period, returns true if the alarm is raised at the period's end.
 pub(crate) fn is_raised(alarm: &str, recorded: &Recorded) -> Vec<bool> {
     let alarm = &template()["Resources"][alarm]["Properties"];
     assert_eq!(alarm["TreatMissingData"], "notBreaching");

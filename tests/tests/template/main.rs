@@ -1,4 +1,4 @@
-//! Tests of the template's promises that no local stack could show. The tests read the template itself.
+//! Tests properties of the template that no local stack can show. The tests read the template itself.
 //!
 //! | file | holds |
 //! |---|---|
@@ -156,8 +156,8 @@ fn example_leaves_its_retries_to_comeback() {
     );
 }
 
-/// A parameter leaves out the example target. `infra/test/parity.test.ts` compares everything else with the CDK
-/// construct's output.
+/// The parameter `Example` can leave out the example target. `infra/test/parity.test.ts` compares everything else with
+/// the CDK construct's output.
 #[test]
 fn example_is_optional() {
     let example = &template()["Parameters"]["Example"];
@@ -169,13 +169,13 @@ fn example_is_optional() {
     assert_eq!(template()["Outputs"]["ExampleTargetName"]["Condition"], "WithExample");
 }
 
-/// Checks the handler's role once with the example target, and once with given ARNs.
+/// The handler's role has one statement for the example target, and one for the ARNs in `TargetFunctions`.
 #[test]
 fn handlers_role_allows_exactly_what_it_needs() {
     let role = &properties("RetryHandlerRole")["Policies"];
     assert_eq!(role.as_array().map(Vec::len), Some(1));
     let statements = role[0]["PolicyDocument"]["Statement"].as_array().expect("the policy has statements");
-    // Each with its condition, if it has one.
+    // The condition, the actions and the resources of each statement.
     let allowed = statements.iter().map(|statement| match &statement["Fn::If"] {
         Value::Null => (None, &statement["Action"], &statement["Resource"]),
         conditional => {
@@ -217,7 +217,7 @@ fn handler_reads_the_parameter_of_the_output() {
     assert_eq!(template()["Outputs"]["PausesParameter"]["Value"], name);
 }
 
-/// docs/deploy-cargo-lambda.md makes the same resources by hand. The end-to-end tests run its commands.
+/// docs/deploy-cargo-lambda.md creates the same resources by hand. The end-to-end tests run the page's commands.
 #[test]
 fn page_of_cargo_lambda_has_the_templates_figures() {
     let page = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand").join("\n");

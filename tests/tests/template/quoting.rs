@@ -1,5 +1,5 @@
-//! Each tool reads `POLICIES` correctly if the value is quoted as in docs/settings.md. A fake AWS catches what the tool
-//! sends.
+//! Tests that each tool reads `POLICIES` correctly if the value is quoted as in docs/settings.md. A fake AWS endpoint
+//! records the tool's requests.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,8 @@ use comeback_tests::{pages, root, scratch};
 const VALUE: &str = "orders MAX_AGE=2h; export-* MAX_AGE=14d NON_RETRYABLE_ERRORS=A,B";
 const TEMPLATE: &str = r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}},"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}"#;
 const SAMCONFIG: &str = "version = 0.1\n[default.global.parameters]\nstack_name = \"comeback\"\n";
-/// Makes the documented `cargo lambda deploy` deploy any file, because the handler is not built in this test.
+/// Shell function that makes the documented `cargo lambda deploy` deploy any file, because this test does not build the
+/// handler.
 const CARGO: &str = r#"cargo() { shift; cargo-lambda lambda "${@/#--binary-name/--binary-path}" --iam-role arn:aws:iam::123456789012:role/r; }"#;
 
 #[test]
@@ -81,8 +82,8 @@ fn refusing_aws() -> (String, Receiver<String>) {
     (endpoint, requests)
 }
 
-/// Reads a request, passes its body on, and answers that nothing exists. The answer comes last, because the tool may
-/// end as soon as it has the answer.
+/// Reads a request, sends its body to `bodies`, and then responds that the resource does not exist. The response comes
+/// last, because the tool may end as soon as it has the response.
 fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];
@@ -103,7 +104,7 @@ fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let text = String::from_utf8_lossy(&request).into_owned();
     let sent = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
     bodies.send(sent.unwrap_or_default()).unwrap_or_default();
-    // CloudFormation's protocol, and Lambda's.
+    // CloudFormation responds in XML, and Lambda in JSON.
     let body = if text.starts_with("POST / ") {
         "<ErrorResponse><Error><Code>ValidationError</Code>\
          <Message>Stack with id comeback does not exist</Message></Error></ErrorResponse>"

@@ -1,5 +1,5 @@
-//! docs/settings.md and template.yaml repeat the handler's variables as `comeback_engine::SETTINGS` declares them, and
-//! CloudFormation refuses every value that the handler refuses.
+//! Tests that docs/settings.md and template.yaml repeat the handler's variables as `comeback_engine::SETTINGS` declares
+//! them, and that CloudFormation refuses the values that the handler refuses.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -68,7 +68,7 @@ fn page_has_a_row_for_each_setting() {
     assert_eq!(rows.len(), SETTINGS.len());
 }
 
-/// Variables of the handler that have a parameter in the template. The template itself sets the others.
+/// Variables of the handler that have a parameter in the template. The template itself sets the other variables.
 fn with_parameter() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| !matches!(setting.kind, Kind::Queue | Kind::Parameter))
 }
@@ -136,8 +136,8 @@ fn policies_entry_may_set_every_function_setting() {
     }
 }
 
-/// The tests of the handler and of the CDK construct read the same list of refused values. The list marks those that
-/// the template cannot refuse.
+/// The tests of the handler and of the CDK construct read the same list of refused values. The list marks the values
+/// that the template cannot refuse.
 #[test]
 fn template_refuses_what_the_handler_refuses() {
     let list = fs::read_to_string(root().join("tests/golden/refusals.json")).expect("the list can be read");
@@ -165,7 +165,7 @@ fn template_refuses_odd_parameters() {
         ("AlarmTopicArn", "on-call"),
         ("AlarmTopicArn", "arn:aws:sns:eu-west-1:123456789012:on-call.fifo"),
         ("Dashboard", "maybe"),
-        // A policy cannot allow the use of a key by the name of an alias.
+        // An IAM policy cannot name a key by its alias.
         ("KmsKeyArn", "alias/orders"),
         ("KmsKeyArn", "arn:aws:kms:eu-west-1:123456789012:alias/orders"),
         ("KmsKeyArn", "1234abcd-12ab-34cd-56ef-1234567890ab"),
@@ -190,8 +190,8 @@ fn hide_up_to_takes_one_spelling_of_each_number() {
     }
 }
 
-/// Variables whose values CloudFormation would refuse, and names of rules that the values break. If the template has no
-/// parameter for any of the variables, `None`.
+/// Variables whose values CloudFormation would refuse, and names of rules that the values break. `None` if the template
+/// has no parameter for any of the variables.
 fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     let variables = variables.as_object().expect("variables");
     let given = variables.iter().filter_map(|(name, value)| {
@@ -205,7 +205,7 @@ fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
 }
 
 /// Names of the template's rules that these variables break. Evaluates the rules as CloudFormation does, but only with
-/// the functions that they use.
+/// the functions that the rules use.
 fn broken_rules(variables: &Map<String, Value>) -> Vec<&'static str> {
     let value = |parameter: &str| {
         let given = variables.iter().find(|(name, _)| parameter_of(name) == parameter);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub(crate) const WIDE: Look = Look { width: 1_280, dark: false };
 
-/// A running `comeback ui`, which ends when this is dropped.
+/// A running `comeback ui`, which ends when this value is dropped.
 pub(crate) struct Running {
     server: Background,
     /// Folder in which the console was started and writes files.
@@ -22,7 +22,7 @@ impl Running {
     pub(crate) async fn start(operator: &Operator, name: &str, flags: &str) -> Self {
         let (folder, port) = (scratch(&format!("console-{name}")), free_port());
         let shell = operator.shell().clone().at(&folder).with("KEYS", folder.join("keys"));
-        // Opened for reading and writing, a pipe does not wait for the other end.
+        // Opening the pipe for reading and writing does not wait for another process to open it.
         let script =
             format!("mkfifo \"$KEYS\"; exec \"$COMEBACK\" ui --no-open --port {port} {flags} <>\"$KEYS\"");
         let server = shell.start(&script, &folder.join("output")).unwrap_or_else(|error| panic!("{error}"));
@@ -161,7 +161,7 @@ impl Browser {
 
     /// Clicks the link or button with this text as soon as the page has it. Does not wait for the next page.
     pub(crate) async fn press(&mut self, name: &str) {
-        // The page is marked in the same step, because the page of a change that has ended reloads itself.
+        // Marks the page in the same script, because the page of a completed change reloads itself.
         let click = format!(
             "(() => {{ const name = {}; {PRESSED} window.isBefore = true; named[0].click(); }})()",
             json!(name)
@@ -233,7 +233,7 @@ impl Browser {
 
     /// Presses these keys, and waits for the next page to load.
     pub(crate) async fn keys_lead_on(&mut self, keys: &[&str]) {
-        // The page of a change that has ended reloads itself, and ignores keys until its script has run.
+        // The page of a completed change reloads itself, and ignores keys until its script has run.
         let is_loaded = async || {
             (self.chromium.ask("document.readyState === 'complete'") == Ok(json!(true))).then_some(())
         };
@@ -246,7 +246,7 @@ impl Browser {
     /// Asserts that no script has failed, that the content security policy has blocked nothing, and that nothing was
     /// requested from another origin.
     pub(crate) fn assert_quiet(&mut self) {
-        // A test that reads a refused page checks the refusal itself.
+        // Ignores log entries about error statuses: a test that opens a refused page checks the refusal itself.
         let is_status = |entry: &&Value| entry.to_string().contains("the server responded with a status of");
         let loud: Vec<&Value> = self.chromium.console().into_iter().filter(|it| !is_status(it)).collect();
         assert_eq!(loud, [&Value::Null; 0]);

@@ -23,7 +23,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     let running = Running::start(&operator, "dead", &format!("--stack {STACK}")).await;
     let mut browser = Browser::signed_in(&running, "dead").await;
 
-    // Nothing is read before the user asks for it, and no payload is kept.
+    // The console reads nothing before the user starts a scan, and keeps no payload.
     browser.visit("/dead");
     browser.sees("that nothing was read", |text| text.contains("Nothing was read yet.")).await;
     assert_eq!(dead_letters_of(ministack, &stack).await, (4, 0));
@@ -122,7 +122,7 @@ async fn export_the_rest(browser: &mut Browser, folder: &Path) {
     assert_eq!(lines(&downloaded), 1);
 }
 
-/// Waits until the page of the confirmed change says that it is done.
+/// Waits until the page of the confirmed change shows `Done.`.
 async fn done(browser: &mut Browser) {
     browser.sees("the end", |text| text.contains("Done.")).await;
 }

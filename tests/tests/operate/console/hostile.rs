@@ -1,4 +1,4 @@
-//! Texts of functions, operators, dead-letters and addresses may contain markup, which a browser must not obey.
+//! Tests that the browser never interprets markup in the texts of functions, operators, dead-letters and addresses.
 
 use comeback_tests::{MiniStack, Operator, eventually};
 use serde_json::{Value, json};
@@ -61,8 +61,8 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
     }
 }
 
-/// Three dead-letters. The first is of a function with hostile texts, and has such texts in a payload of half a
-/// megabyte. The handler could not parse the event of the second. The third is of a function whose name is markup.
+/// Three dead-letters. The first has hostile texts, and a payload of half a megabyte with hostile texts. The second is
+/// an event that the handler could not parse. The third belongs to a function whose name is markup.
 fn dead_letters(function_arn: &str) -> [(String, Option<&'static str>); 3] {
     let dead_letter = |function_arn: &str, key: String, note: String| {
         json!({
@@ -132,7 +132,7 @@ async fn shows_dead_letters(browser: &mut Browser, function: &str) {
     is_harmless(browser, "an export");
 }
 
-/// Asserts that the page shows the hostile text and that the browser obeyed none of it.
+/// Asserts that the page shows the hostile text, and that the browser interpreted none of its markup.
 async fn shows_it(browser: &mut Browser, page: &str) {
     let text = browser.sees(page, |text| text.contains("obeyed=")).await;
     let turns = |character| matches!(character, '\u{202e}' | '\u{1b}');
@@ -146,7 +146,7 @@ fn is_harmless(browser: &mut Browser, page: &str) {
          return [typeof obeyed, made]",
     );
     assert_eq!(obeyed, json!(["undefined", 0]), "{page}");
-    // If the page's own policy has to stop a script or style, the browser has already parsed the text as markup.
+    // If the content security policy had to block a script or style, the browser parsed the text as markup.
     let stopped: Vec<&Value> =
         browser.chromium.console().into_iter().filter(|it| it.to_string().contains("Policy")).collect();
     assert_eq!(stopped, [&Value::Null; 0], "{page}");

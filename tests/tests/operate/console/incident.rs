@@ -1,18 +1,19 @@
-//! The night shift of docs/console.md, by mouse and by keyboard, on the demonstration: there is neither an account nor a
-//! server.
+//! Tests the night shift of docs/console.md, by mouse and by keyboard, on the demonstration, which needs neither an AWS
+//! account nor MiniStack.
 
 use serde_json::json;
 
 use crate::console::browser::{Browser, Running};
 use crate::world::World;
 
-/// The functions that fail.
+/// Functions that fail in the demonstration.
 const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 
 /// Part of the title above the list of waiting events.
 const EVENTS: &str = "the first due first";
 
-/// Failing functions are found, paused, fixed, resumed, retried and redriven, until nothing is left.
+/// Finds the failing functions, pauses one, fixes all, resumes it, retries and redrives, until no event waits or is
+/// dead-lettered.
 pub(crate) async fn console_leads_through_an_incident(_: &World) {
     let running = Running::start_demonstration("incident").await;
     let mut browser = Browser::signed_in(&running, "incident").await;
@@ -86,7 +87,8 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     assert!(from.matches(':').count() == 2, "the figures have a time: {from}");
 }
 
-/// The incident without a mouse: shortcuts, Tab and Enter lead from the first page to events that are retried.
+/// Handles the incident without a mouse: shortcuts, Tab and Enter lead from the first page to a pause, and to the plan
+/// for one event.
 pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     let running = Running::start_demonstration("keyboard").await;
     let mut browser = Browser::signed_in(&running, "keyboard").await;
@@ -116,7 +118,7 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.sees("the pause", |text| text.contains("Done.")).await;
     browser.visit("/");
 
-    // One waiting event of another function is chosen and retried.
+    // The operator selects one waiting event, and sees the plan for only this event.
     browser.keys_lead_on(&["g", "w"]).await;
     browser.sees("the events", |text| text.contains(EVENTS)).await;
     let chosen = browser.ask("return document.querySelector('main input[name=event]').ariaLabel");
@@ -190,9 +192,9 @@ async fn a_function_is_detached_and_attached(browser: &mut Browser) {
     }
 }
 
-/// Pauses another function, so that this pause does not hold the events.
+/// Asserts that two tabs cannot repeat each other's change.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
-    // One tab changes the plan that another shows.
+    // One tab makes a change that outdates the plan in the other tab.
     let first = browser.tab();
     plan_a_pause(browser, "by a tab").await;
     let second = browser.open_tab();
@@ -207,7 +209,7 @@ async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
     browser.follow("See the new plan").await;
     browser.sees("the plan as it is now", |text| text.contains("by another tab")).await;
 
-    // Two tabs, and a button pressed twice.
+    // Both tabs resume the same function, and one tab submits its form twice.
     let resume = "/resume?plan=yes&function=emails";
     browser.visit(resume);
     browser.switch_to(&second);

@@ -47,7 +47,7 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(_: &World) {
     assert!(shown.contains("jitter: Jitter.NONE,"), "{shown}");
     browser.assert_accessible("the lab with figures");
 
-    // A change during a long simulation, and one that is refused.
+    // Changes a setting during a long simulation, and then sets a value that the lab refuses.
     browser.fill("Events", "100000");
     browser.fill("Events", "200");
     browser.sees("the last change", |text| text.contains("200 events arrive within 1h")).await;
@@ -55,7 +55,7 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(_: &World) {
     browser.sees("why it is refused", |text| text.contains("MAX_AGE") && text.contains("1s")).await;
     browser.fill("MAX_AGE", "");
     recommends_what_plan_prints(&operator, &mut browser).await;
-    // Without the script, the form is sent, and the page refreshes itself until it has the figures.
+    // Without the page's script, the browser submits the form, and the page refreshes itself until it has the figures.
     browser.chromium.call("Emulation.setScriptExecutionDisabled", json!({"value": true}));
     browser.visit("/lab?tab=0123456789abcdef&events=250&outage=1h");
     let is_there = async || {

@@ -1,5 +1,5 @@
-//! Tests how the console's pages look, on the demonstration: axe-core checks them in both themes and at two widths, and the
-//! pictures in README.md and docs/console.md are up to date.
+//! Tests how the console's pages look, on the demonstration. axe-core checks each page in both themes and at two
+//! widths. The pictures in README.md and docs/console.md must be up to date.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.
 
@@ -82,9 +82,9 @@ fn looks_well(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Asserts that the picture `docs/NAME.png` shows this page. Times, counts and pixels differ from run to run, and so do
-/// the number of rows and the part of the page in the picture. So this function compares only the set of words that
-/// were on the page when the picture was taken.
+/// Asserts that the picture `docs/NAME.png` shows this page. Times, counts, pixels, the number of rows and the part of
+/// the page in the picture differ from run to run. So the function compares only the words that were on the page when
+/// the picture was taken.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_000;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});

@@ -1,5 +1,5 @@
-//! Pages of other origins in a signed-in browser cannot change anything. The console's own tests send requests that no
-//! browser would.
+//! Tests that pages of other origins, in a signed-in browser, cannot change anything. The tests of `comeback-console`
+//! send requests that no browser would send.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -9,7 +9,7 @@ use crate::world::World;
 
 const REASON: &str = "a stranger's";
 
-/// Pages of other origins send forms to the console, with the browser's cookie, and nothing is changed.
+/// Pages of other origins send forms to the console with the browser's cookie. The console must refuse each form.
 pub(crate) async fn console_refuses_strangers(_: &World) {
     let running = Running::start_demonstration("strangers").await;
     let mut browser = Browser::signed_in(&running, "strangers").await;
@@ -65,7 +65,7 @@ async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, field
     browser.shows("a form without its secret", "lacks this session's secret").await;
 }
 
-/// Serves one page, on another port of this machine than the console's, and returns its address.
+/// Serves a page on this machine, on a port other than the console's, and returns the page's address.
 fn serve_once(page: &str) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("it has one");
@@ -74,7 +74,7 @@ fn serve_once(page: &str) -> String {
         page.len()
     );
     std::thread::spawn(move || {
-        // A browser may open connections without a request.
+        // Serves more than one connection, because a browser may open a connection without a request.
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { continue };
             let mut request = [0; 4_096];

@@ -201,7 +201,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "no failure destination",
         Fix,
     ),
-    // A fault of an alias; the function itself is healthy.
+    // Only an alias of the function has this fault.
     warning(
         "CB103",
         "aws lambda create-alias --function-name \"$FUNCTION\" --name live --function-version '$LATEST'\n\
@@ -250,7 +250,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "reserved concurrency is 0",
         Fix,
     ),
-    // A separate function, because a metric cannot be removed.
+    // This fault is planted on a separate function, because its metric cannot be removed.
     Fault {
         arguments: "checked-unlucky",
         ..broken(
