@@ -104,7 +104,7 @@ impl Operator {
         }
     }
 
-    /// The shell that `comeback` runs in. Its variable `$COMEBACK` is the command.
+    /// The shell that `comeback` runs in. The shell's variable `$COMEBACK` is the command.
     pub fn shell(&self) -> &Shell {
         &self.0
     }
@@ -120,7 +120,8 @@ async fn access_key(ministack: &MiniStack, user: &str, policy: &str) -> AccessKe
     made.expect("IAM creates the key").access_key.expect("it answers with the key")
 }
 
-/// Builds `comeback` once for this process, because cargo takes a second even with nothing to build. Returns its path.
+/// Builds `comeback` once for this process, because cargo takes a second even with nothing to build. Returns the path
+/// of `comeback`.
 fn command() -> &'static Path {
     static COMMAND: LazyLock<PathBuf> = LazyLock::new(built_command);
     &COMMAND

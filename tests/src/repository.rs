@@ -36,7 +36,7 @@ pub fn built_command() -> PathBuf {
 /// Path of a program that this run of cargo has built.
 pub(crate) fn built_program(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("a test is a program");
-    // A test is in target/PROFILE/deps, and `make local` in target/PROFILE.
+    // A test program is in target/PROFILE/deps, and the program of `make local` is in target/PROFILE.
     let mut folders = program.ancestors().skip(1);
     let profile = folders.find(|folder| !folder.ends_with("deps")).expect("it lies in target/PROFILE");
     profile.join(name)

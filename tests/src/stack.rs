@@ -152,7 +152,7 @@ impl Stack {
         &self.name
     }
 
-    /// The value of an output of the template. Panics if the stack does not have it.
+    /// The value of an output of the template. Panics if the stack does not have the output.
     pub fn output(&self, key: &str) -> &str {
         self.outputs.get(key).unwrap_or_else(|| panic!("no output {key} in {:?}", self.outputs))
     }

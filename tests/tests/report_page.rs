@@ -70,7 +70,7 @@ fn looks() -> impl Iterator<Item = Look> {
     [WIDE, NARROW].into_iter().flat_map(|width| [false, true].map(|dark| Look { width, dark }))
 }
 
-/// The browser that all tests share. It ends with the test process.
+/// The browser that all tests share. The browser ends with the test process.
 fn browser() -> MutexGuard<'static, Chromium> {
     static BROWSER: LazyLock<Mutex<Chromium>> =
         LazyLock::new(|| Mutex::new(Chromium::start(&scratch("report-browser"))));

@@ -196,7 +196,7 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# MiniStack recognizes only some of Lambda's actions, and takes the other actions for one of these: it requires
+# MiniStack recognizes only some of Lambda's actions, and mistakes the others for these. For example, it requires
 # `lambda:UpdateFunctionCode` to set a destination. botocore's model has all operations. An IAM action has the name of
 # its operation, except for `Invoke`.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]

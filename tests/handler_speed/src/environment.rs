@@ -120,7 +120,7 @@ fn listen(listener: &TcpListener, services: &Arc<Services>) {
         let services = services.clone();
         thread::spawn(move || {
             if let Err(error) = serve(connection, &services) {
-                // A stopped environment breaks its connections.
+                // Stopping an environment breaks its connections.
                 let is_gone =
                     [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind());
                 assert!(is_gone, "{error}");
@@ -202,7 +202,7 @@ fn wait() {
     thread::sleep(CALL);
 }
 
-// This program measures time.
+// Reads the real clock, because this program measures time.
 #[expect(clippy::disallowed_methods)]
 fn now() -> Instant {
     Instant::now()

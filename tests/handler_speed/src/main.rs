@@ -19,8 +19,8 @@ use crate::environment::Environment;
 const STARTS: usize = 25;
 /// Number of batches of each kind, in one environment.
 const BATCHES: usize = 41;
-/// Environment variables as the template sets them. They make the handler build two clients besides those of SQS and
-/// Lambda, and write metrics to its log.
+/// Environment variables as the template sets them. The variables make the handler build two clients besides those of
+/// SQS and Lambda, and write metrics to its log.
 const AS_DEPLOYED: [(&str, &str); 2] = [("PAUSES", "/comeback/bench/pauses"), ("METRICS", "stack")];
 /// Environment variables with which the handler neither reads the pauses parameter nor counts the messages in flight
 /// before the first batch.
@@ -118,7 +118,7 @@ fn batches(handler: &Path) -> io::Result<f64> {
     Ok(call)
 }
 
-/// Gives the same batches, in turns, to an earlier handler and to this one.
+/// Gives the same batches, in turns, to the handler of an earlier commit and to the current handler.
 fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
     for (batch, what, kept) in [
@@ -139,8 +139,8 @@ fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Measures the time from an environment's readiness to the end of its first batch, and compares it with one call to
-/// AWS.
+/// Measures the time from an environment's readiness to the end of its first batch, and compares this time with the
+/// time of one call to AWS.
 fn first_batches(handler: &Path, call: f64) -> io::Result<()> {
     for (variables, how) in
         [(&WITHOUT_LOOKS[..], "HIDE_UP_TO=always, no PAUSES"), (&AS_DEPLOYED, "as deployed")]

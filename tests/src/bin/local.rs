@@ -1,8 +1,8 @@
 //! `make local`: runs the shipped stack on this machine. It deploys the stack to MiniStack, sends an event that fails
-//! three times, and traces it until it succeeds; then it does the same for each line of standard input. While the
-//! program follows an event, Ctrl-C stops following the event. At the prompt, Ctrl-C stops MiniStack. Without a
-//! terminal, only a signal stops MiniStack. `local build` only builds the functions. The tests that start servers build
-//! this way first, because a compiler beside a server would slow the server down, but not the server's clock.
+//! three times, and traces the event until it succeeds. The program then does the same for each line of standard input.
+//! While the program follows an event, Ctrl-C stops following the event. At the prompt, Ctrl-C stops MiniStack. Without
+//! a terminal, only a signal stops MiniStack. `local build` only builds the functions. The tests that start servers
+//! build this way first, because a compiler beside a server would slow the server down, but not the server's clock.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
@@ -166,7 +166,7 @@ async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
 }
 
 /// Returns true if the example target's log reports that the event succeeded. The retry handler's log cannot show a
-/// success, because the handler does not learn of it.
+/// success, because Lambda does not inform the handler of successes.
 async fn has_succeeded(ministack: &MiniStack, stack: &Stack, id: &str) -> bool {
     let lines = log_lines(ministack, stack.target_logs()).await;
     lines.iter().any(|line| line["message"] == "succeeded" && line["idempotency_key"] == id)

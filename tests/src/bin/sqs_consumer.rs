@@ -1,5 +1,5 @@
-//! The Rust consumer of docs/consumer.md. Each message says with which error its runs fail, and how many of them. The
-//! consumer records each run in a file.
+//! The Rust consumer of docs/consumer.md. Each message names the error of its failed runs, and the number of failed
+//! runs. The consumer records each run in a file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -133,7 +133,7 @@ fn watches_what_is_lost_as_the_template_does(ministack: &MiniStack, stack: &Stac
     assert_eq!((ours.len(), ours), (1, templates));
 }
 
-/// Runs the commands of docs/attach.md, with only the permissions that docs/operate.md lists for them.
+/// Runs the commands of docs/attach.md, with only the permissions that docs/operate.md lists for these commands.
 pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     const FUNCTION: &str = "attached-orders";
     let (ministack, stack) = (world.ministack().await, world.attaching().await);

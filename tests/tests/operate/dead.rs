@@ -133,8 +133,8 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     after_a_kill(ministack, &stack, &list).await;
 }
 
-/// Hides all dead-letters, as a killed command leaves them. The commands must report how many are hidden, and until
-/// when.
+/// Hides all dead-letters, as a killed command leaves them. The commands must report the number of hidden dead-letters,
+/// and the time at which they return.
 async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     let hide = format!(
         "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",

@@ -85,7 +85,8 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     requests_are_cancelled(&operator, function);
 }
 
-/// Requests retries, watches them until all are made, and returns the request as `comeback pause --list` shows it.
+/// Requests retries, and watches until all retries are made. Returns the request in the form that `comeback pause
+/// --list --json` prints.
 async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Value {
     let flags = "--error Broken --within 14m --why 'deploy 4712' --watch --yes";
     let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));

@@ -76,7 +76,7 @@ pub(crate) async fn both_languages_synthesize_the_same(world: &World) {
     );
 }
 
-/// The version of `aws-cdk-lib` for both apps. It must be on npm and on PyPI, which new versions reach later.
+/// The version of `aws-cdk-lib` for both apps. The version must be on npm and on PyPI. New versions reach PyPI later.
 const AWS_CDK_LIB: &str = "2.275.0";
 
 /// Code of a function that fails the first three invocations for each event.

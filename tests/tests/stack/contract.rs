@@ -1,4 +1,4 @@
-//! Contracts that say how SQS, the event source mapping and asynchronous invocations behave. Each contract runs on
+//! Contracts for the behaviour of SQS, the event source mapping and asynchronous invocations. Each contract runs on
 //! MiniStack and on the model that simulations use, so that a difference between the two is noticed. The queue of the
 //! engine's tests runs only the contracts that it claims to fulfil.
 

@@ -47,7 +47,7 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
     dead_letters_its_python_function_sooner(ministack, &stack).await;
     let succeeded = eventually("the fourth invocation", async || {
-        // The error type if an event does not request a particular one.
+        // The error type of an event that does not request a particular error type.
         successes(ministack, stack.target_logs(), "FailedOnRequest").await.pop()
     })
     .await;

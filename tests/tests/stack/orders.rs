@@ -69,7 +69,8 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     let [handler, queue, dead_letters] =
         ["RetryHandlerName", "RetryQueueUrl", "DeadLetterQueueUrl"].map(|name| stack.output(name));
 
-    // The first order arrives while the role does not allow moves, as after an update of the handler without its role.
+    // The first order arrives while the role does not allow moves, as after an update that changed the handler but not
+    // its role.
     let role = Role::of(ministack, &stack);
     role.forbid_moves();
     orders.come(0..1).await;

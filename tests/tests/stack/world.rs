@@ -1,4 +1,4 @@
-//! Servers and deployments that the trials share. Each is started when a trial first needs it.
+//! Servers and deployments that the trials share. Each server or deployment starts when a trial first needs it.
 
 use std::sync::LazyLock;
 

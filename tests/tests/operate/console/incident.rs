@@ -12,8 +12,8 @@ const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 /// Part of the title above the list of waiting events.
 const EVENTS: &str = "the first due first";
 
-/// Finds the failing functions, pauses one, fixes all, resumes it, retries and redrives, until no event waits or is
-/// dead-lettered.
+/// Pauses one of the failing functions, fixes all of them, and resumes the paused function. Then retries and redrives
+/// until no event waits or is dead-lettered.
 pub(crate) async fn console_leads_through_an_incident(_: &World) {
     let running = Running::start_demonstration("incident").await;
     let mut browser = Browser::signed_in(&running, "incident").await;
@@ -129,7 +129,7 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
 }
 
 /// Asserts that a browser whose time zone is nine hours ahead shows each moment in local time, with UTC in the title
-/// attribute. Without the page's script, it must show UTC.
+/// attribute. Without the page's script, the browser must show UTC.
 async fn assert_times_are_local(browser: &mut Browser, key: &str) {
     let page = format!("/event?id={key}");
     let first_failure = async |browser: &mut Browser| {
@@ -192,7 +192,7 @@ async fn a_function_is_detached_and_attached(browser: &mut Browser) {
     }
 }
 
-/// Asserts that two tabs cannot repeat each other's change.
+/// Asserts that two tabs cannot repeat each other's change. Uses `emails`, so that the pause of `orders` stays.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
     // One tab makes a change that outdates the plan in the other tab.
     let first = browser.tab();

@@ -67,8 +67,8 @@ fn pages_of(browser: &mut Browser) -> Vec<String> {
     links.as_array().expect("a list").iter().map(|it| it.as_str().expect("a string").to_owned()).collect()
 }
 
-/// Asserts, in both themes and at a different width in each, that axe-core finds nothing and that the page fits into
-/// the window.
+/// Asserts that axe-core finds nothing and that the page fits into the window. Checks a wide window in the light theme,
+/// and a narrow window in the dark theme.
 fn looks_well(browser: &mut Browser, page: &str) {
     for look in [WIDE, Look { width: NARROW, dark: true }] {
         browser.chromium.look(look);

@@ -33,8 +33,8 @@ async fn browser_has_a_form(browser: &mut Browser) -> String {
     fields.to_string()
 }
 
-/// Sends the form as three pages could, with the browser's cookie: a page from another port of this machine, a
-/// sandboxed page, which has no origin, and a page of the console that lacks the form secret. Each is refused.
+/// Sends the form with the browser's cookie from three pages: a page from another port of this machine, a sandboxed
+/// page, which has no origin, and a page of the console that lacks the form secret. The console must refuse each form.
 async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, fields: &str) {
     let target = format!("{}/pause", running.origin());
     let send = |document: &str| {

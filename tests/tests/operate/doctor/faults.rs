@@ -5,7 +5,7 @@ pub(super) struct Fault {
     /// Arguments to run `doctor` with.
     pub(super) arguments: &'static str,
     pub(super) outcome: &'static str,
-    /// Text that the finding must contain. It may begin with the name of the finding's subject.
+    /// Text that the finding must contain. The text may begin with the name of the finding's subject.
     pub(super) found: &'static str,
     pub(super) undo: Undo,
 }

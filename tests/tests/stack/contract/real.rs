@@ -17,7 +17,8 @@ use tokio::sync::OnceCell;
 
 use super::stand::{Delayed, Difference, Queue, Stand, all};
 
-/// A queue of MiniStack, over HTTP. Its mapping and function are created when a contract first needs a delivery.
+/// A queue of MiniStack, over HTTP. The queue's mapping and function are created when a contract first needs a
+/// delivery.
 pub(crate) struct Real<'m> {
     ministack: &'m MiniStack,
     name: &'static str,

@@ -85,8 +85,8 @@ pub(crate) enum Difference {
     /// MiniStack can hide a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: MiniStack does not
     /// check visibility timeouts.
     HidesOverTwelveHours,
-    /// MiniStack can hide a message that is visible again. AWS documents `MessageNotInflight`; others have also seen
-    /// success without effect. The model refuses. Cause: MiniStack looks only for the receipt handle.
+    /// MiniStack can hide a message that is visible again. AWS documents `MessageNotInflight`; some users report
+    /// success without effect. The model refuses the call. Cause: MiniStack looks only for the receipt handle.
     HidesWhatIsVisible,
     /// MiniStack can delay a message for more than 15 minutes. AWS: `InvalidParameterValue`. Cause: MiniStack checks
     /// only the delay of a queue.
@@ -99,14 +99,14 @@ pub(crate) enum Difference {
     /// handle. MiniStack does not delete the message.
     RefusesOldHandles,
     /// MiniStack accepts a batch response with an unknown or empty id, and deletes all messages that the response does
-    /// not name. AWS keeps the whole batch. Cause: MiniStack subtracts the failed ids from those of the batch.
+    /// not name. AWS keeps the whole batch. Cause: MiniStack subtracts the failed ids from the ids of the batch.
     DeletesDespiteUnknownIds,
     /// MiniStack writes invocation records without `version`, `timestamp` and `executedVersion`, and without a
     /// qualifier in `functionArn`. AWS writes all of them. Cause: MiniStack builds the record from the few members that
     /// it still has after the retries. (`tests/tools/run_ministack.py` adds the `requestId`.)
     LeavesOutOfRecords,
-    /// MiniStack's invocation records report three invokes. AWS: one, with Lambda's retries off. Cause: the number is a
-    /// constant.
+    /// MiniStack's invocation records report three invokes. AWS: one, with Lambda's retries off. Cause: MiniStack
+    /// writes a constant.
     CountsThreeInvokes,
     /// MiniStack's invocation records have the payload re-serialized. AWS documents only that the payload is the event.
     /// The model keeps the event's bytes. Cause: MiniStack parses each event.
@@ -208,7 +208,7 @@ impl Stand for Model {
     }
 }
 
-/// The queue that the engine's tests use. Its clock advances by a millisecond with each call.
+/// The queue that the engine's tests use. The queue's clock advances by a millisecond with each call.
 pub(crate) struct EngineQueue(RefCell<(Timestamp, engine::Queue<()>)>);
 
 impl EngineQueue {
