@@ -1,7 +1,7 @@
-//! The cost of computing a delay, compared with backon's. The bench prints ratios; it has no threshold to pass.
+//! Cost of computing a delay, compared with the cost in backon. The bench prints ratios; there is no threshold to pass.
 //!
-//! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` (dependencies
-//! are otherwise built for size, which would slow backon down).
+//! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs the bench.
+//! Without the `--config` option, dependencies are built for size, which would slow backon down.
 //!
 //! The draws differ: comeback-backoff draws uniformly under the ceiling, with Xoshiro256++. backon draws uniformly from
 //! the ceiling to twice the ceiling, with fastrand.
@@ -18,10 +18,10 @@ use criterion::measurement::{Measurement, WallTime};
 
 const BASE: Duration = Duration::from_millis(50);
 const CAP: Duration = Duration::from_secs(60);
-/// Delays taken from each iterator. The ceiling reaches the cap at the 12th.
+/// Number of delays taken from each iterator. The ceiling reaches the cap at the 12th delay.
 const DELAYS: u64 = 20;
 
-/// The shortest time per delay that was measured, in nanoseconds, by the name of the bench.
+/// The shortest measured time per delay, in nanoseconds, by the name of the bench.
 type Shortest = RefCell<BTreeMap<&'static str, f64>>;
 
 fn main() {

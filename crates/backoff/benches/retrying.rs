@@ -1,7 +1,7 @@
-//! The cost of a retry loop, compared with backon's: an operation that fails three times, and waits that end at once.
+//! Cost of a retry loop, compared with backon's loop. The operation fails three times, and the waits end at once.
 //!
-//! `cargo bench -p comeback-backoff --bench retrying --config 'profile.bench.package."*".opt-level = 3'` (dependencies
-//! are otherwise built for size, which would slow backon down).
+//! `cargo bench -p comeback-backoff --bench retrying --config 'profile.bench.package."*".opt-level = 3'` runs the
+//! bench. Without the `--config` option, dependencies are built for size, which would slow backon down.
 
 use std::cell::Cell;
 use std::future::ready;

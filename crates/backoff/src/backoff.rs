@@ -1,4 +1,4 @@
-//! The waits before retries: [`Backoff`], a checked description of them, and [`Delays`], an iterator over them.
+//! Waits before retries: [`Backoff`] describes the waits, and [`Delays`] iterates over the waits of one operation.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -11,11 +11,11 @@ use crate::error::BackoffError;
 use crate::growth::Growth;
 use crate::jitter::Jitter;
 
-/// The waits before retries: how their ceilings grow, a cap, a jitter, a tick and a number of retries.
+/// A description of the waits before retries: growth of the ceilings, cap, jitter, tick and number of retries.
 ///
 /// Every `Backoff` is valid: constructors and options refuse settings that would give a wait of zero, a wait over the
-/// cap, or one that has to be rounded. By default, a growing backoff has [full jitter](Jitter::Full), and a list has no
-/// jitter. Only a list limits the number of retries.
+/// cap, or a wait that would have to be rounded. By default, a growing backoff has [full jitter](Jitter::Full), and a
+/// list has no jitter. By default, only a list limits the number of retries.
 ///
 /// `&Backoff` is an `IntoIterator` of [`Delays`] and, with feature `backon`, a `backon::BackoffBuilder`. Each iterator
 /// has its own random numbers.
@@ -47,13 +47,14 @@ pub struct Backoff {
     retries: Option<u64>,
 }
 
-/// After this many draws, a chain of decorrelated waits starts anew, so that no wait takes more draws.
+/// Maximum number of waits in a chain of decorrelated waits; then a new chain starts. To compute one wait, every
+/// earlier wait of its chain is drawn again.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {
-    /// Ceilings min(cap, base · 2ⁿ⁻¹): base, 2·base, 4·base, … for n = 1, 2, 3, …
+    /// Creates an exponential backoff with ceilings min(cap, base · 2ⁿ⁻¹): base, 2·base, 4·base, … for n = 1, 2, 3, …
     ///
-    /// Only this growth takes [decorrelated jitter](Jitter::Decorrelated).
+    /// Only this growth accepts [decorrelated jitter](Jitter::Decorrelated).
     ///
     /// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
     ///
@@ -64,21 +65,21 @@ impl Backoff {
         Self::growing("base", base, cap, |base| Growth::Doubling { base })
     }
 
-    /// Ceilings min(cap, base · factorⁿ⁻¹), each rounded to the nearest tick, for growth slower or faster than
-    /// doubling.
+    /// Creates an exponential backoff with ceilings min(cap, base · factorⁿ⁻¹), each rounded to the nearest tick. Use a
+    /// `factor` other than 2 for growth slower or faster than doubling.
     ///
     /// # Errors
     ///
     /// Fails as [`exponential`](Self::exponential) does, and for a `factor` that is not a finite number of at least 1.
     pub fn exponential_by(factor: f64, base: Duration, cap: Duration) -> Result<Self, BackoffError> {
-        // This refuses NaN, too.
+        // NaN is not finite, so NaN is refused too.
         if !(factor.is_finite() && factor >= 1.0) {
             return refused(format_args!("factor is {factor}; it must be a number of at least 1"));
         }
         Self::growing("base", base, cap, |base| Growth::Powers { base, factor })
     }
 
-    /// All ceilings are `delay`. For waits of exactly `delay`, set [`Jitter::None`].
+    /// Creates a backoff in which every ceiling is `delay`. For waits of exactly `delay`, set [`Jitter::None`].
     ///
     /// # Errors
     ///
@@ -87,7 +88,7 @@ impl Backoff {
         Self::growing("delay", delay, delay, |step| Growth::Polynomial { step, power: 0 })
     }
 
-    /// Ceilings min(cap, step · n): step, 2·step, 3·step, …
+    /// Creates a linear backoff with ceilings min(cap, step · n): step, 2·step, 3·step, …
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl Backoff {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 1 })
     }
 
-    /// Ceilings min(cap, step · n²): step, 4·step, 9·step, …
+    /// Creates a quadratic backoff with ceilings min(cap, step · n²): step, 4·step, 9·step, …
     ///
     /// # Errors
     ///
@@ -105,8 +106,8 @@ impl Backoff {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 2 })
     }
 
-    /// A fixed list of waits, one for each retry, without jitter by default. If a jitter is set, the list holds the
-    /// ceilings. An empty list allows no retry.
+    /// Creates a backoff from a list of waits, one for each retry. By default, the waits have no jitter. If a jitter is
+    /// set, the list holds the ceilings. An empty list allows no retry.
     ///
     /// # Errors
     ///
@@ -151,7 +152,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Fails for a tick of zero, or one that does not divide every duration the backoff was made from.
+    /// Fails for a tick of zero, or a tick that does not divide every duration the backoff was made from.
     pub fn with_tick(self, tick: Duration) -> Result<Self, BackoffError> {
         self.in_ticks(nanos("tick", tick)?).map_err(|remainder| {
             let value = Duration::from_nanos(remainder);
@@ -159,8 +160,8 @@ impl Backoff {
         })
     }
 
-    /// Limits the number of retries: `retries` is one less than the number of calls, and 0 allows no retry. A list with
-    /// fewer waits still ends the retries earlier.
+    /// Limits the number of retries, not counting the first call; 0 allows no retry. A list with fewer waits still ends
+    /// the retries earlier.
     #[must_use]
     pub fn with_retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
@@ -181,9 +182,9 @@ impl Backoff {
         self.jitter
     }
 
-    /// The longest possible wait before retry `n` (1 for the first; 0 counts as 1), regardless of the number of
-    /// retries. Past the end of a list, the result is the list's last wait. With decorrelated jitter, it is always the
-    /// cap.
+    /// The ceiling of the wait before retry `n` (1 for the first; 0 counts as 1), regardless of the number of retries.
+    /// Past the end of a list, the ceiling is the list's last wait. Decorrelated jitter ignores this ceiling: its waits
+    /// are limited only by the cap.
     pub fn ceiling(&self, n: u64) -> Duration {
         self.time(self.growth.ceiling(self.cap, n))
     }
@@ -195,11 +196,11 @@ impl Backoff {
     }
 
     /// The wait before retry `n` (1 for the first; 0 counts as 1), at least a tick and at most the cap. `None` if `n`
-    /// is over the [number of retries](Self::retries). Useful with a queue that counts the retries itself.
+    /// is over the [number of retries](Self::retries). Use this function with a queue that counts the retries itself.
     ///
     /// A generator in the same state gives the same wait. Decorrelated jitter draws the waits of all earlier retries
-    /// again, so it takes `n` draws: seed its generator by the event, not by the retry. It starts a new chain after
-    /// every 65,536 retries, so that no wait takes more draws than that.
+    /// again, which takes `n` draws. For this jitter, seed the generator by the event, not by the retry. A new chain of
+    /// waits starts after every 65,536 retries, so no wait takes more than 65,536 draws.
     ///
     /// ```
     /// use comeback_backoff::Backoff;
@@ -282,7 +283,7 @@ impl Backoff {
         Duration::from_nanos(ticks * self.tick)
     }
 
-    /// The last wait of a chain of this many decorrelated draws.
+    /// The last wait of a chain of `draws` decorrelated waits.
     fn chained(&self, draws: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
         let base = self.growth.ceiling(self.cap, 1);
         self.time((0..draws).fold(base, |previous, _| self.draw(1, previous, rng)))
@@ -303,7 +304,7 @@ impl Backoff {
     }
 }
 
-/// Waits that double from 1 s to 60 s, three retries, full jitter.
+/// By default, a backoff allows three retries with full jitter. The ceilings double from 1 s, with a cap of 60 s.
 impl Default for Backoff {
     fn default() -> Self {
         let backoff = Self::exponential(Duration::from_secs(1), Duration::from_secs(60));
@@ -350,13 +351,14 @@ impl backon::BackoffBuilder for Backoff {
     }
 }
 
-/// The waits of one operation, an iterator made by a [`Backoff`]. Each wait is at least a tick and at most the cap.
+/// An iterator over the waits of one operation, made by a [`Backoff`]. Each wait is at least a tick and at most the
+/// cap.
 ///
-/// **A clone repeats its original**: from the moment of cloning, both give the same waits. For two operations that
-/// must not wait in step, call [`Backoff::delays`] twice.
+/// **A clone repeats its original**: from then on, both give the same waits. For two operations that must not wait in
+/// step, call [`Backoff::delays`] twice.
 ///
-/// Any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's, accepts `Delays`. With feature
-/// `backon`, `Delays` is also a `backon::Backoff`.
+/// `Delays` can be passed to any function with a parameter `IntoIterator<Item = Duration>`, such as the functions of
+/// tokio-retry. With feature `backon`, `Delays` is also a `backon::Backoff`.
 #[derive(Clone, Debug)]
 pub struct Delays<R = Xoshiro256PlusPlus> {
     backoff: Backoff,

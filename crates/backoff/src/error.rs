@@ -1,10 +1,10 @@
-//! Errors: a refused setting, and giving up on a ladder.
+//! Errors: a setting that was refused, and an operation that was given up on a ladder.
 
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::time::Duration;
 
-/// A setting was refused. The message names the setting, its value and the values that it may have. No setting is
+/// Error for a refused setting. The message has the setting, its value and the accepted values. A bad setting is never
 /// clamped or rounded instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffError(String);
@@ -23,8 +23,8 @@ impl fmt::Display for BackoffError {
 
 impl core::error::Error for BackoffError {}
 
-/// An operation was given up on a [`ladder!`](crate::ladder). The message has the number of calls and the time waited.
-/// The last call's error is the source.
+/// Error for an operation that was given up on a [`ladder!`](crate::ladder). The message has the number of calls and
+/// the time waited. The last call's error is the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryError<E> {

@@ -1,4 +1,4 @@
-//! The growth of the ceilings of the waits: by a factor, by a power of the retry's number, or through a list.
+//! Growth of the ceilings: by a factor, by a power of the retry's number, or through a list.
 
 use alloc::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(crate) enum Growth {
     Powers { base: u64, factor: f64 },
     /// The ceiling is step · nᵖ: constant for p = 0, linear for 1, squared for 2.
     Polynomial { step: u64, power: u32 },
-    /// The ceiling is the nth wait of a list. Past the list's end, it is the last wait.
+    /// The ceiling is the nth wait of a list. Past the list's end, the ceiling is the last wait.
     List(Arc<[u64]>),
 }
 
@@ -19,7 +19,7 @@ impl Growth {
     /// The ceiling of the wait before retry `n`, at most `cap`. Defined for every `n`; 0 counts as 1.
     pub(crate) fn ceiling(&self, cap: u64, n: u64) -> u64 {
         let n = n.max(1);
-        // A saturated product is over every cap, so the result is still right.
+        // A product that saturates at `u64::MAX` is not less than `cap`, so the minimum is still right.
         cap.min(match self {
             Self::Doubling { base } => {
                 let doublings = u32::try_from(n - 1).unwrap_or(u32::MAX);
@@ -55,10 +55,11 @@ impl Growth {
     }
 }
 
-/// base · factorᵉ to the nearest tick, or 2⁶⁴ − 1 if it is larger. Exact for whole factors below 2⁵³.
+/// base · factorᵉ to the nearest tick, or 2⁶⁴ − 1 if it is larger. If the factor is a whole number, results below 2⁵³
+/// are exact.
 ///
-/// Computed by repeated squaring, because `core` has no `powi`, and because multiplication gives the same result on
-/// every machine.
+/// The power is computed by repeated squaring, because `core` has no `powi`, and because multiplication gives the same
+/// result on every machine.
 fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
     let (mut power, mut square) = (1.0, factor);
     while exponent > 0 {
@@ -109,7 +110,7 @@ mod tests {
         #[test]
         fn whole_factors_agree_with_wide_arithmetic(base in 1..1_000_000u64, factor in 1..=1_000u32, n in 1..=10u64) {
             let exact = u128::from(factor).checked_pow(n as u32 - 1).and_then(|power| power.checked_mul(base.into()));
-            let cap = 1 << 53; // as far as 64-bit floats are whole
+            let cap = 1 << 53; // up to here, every whole number is exact as a 64-bit float
             let ceiling = Growth::Powers { base, factor: factor.into() }.ceiling(cap, n);
             prop_assert_eq!(u128::from(ceiling), exact.unwrap_or(u128::MAX).min(cap.into()));
         }

@@ -4,18 +4,20 @@ use core::time::Duration;
 
 use rand::{Rng, RngExt};
 
-/// The wait that an error asks for, such as a server's `Retry-After`. Used by [`Retry::hint`](crate::Retry::hint).
+/// The wait that an error asks for, such as a server's `Retry-After`. Return a hint from the closure that is passed to
+/// [`Retry::hint`](crate::Retry::hint).
 ///
-/// An operation is never called before the hint's end: the retry waits for the whole hint, or gives the operation up.
+/// The operation is never called before the hint's wait is over: the retry waits for all of it, or gives up the
+/// operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The full wait, or `None` to give the operation up.
+    /// The full wait, or `None` to give up the operation.
     wait: Option<Duration>,
     may_shorten: bool,
 }
 
 impl Hint {
-    /// A hint that is waited for in full, however long it is.
+    /// Creates a hint to wait for all of `wait`, however long that is.
     pub const fn new(wait: Duration) -> Self {
         Self { wait: Some(wait), may_shorten: false }
     }
@@ -41,14 +43,14 @@ impl Hint {
         crate::requested_wait(header, now).map(Self::new)
     }
 
-    /// Gives the operation up if the wait is longer than `longest`.
+    /// Makes the retry give up the operation if the wait is longer than `longest`.
     #[must_use]
     pub fn up_to(self, longest: Duration) -> Self {
         Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }
     }
 
-    /// Lets the hint replace a longer delay, so that the retry comes as soon as the server says that it is ready. A
-    /// hint of zero then calls again at once.
+    /// Lets the hint replace a longer delay, so that the retry comes as soon as the server is ready. With a hint of
+    /// zero, the retry then comes at once.
     ///
     /// ```
     /// use comeback_backoff::Hint;
@@ -82,10 +84,11 @@ impl Hint {
         Self { wait: self.wait.map(longer), ..self }
     }
 
-    /// The wait with this hint, where `delay` is the wait without it. It is the longer of the two, unless the hint [may
-    /// shorten](Self::may_shorten) the delay. Returns `None` if the operation has to be given up.
+    /// The wait before the next call, where `delay` is the wait without this hint. The result is the longer of the hint
+    /// and `delay`, or always the hint if it [may shorten](Self::may_shorten) the delay. Returns `None` if the
+    /// operation must be given up.
     ///
-    /// For a retry loop of your own; [`retry`](crate::retry()) calls it.
+    /// Call this function in a retry loop of your own; [`retry`](crate::retry()) calls it for you.
     pub fn over(self, delay: Duration) -> Option<Duration> {
         self.wait.map(|wait| if self.may_shorten { wait } else { wait.max(delay) })
     }

@@ -7,7 +7,7 @@ use crate::error::BackoffError;
 
 /// The distribution of a wait under its ceiling c, in ticks.
 ///
-/// The cap is applied to c first. No draw is 0, because that would be no backoff.
+/// The cap is applied to c before the draw. No draw is 0, because a wait of 0 would be no backoff.
 ///
 /// | jitter | uniform over | mean |
 /// |---|---|---|
@@ -16,9 +16,9 @@ use crate::error::BackoffError;
 /// | decorrelated | {base … min(cap, 3·previous)} | (base + 3·previous) / 2 below the cap |
 /// | none | {c} | c |
 ///
-/// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), where draws are real numbers from 0. The
-/// article's decorrelated jitter caps the drawn wait, so more and more waits are exactly the cap. This implementation
-/// caps the range of the draw instead.
+/// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015). In the article, draws are real numbers from
+/// 0. The article's decorrelated jitter caps the drawn wait, so more and more waits are exactly the cap. This
+/// implementation caps the range of the draw instead.
 ///
 /// ```
 /// use comeback_backoff::Jitter;
@@ -28,15 +28,15 @@ use crate::error::BackoffError;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Jitter {
-    /// Uniform over {1 … c}. The default, because it spreads retries the most.
+    /// Uniform over {1 … c}, where c is the ceiling. The default, because it spreads retries the most.
     #[default]
     Full,
-    /// Uniform over {⌈c/2⌉ … c}: never shorter than half the ceiling.
+    /// Uniform over {⌈c/2⌉ … c}, where c is the ceiling: no wait is shorter than half the ceiling.
     Equal,
     /// The first wait is uniform over {base … min(cap, 3·base)}, each later wait over {base … min(cap, 3·previous)}.
     /// These ranges replace exponential growth: there is a cap, but no ceiling.
     Decorrelated,
-    /// Every wait is c. Operations that fail together retry together.
+    /// Every wait is exactly its ceiling. Operations that fail together retry together.
     None,
 }
 

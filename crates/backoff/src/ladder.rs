@@ -3,8 +3,8 @@
 /// Declares a type of waits in whole `ms`, `s`, `m` or `h`. The declaration compiles only if each wait is longer than
 /// the one before.
 ///
-/// `start()` returns the first rung. Each `climb()` consumes its rung, and returns that rung's wait and the next rung.
-/// So no rung can be climbed twice, and the top rung can only be given up.
+/// `start()` returns the first rung. Each `climb()` consumes its rung, and returns the rung's wait and the next rung.
+/// So no rung can be climbed twice. At the top rung, only `give_up()` is possible.
 ///
 /// | item of the type | meaning |
 /// |---|---|
@@ -50,7 +50,7 @@
 /// comeback_backoff::ladder! { Writes: 100ms, 100ms }
 /// ```
 ///
-/// The idea of letting the compiler check that backoff grows is Mike Solomon's, "Exponential backoff with indexed
+/// Source of the idea that the compiler checks the growth of a backoff: Mike Solomon, "Exponential backoff with indexed
 /// monads" (2021).
 #[macro_export]
 macro_rules! ladder {
@@ -63,12 +63,12 @@ macro_rules! ladder {
         #[allow(dead_code)]
         impl $name {
             const MILLIS: &'static [u64] = &[$($crate::__ladder::millis(::core::stringify!($rung))),+];
-            /// The number of rungs, and so of retries.
+            /// The number of rungs, which is the maximum number of retries.
             $vis const RUNGS: usize = Self::MILLIS.len();
             /// The sum of all rungs, which is the longest total wait.
             $vis const LONGEST_TOTAL_WAIT: ::core::time::Duration = $crate::__ladder::total(Self::MILLIS);
 
-            /// The first rung: no wait has been served yet, and one call may have been made.
+            /// The first rung, before any wait. The first call may already have been made.
             $vis fn start() -> Self {
                 Self(::core::time::Duration::ZERO)
             }
@@ -86,27 +86,27 @@ macro_rules! ladder {
 
         #[allow(dead_code)]
         impl<const RUNG: usize> $name<RUNG> {
-            /// Gives the operation up at this rung. `error` is the error of the last call.
+            /// Gives up the operation at this rung. `error` is the error of the last call.
             $vis fn give_up<E>(self, error: E) -> $crate::RetryError<E> {
                 $crate::__ladder::give_up(RUNG, self.0, error)
             }
         }
 
         $crate::ladder!(@climb $vis $name 0usize; $($rung),+);
-        // Evaluated by `cargo check`, even where the ladder is not used.
+        // `cargo check` evaluates this constant even if the ladder is not used.
         const _: () = $crate::__ladder::check($name::<0>::MILLIS);
     };
     (@climb $vis:vis $name:ident $at:expr; $rung:tt $(, $above:tt)*) => {
         #[allow(dead_code)]
         impl $name<{ $at }> {
-            /// Returns the wait to serve before the next call, and the next rung. Consumes this rung.
+            /// Returns the wait before the next call, and the next rung. Consumes this rung.
             $vis fn climb(self) -> (::core::time::Duration, $name<{ $at + 1 }>) {
                 let wait = ::core::time::Duration::from_millis($name::<0>::MILLIS[$at]);
                 (wait, $name(self.0 + wait))
             }
 
             /// Like `climb`, with a wait drawn uniformly from 1 ms to the rung's wait. A drawn wait may be shorter than
-            /// the one before it.
+            /// the previous wait.
             $vis fn climb_jittered(
                 self,
                 rng: &mut (impl $crate::__ladder::Rng + ?Sized),
@@ -140,7 +140,7 @@ pub mod private {
     }
 
     /// Panics unless the first rung is at least 1 ms and each rung is longer than the one before. The compiler reports
-    /// a panic in this module at the caller of the function.
+    /// a panic at the function's caller.
     #[track_caller]
     pub const fn check(rungs: &[u64]) {
         require(rungs[0] > 0, "a rung must wait at least 1 ms");
@@ -188,14 +188,15 @@ pub mod private {
 
     #[track_caller]
     const fn within(millis: Option<u64>) -> u64 {
-        // The length must fit in 64 bits as nanoseconds, too.
+        // The length must also fit in 64 bits as nanoseconds.
         match millis {
             Some(millis) if millis <= u64::MAX / 1_000_000 => millis,
             _ => panic!("a ladder must be shorter than 584 years"),
         }
     }
 
-    /// An assertion that the compiler reports at its caller, not inside the standard library.
+    /// Panics with `what` if `holds` is false. The compiler reports the panic at the caller, not inside the standard
+    /// library.
     #[track_caller]
     const fn require(holds: bool, what: &'static str) {
         assert!(holds, "{}", what);

@@ -16,7 +16,7 @@ const EPOCH_SECONDS: u128 = 1_000_000_000;
 /// The smallest bare number that is read as an epoch time in milliseconds.
 const EPOCH_MILLIS: u128 = 1_000_000_000_000;
 
-/// The units of a duration in nanoseconds, the longest first.
+/// The units of a duration such as `1h 30m`, in nanoseconds, from the longest to the shortest.
 const UNITS: [(&str, u128); 5] = [
     ("d", 86_400_000_000_000),
     ("h", 3_600_000_000_000),
@@ -210,7 +210,7 @@ fn billionths(digits: &str) -> u128 {
     kept + u128::from(cut.bytes().any(|digit| digit != b'0'))
 }
 
-/// Parses a time such as `2026-09-14T16:46:54.145+02:00`, into a duration since the epoch.
+/// Parses a time such as `2026-09-14T16:46:54.145+02:00` into a duration since the epoch.
 fn rfc3339(text: &str) -> Option<Duration> {
     let (date, rest) = (text.get(..10)?, text.get(10..)?.strip_prefix(['T', 't', ' '])?);
     let (minutes, rest) = (rest.get(..5)?, rest.get(5..)?);
@@ -227,7 +227,7 @@ fn rfc3339(text: &str) -> Option<Duration> {
     Some(at_offset(moment, offset)?.saturating_add(duration(billionths(fraction))))
 }
 
-/// Parses an HTTP date, into a duration since the epoch.
+/// Parses an HTTP date into a duration since the epoch.
 fn http_date(text: &str) -> Option<Duration> {
     let (date, zone) = text.rsplit_once(' ')?;
     let offset = if matches!(zone, "GMT" | "UTC") { Some(0) } else { numeric_offset(zone) };
@@ -238,7 +238,7 @@ fn http_date(text: &str) -> Option<Duration> {
     at_offset(with_zone.ok().or_else(asctime)?, offset)
 }
 
-/// Parses an offset such as `+0200`, `+02:00` or `+02`, into seconds east of UTC.
+/// Parses an offset such as `+0200`, `+02:00` or `+02` into seconds east of UTC.
 fn numeric_offset(zone: &str) -> Option<i64> {
     let sign = match zone.as_bytes().first()? {
         b'+' => 1,

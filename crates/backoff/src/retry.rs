@@ -7,14 +7,15 @@ use core::time::Duration;
 
 use crate::hint::Hint;
 
-/// Calls `operation`, and calls it again after each of `delays` as long as it fails.
+/// Calls `operation`, and repeats the call after each of `delays` until a call succeeds.
 ///
-/// There is at least one call, and at most one more than there are delays. `delays` is anything that yields durations:
-/// a [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If the delays are endless, an
-/// operation that keeps failing is retried forever.
+/// The operation is called at least once, and at most once more than the number of delays. `delays` is anything that
+/// yields durations: a [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If the
+/// delays are endless, an operation that keeps failing is retried forever.
 ///
 /// `operation` is a function or closure that returns a future. For a closure that changes what it borrows, use
-/// [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is awaited, which returns the last call's result.
+/// [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is awaited. `sleep` returns the result of the last
+/// call.
 ///
 /// ```
 /// use comeback_backoff::{Tally, retry};
@@ -46,7 +47,7 @@ where
 ///
 /// A separate function is needed because the compiler does not yet see that the future of such a closure is `Send`
 /// inside another `async` block (rust-lang/rust#134997). To spawn the retry, move everything that the closure needs
-/// into it and spawn the future that `sleep_mut` returns, or use [`retry`].
+/// into the closure, and spawn the future that `sleep_mut` returns. Or use [`retry`].
 ///
 /// ```
 /// use comeback_backoff::retry_mut;
@@ -86,7 +87,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// The type of the delays that a retry takes. Only [`Duration`] implements this trait.
+/// The type of the delays that a retry accepts. Only [`Duration`] implements this trait.
 #[diagnostic::on_unimplemented(
     message = "a delay is a `Duration`, not `{Self}`",
     label = "these delays yield `{Self}`",
@@ -104,7 +105,7 @@ impl Delay for Duration {
     }
 }
 
-/// A trait that no type implements: a [`Retry`] can be awaited only after one of its `sleep` functions was called.
+/// A trait that no type implements: a [`Retry`] can be awaited only after one of its `sleep` functions has been called.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this retry does not know how to wait yet",
@@ -124,7 +125,7 @@ mod sealed {
     impl Sealed for core::time::Duration {}
 }
 
-/// A retry that has not started, with its options, from [`retry`], [`retry_mut`] or [`retry_blocking`].
+/// A retry loop that has not started yet, and its options. Created by [`retry`], [`retry_mut`] or [`retry_blocking`].
 #[must_use = "nothing is called until `sleep` or `sleep_mut` is awaited, or `sleep_blocking` is called"]
 pub struct Retry<
     't,
@@ -154,7 +155,7 @@ pub struct Retry<
     result: PhantomData<fn(&T, &E)>,
 }
 
-/// A call that [`Retry::notify`] reports: it failed, or [`when_ok`](Retry::when_ok) asked for a retry.
+/// A call that [`Retry::notify`] reports: a failed call, or a successful call that [`when_ok`](Retry::when_ok) retries.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt<'r, T, E> {
@@ -198,7 +199,7 @@ impl<Op, T, E, D> Retry<'static, Op, T, E, D> {
     }
 }
 
-/// Builds the same retry with one option replaced, which changes its type.
+/// Builds the same retry with one option replaced. The new option changes the type of the retry.
 macro_rules! with {
     ($retry:ident: $($changed:ident),*; $($kept:ident),*) => {{
         let Self { $($kept,)* limit, longest_total, so_far, .. } = $retry;
@@ -243,8 +244,8 @@ where
         with!(self: when_ok; operation, delays, when, hint, notify, elapsed, tally)
     }
 
-    /// Waits for as long as an error asks: each wait is the longer of its delay and the error's [`Hint`]. A hint can
-    /// also end the retries. When no delay is left, a hint adds no retry.
+    /// Lets errors ask for longer waits: by default, each wait is the longer of its delay and the error's [`Hint`]. A
+    /// hint can also end the retries. A hint adds no retry when no delay is left.
     pub fn hint<Hinting>(self, hint: Hinting) -> Retry<'t, Op, T, E, D, W, O, Hinting, N, C>
     where
         Hinting: FnMut(&E) -> Option<Hint>,
@@ -273,8 +274,8 @@ where
         with!(self: notify; operation, delays, when, when_ok, hint, elapsed, tally)
     }
 
-    /// Gives up instead of waiting past `limit`, so that no retry starts later. A call that has started is not cut
-    /// short. `elapsed` returns the time since the retry started, to compare with `limit`.
+    /// Gives up instead of waiting past `limit`, so that no retry starts after `limit`. A call that has started is not
+    /// cut short. `elapsed` returns the time since the retry started, to compare with `limit`.
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
         mut self,
         limit: Duration,
@@ -360,11 +361,11 @@ where
         }
     }
 
-    /// The wait between a call with this result and the next call; `None` if this was the last call.
+    /// The wait before the next call, after a call with this result; `None` if that call was the last.
     fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
         self.so_far.attempts = self.so_far.attempts.saturating_add(1);
         let is_retried = self.is_retried(result);
-        // This includes the delay of the next call.
+        // This count includes the delay before the next call.
         let left = match self.delays.size_hint() {
             (least, Some(most)) if least == most => u64::try_from(most).ok(),
             _ => None,

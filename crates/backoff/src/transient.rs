@@ -14,11 +14,11 @@ use std::io;
 /// | 500 | an unexpected condition: most often a crash or an overload |
 /// | 502 | a proxy whose server is restarting |
 ///
-/// Excluded are: the other 4xx, which are errors of the request; 501, 505, 506, 508, 510 and 511 (not implemented,
-/// version, negotiation, loop, extension, login), which do not change; and 507, because no retry frees storage.
-/// Statuses of individual vendors, such as 520 to 529, are left to the caller.
+/// The result is false for all other statuses. The other 4xx are errors of the request. 501, 505, 506, 508, 510 and 511
+/// (not implemented, version, negotiation, loop, extension, login) do not go away. No retry frees the storage that a
+/// 507 needs. Statuses of individual vendors, such as 520 to 529, are left to the caller.
 ///
-/// Repeat a request only if that is safe: after a timeout or a 5xx, the first request may have taken effect.
+/// Repeat a request only if repeating it is safe: after a timeout or a 5xx, the first request may have taken effect.
 ///
 /// Source: RFC 9110 § 15, RFC 6585 § 4 (429), RFC 8470 § 5.2 (425).
 ///
@@ -30,8 +30,8 @@ pub const fn is_transient_status(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// Returns true for transient network errors: timeouts, resets, refused connections, and names that cannot be resolved
-/// for now.
+/// Returns true for transient network errors: timeouts, resets, refused connections, and temporary failures to resolve
+/// a name.
 ///
 /// | kind | why it is transient |
 /// |---|---|
@@ -44,7 +44,8 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// | a lookup that failed for now (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind of its own | the name server did not answer |
 ///
 /// All other errors concern this machine or this call (permissions, addresses) and do not go away by themselves. Use
-/// the function only for connections: a file that ends too early also gives `UnexpectedEof`, but a retry does not help.
+/// this function only for connections: a file that ends too early also gives `UnexpectedEof`, but a retry does not
+/// help.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
@@ -69,8 +70,8 @@ pub fn is_transient_io(error: &io::Error) -> bool {
     ) || is_transient_lookup(error)
 }
 
-/// Returns true if a name could not be resolved for now. The standard library has no kind for such an error, and keeps
-/// the resolver's code only on Windows.
+/// Returns true for a temporary failure to resolve a name. The standard library has no `ErrorKind` for this failure,
+/// and keeps the resolver's error code only on Windows.
 ///
 /// Source: `gai_strerror(EAI_AGAIN)` of glibc, macOS and the BSDs, and of musl; WinSock's error 11002.
 #[cfg(feature = "std")]

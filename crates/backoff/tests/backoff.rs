@@ -20,7 +20,7 @@ fn rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// A first ceiling and a cap, in ticks, of any size but mostly small.
+/// Any first ceiling and cap, in ticks. About half of them are small.
 fn first_and_cap() -> impl Strategy<Value = (u64, u64)> {
     let any = (1..=1u64 << 33, 0..=1u64 << 33);
     let small = (1..=5_000u64, 0..=1_000_000u64);
@@ -92,7 +92,7 @@ proptest! {
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),
     ) {
         let backoff = Backoff::exponential(MS * base as u32, times(MS, cap.max(base % (1 << 32))));
-        let Ok(backoff) = backoff else { return Ok(()) }; // a base of 2³²
+        let Ok(backoff) = backoff else { return Ok(()) }; // a base of 2³² is 0 as a `u32`
         let backoff = backoff.with_jitter(jitter).unwrap();
         let mut state = rng(seed);
         for (n, wait) in (1..=WAITS).zip(backoff.with_rng(rng(seed))) {
@@ -146,7 +146,7 @@ fn every_value_in_range_is_drawn() {
         (seconds(1, 43_170, Jitter::Equal), 8, 64, 128),
         (seconds(7, 7, Jitter::Equal), 3, 4, 7),
         (seconds(10, 1_000, Jitter::Decorrelated), 1, 10, 30),
-        // At the start of a new chain.
+        // These two retries start a new chain.
         (seconds(10, 1_000, Jitter::Decorrelated), (1 << 16) + 1, 10, 30),
         (seconds(10, 1_000, Jitter::Decorrelated), u64::MAX - 65_534, 10, 30),
     ] {
@@ -163,7 +163,7 @@ fn decorrelated_chains_differ() {
     assert!(waits(0) != waits(1) && waits(1) != waits(2));
 }
 
-/// The test counts draws instead of measuring time.
+/// The test counts draws, because measured times vary.
 #[test]
 fn decorrelated_wait_draws_at_most_one_chain() {
     struct Counting(u64);

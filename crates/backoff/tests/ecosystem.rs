@@ -1,5 +1,5 @@
-//! Uses of backoffs and delays in the APIs of other libraries. It would be enough to compile most of these tests, but
-//! each is also run.
+//! Tests that the APIs of other libraries accept backoffs and delays. Most of these tests only need to compile, but
+//! they also run.
 
 #![expect(clippy::disallowed_methods, reason = "other libraries seed from the operating system")]
 
@@ -42,7 +42,7 @@ async fn backon_retries_with_all_of_them() {
     assert_waits_60_ms(busy.retry(Short::ceilings()).sleep(sleep)).await;
 }
 
-/// A retry loop that takes any durations, like tokio-retry's.
+/// A retry loop that accepts any durations, like the loop of tokio-retry.
 async fn retry_busy(delays: impl IntoIterator<Item = Duration>) -> Result<(), &'static str> {
     for delay in delays {
         if busy().await.is_ok() {

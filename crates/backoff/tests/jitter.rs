@@ -25,8 +25,8 @@ fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     }
 }
 
-/// The waits of neighbouring seeds, each standardised by its range. Whatever their ranges, uniform draws then have mean
-/// 0 and variance 1, and are independent.
+/// The waits of consecutive seeds, each standardised by its range. If the draws are uniform, the standardised waits
+/// have mean 0 and variance 1, whatever their ranges.
 fn standardised(jitter: Jitter) -> Vec<Vec<f64>> {
     let backoff = Backoff::exponential(Duration::from_secs(BASE), Duration::from_secs(CAP)).unwrap();
     let backoff = backoff.with_tick(Duration::from_secs(1)).unwrap().with_jitter(jitter).unwrap();
@@ -52,7 +52,7 @@ fn bounds_mean_and_spread() {
         for n in 0..WAITS {
             let average = |of: fn(f64) -> f64| waits.iter().map(|z| of(z[n])).sum::<f64>() / SEEDS as f64;
             let (mean, variance) = (average(|z| z), average(|z| z * z));
-            // The square of a standardised uniform has the variance 4/5.
+            // The square of a standardised uniform variable has the variance 4/5.
             let [of_mean, of_variance] = [1.0, 0.8].map(|variance: f64| (variance / SEEDS as f64).sqrt());
             assert!(mean.abs() < TOLERANCE * of_mean, "{jitter}, n = {n}: mean {mean}");
             assert!((variance - 1.0).abs() < TOLERANCE * of_variance, "{jitter}, n = {n}: {variance}");
@@ -65,7 +65,7 @@ fn waits_of_neighbouring_seeds_are_independent() {
     for jitter in JITTERS {
         let waits = standardised(jitter);
         let next_wait = waits.iter().flat_map(|z| z.iter().zip(&z[1..])).map(|(one, next)| one * next);
-        // The wait before the same retry, the one after it and the one before it.
+        // Pairs each wait with a wait of the next seed: before the same retry, the next retry or the previous retry.
         let neighbours = |mine: usize, its: usize| {
             let pairs = waits.windows(2).flat_map(move |pair| pair[0][mine..].iter().zip(&pair[1][its..]));
             pairs.map(|(one, other)| one * other).sum::<f64>()

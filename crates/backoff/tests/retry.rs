@@ -62,12 +62,12 @@ async fn delays_are_anything_that_yields_durations() {
     assert_eq!((climbed.attempts, climbed.waited), (3, Rungs::LONGEST_TOTAL_WAIT));
     let backoff = Rungs::backoff();
     assert_eq!(timed(retry(busy, backoff.seeded(7)).sleep(sleep)).await.1, MS * 150);
-    // Not `Send`: on one thread only.
+    // These delays are not `Send`, so the retry runs on one thread only.
     let local = std::rc::Rc::new(MS);
     assert_eq!(timed(retry(busy, (0..2).map(|_| *local)).sleep(sleep)).await.1, MS * 2);
 }
 
-/// The functions return types in which a caller may use `?`.
+/// Each inner function returns an error type that callers often use with `?`.
 #[tokio::test(start_paused = true)]
 async fn the_operations_own_error_comes_out() {
     async fn any() -> anyhow::Result<u64> {
@@ -204,12 +204,12 @@ async fn every_failure_is_notified() {
     assert_eq!(notices.take(), last);
     let _ = retry(busy, delays).notify(notify).max_elapsed(MS, || MS).sleep(sleep).await;
     assert_eq!(notices.take(), last);
-    // Endless delays report no number of retries left, and neither do delays of unknown length.
+    // `retries_left` is `None` if the delays are endless or their number is unknown.
     let _ = retry(busy, std::iter::repeat(MS)).notify(notify).max_waited(MS).sleep(sleep).await;
     assert_eq!(notices.take(), [(failed, 1, Some(MS), None), (failed, 2, None, Some(0))]);
     let _ = retry(busy, [MS].into_iter().filter(|_| true)).notify(notify).sleep(sleep).await;
     assert_eq!(notices.take(), [(failed, 1, Some(MS), None), (failed, 2, None, Some(0))]);
-    // A success is not notified.
+    // A success is reported only if `when_ok` retries it.
     let _ = retry(async || Ok(()), delays).notify(notify).sleep(sleep).await;
     assert_eq!(notices.take(), []);
     let _ = retry(async || Ok(()), [MS]).notify(notify).when_ok(|()| true).sleep(sleep).await;
@@ -238,7 +238,8 @@ async fn no_call_or_useless_wait_past_the_limit() {
     };
     let elapsed = || Instant::now().duration_since(start);
     let mut tally = Tally::default();
-    // Calls of 10 ms and waits of 10 ms: at 0, 20, 40 and 60 ms. The wait that would end at 80 ms does not begin.
+    // Each call and each wait takes 10 ms, so calls start at 0, 20, 40 and 60 ms. The wait that would end at 80 ms does
+    // not start.
     let work = retry(slow, [MS * 10; 99]).max_elapsed(MS * 79, elapsed);
     let _ = work.tally(&mut tally).sleep(sleep).await;
     assert_eq!((tally.attempts, tally.waited, elapsed()), (4, MS * 30, MS * 70));
