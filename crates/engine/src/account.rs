@@ -1,6 +1,6 @@
 //! The AWS account as the handler sees it: the trait `Account`, and the wrapper through which a batch calls an account.
-//! The engine decides what a failed call means for its message. An implementation of `Account` decides how many API
-//! calls a request takes, and repeats failed calls until the deadline.
+//! If a call fails, the engine decides what to do with the message. An implementation of `Account` decides how many API
+//! calls it makes, and repeats failed calls until the deadline.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -28,8 +28,8 @@ ladder! {
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The retry handler's timeout, as `template.yaml` sets it.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time limit of one `Invoke` call. The limit is long because only Lambda's answer shows whether the event was accepted
-/// or lost.
+/// Time limit of one `Invoke` call. The limit is long because only Lambda's answer shows whether the event was
+/// accepted.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time kept free after the last `Invoke`: each `Invoke` ends this long before the handler's own timeout. So messages
 /// can still be dead-lettered and hidden even if Lambda answers no call.
@@ -42,14 +42,14 @@ pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2)
 pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit of reading the pauses from SSM. The limit is short because the batch waits for the answer.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum number of `Invoke` calls under way at once: all ten messages of a batch may be due.
+/// Maximum number of concurrent `Invoke` calls: all ten messages of a batch may be due.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
 // The deadline does not cut short a wait between two tries of a call, so all waits of a call must fit into its time
 // limit.
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
-/// The AWS calls that the handler makes. Each call about messages names them.
+/// The AWS calls that the handler makes. Each call that acts on messages names these messages.
 ///
 /// The parameter `past_deadline` returns true once it is too late to start an API call. An implementation calls it
 /// before each API call.
@@ -146,8 +146,8 @@ impl Move<'_> {
 pub enum MoveFailure {
     /// SQS did not accept the copy. The original is hidden for its wait instead.
     NotSent(CallFailure),
-    /// SQS did not answer, so it may have accepted the copy. The original is hidden for at least one to two hours, so
-    /// that repeated moves cannot multiply the event quickly.
+    /// SQS did not answer, so it may have accepted the copy. The original is hidden for at least one to two hours,
+    /// because every repeated move could add another copy of the event.
     Unanswered(String),
 }
 
@@ -163,7 +163,7 @@ pub struct InFlightCount {
 /// A failed AWS call, or a failed entry of a batch call, as logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
-    /// The error message that the AWS service returned.
+    /// The error message of the AWS service, or the reason why the service gave no answer.
     #[serde(rename = "problem", serialize_with = "cut")]
     pub cause: String,
     /// The remedy that an operator can apply; `None` if none is known.
@@ -202,7 +202,7 @@ pub(crate) struct BatchAccount<'c, A> {
     pub(crate) past_deadline: &'c dyn Fn() -> bool,
 }
 
-/// The reason for a call that the account did not answer.
+/// The reason why the account did not answer a call.
 enum NoAnswer {
     NotStarted,
     Panicked,
@@ -319,7 +319,7 @@ fn failure(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Runs `work` for one record and catches its panics, so that a bug harms no other record.
+/// Runs `work` for one record and catches its panics, so that a panic does not affect other records.
 pub(crate) fn isolated<O>(work: impl FnOnce() -> O) -> Result<O, CallFailure> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
 }

@@ -19,13 +19,13 @@ use wildmatch::WildMatch;
 pub struct FunctionArn {
     /// The AWS partition, such as `aws`.
     pub partition: String,
-    /// The AWS region.
+    /// The AWS region, such as `eu-west-1`.
     pub region: String,
     /// The account id, twelve digits.
     pub account: String,
-    /// The name of the function.
+    /// The function's name, such as `orders`.
     pub name: String,
-    /// A version or an alias; `None` if the ARN has neither.
+    /// The version or alias, such as `live` or `$LATEST`; `None` if the ARN has neither.
     pub qualifier: Option<String>,
 }
 
@@ -34,15 +34,15 @@ pub struct FunctionArn {
 pub struct QueueArn {
     /// The AWS partition, such as `aws`.
     pub partition: String,
-    /// The AWS region.
+    /// The AWS region, such as `eu-west-1`.
     pub region: String,
     /// The account id, twelve digits.
     pub account: String,
-    /// The name of the queue.
+    /// The queue's name. The name of a FIFO queue ends with `.fifo`.
     pub name: String,
 }
 
-/// Error for a string that is not the ARN of a function, or not the ARN of a queue.
+/// Error for a string that is not a function ARN, or not a queue ARN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnArn {
     /// The string is not a function ARN.
@@ -56,7 +56,7 @@ pub enum NotAnArn {
 }
 
 impl FunctionArn {
-    /// The same function ARN without its version or alias.
+    /// The same ARN without a version or alias.
     #[must_use]
     pub fn unqualified(&self) -> Self {
         Self { qualifier: None, ..self.clone() }
@@ -223,8 +223,8 @@ pub(crate) enum PolicyPattern {
     Name {
         name: WildMatch,
         qualifier: Option<String>,
-        /// Account and region of the retry queue: a bare name matches functions only there. While this is `None`, a
-        /// bare name matches in any account and region.
+        /// Account and region of the retry queue. A bare name matches only functions in that account and region. While
+        /// this field is `None`, a bare name matches functions in any account and region.
         home: Option<(String, String)>,
     },
 }
@@ -283,7 +283,7 @@ impl fmt::Display for FunctionPattern {
 pub enum PauseTarget {
     /// Every function, written `*`.
     All,
-    /// The functions that a pattern allows; a pattern without a qualifier includes every version and alias.
+    /// The functions that the pattern allows. A pattern without a qualifier includes every version and alias.
     Functions(FunctionPattern),
 }
 
@@ -314,9 +314,9 @@ impl fmt::Display for PauseTarget {
     }
 }
 
-/// The retry handler's own name and region, from its runtime. The handler is never a target, whatever the patterns
-/// allow, because it would retry its own batches. The runtime does not name the handler's account, so a function with
-/// the same name and region in another account is refused as well.
+/// The retry handler's own name and region, from its runtime. The handler is never a target, even if a pattern allows
+/// it, because it would retry its own batches. The runtime does not name the handler's account, so a function with the
+/// same name and region in another account is refused as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// The function's name, from `AWS_LAMBDA_FUNCTION_NAME`.
@@ -336,7 +336,7 @@ impl HandlerFunction {
     }
 }
 
-/// The fields of a function ARN. They are borrowed from the ARN, because patterns are compared for every message.
+/// The fields of a function ARN. The fields are borrowed, not copied, because patterns are compared for every message.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     partition: &'a str,

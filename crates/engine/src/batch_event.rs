@@ -17,7 +17,8 @@ use crate::time::Timestamp;
 pub struct BatchEvent {
     /// The messages that the handler can process, in the order of the batch.
     pub records: Vec<Record>,
-    /// Messages that lack a required field. The handler can only report such a message as failed, so that SQS keeps it.
+    /// Messages that lack a required field. The handler can only report such a message as failed, so that SQS keeps the
+    /// message.
     pub incomplete: Vec<IncompleteMessage>,
     /// An error for each of the `records` with an unreadable message attribute `Comeback`. The attribute is ignored, so
     /// the record counts as a new message.
@@ -130,7 +131,7 @@ impl BatchEvent {
         let event: WireEvent<'_> = object(event).map_err(NotABatch)?;
         let mut batch = Self::default();
         for message in event.records {
-            // A message that is not an object counts as one without members.
+            // A message that is not an object is treated as an object without members.
             let message: WireMessage<'_> = object(message.get()).unwrap_or_default();
             match message.record() {
                 Ok(mut record) => {

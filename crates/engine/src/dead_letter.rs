@@ -1,5 +1,5 @@
-//! The format of dead-letters, and the reasons to dead-letter. Operators read dead-letters, and a redrive starts an
-//! event anew from its dead-letter.
+//! The format of dead-letters, and the reasons to dead-letter. Operators read dead-letters, and a redrive reads the
+//! event from its dead-letter and starts it over.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,15 +34,18 @@ impl Reason {
     }
 }
 
-/// The handler's reasons for dead-lettering an event. Users filter by the names of the reasons, so these never change.
+/// The handler's reasons for dead-lettering an event. Users filter by the names of the reasons, so the names never
+/// change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
     /// The event has been re-invoked `MAX_RETRIES` times.
     MaxRetries,
-    /// `MAX_AGE` has passed since the first failure, or too little of `MAX_AGE` is left for a backoff.
+    /// `MAX_AGE` has passed since the first failure, or too little of `MAX_AGE` is left for a backoff. Also used if SQS
+    /// would soon delete the message after 14 days.
     MaxAge,
-    /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type asks for no retry.
+    /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type is a directive not to retry, such as
+    /// `NonRetryable`.
     NonRetryableError,
     /// The target function does not exist.
     TargetNotFound,
@@ -96,7 +99,7 @@ impl ReasonCode {
         }
     }
 
-    /// The reason with this name; `None` if no reason has it.
+    /// The reason with this name; `None` if there is no reason with this name.
     ///
     /// ```
     /// use comeback_engine::ReasonCode;
@@ -127,8 +130,8 @@ pub struct DeadLetter {
     /// The dead-letter as JSON, or the received body verbatim if it could not be parsed or is too large to wrap in
     /// JSON.
     pub body: String,
-    /// Message attributes: `Reason`, and facts about the event as far as they are known. If the message could not be
-    /// parsed, its sender's attributes are here too.
+    /// Message attributes: `Reason`, and the known facts about the event. If the message could not be parsed, the
+    /// attributes of its sender are included.
     pub attributes: Vec<Attribute>,
 }
 

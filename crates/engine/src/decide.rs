@@ -6,7 +6,7 @@
 //!
 //! - *n* is the number of the retry about to be made, starting at 1.
 //! - *t0* is the time of the first failure.
-//! - *start* is when the message was first received. On a first receive, that is now.
+//! - *start* is when the message was first received. On a first receive, *start* is now.
 //!
 //! A moved message (one sent again with a delay) keeps the id, the receive count and the `SentTimestamp` of the
 //! original. Only the 13 days and 12 hours of rule 4 count from the copy's own `SentTimestamp`.
@@ -26,7 +26,8 @@
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, if
 //!    its message was sent over 13 days and 12 hours ago (both `max_age`), or else if an operator's
 //!    [`Cancel`](crate::Cancel) applies to it (`cancelled`). A cancel applies to an event if its message was sent
-//!    before the cancel's `at`. A cancel that names keys applies to the events with these keys whenever they failed.
+//!    before the cancel's `at`. A cancel that names keys applies to the events with these keys, regardless of when they
+//!    failed.
 //! 5. The delay is a whole number of seconds, which depends on `JITTER`:
 //!    - `full` draws from {1 … *c*}.
 //!    - `equal` draws from {⌈*c*/2⌉ … *c*}.
@@ -44,15 +45,15 @@
 //! 6. The last retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of rule 4's 13
 //!    days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the cut
 //!    leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
-//! 7. The retry is due at *start* + delay. Two things may change that, in this order:
+//! 7. The retry is due at *start* + delay. A pause and a retry request may change this due time, in this order:
 //!    - A pause: if a pause of the function is over and ended after that moment, the retry moves to a random moment
 //!      within the pause's spread, counted from the end of the pause, but no later than rule 6's last retry. The
 //!      generator is seeded by the message, *n* and the end of the pause. Later pauses may move the retry again.
 //!    - A retry request, a [`RetryNow`](crate::RetryNow): if the message was sent before the request's `at`, the retry
 //!      becomes due at a random moment between `at` and `at` + `within`, but not before *start*. The generator is
 //!      seeded by the message, *n* and `at`. Pauses move that moment like any other. A request changes nothing if the
-//!      result would not be sooner. A request also leaves alone a retry that a pause has moved, the retry with *n* =
-//!      `MAX_RETRIES`, and, unless the request names keys, a wait that a `RetryAfter` asked for.
+//!      result would not be sooner. A request also does not change a retry that a pause has moved, or the retry with
+//!      *n* = `MAX_RETRIES`. Only a request that names keys changes a wait that a `RetryAfter` asked for.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later receive if 0.5 s or
 //!    more are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
@@ -60,8 +61,8 @@
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
 //!     receive; on a later receive, at most 41,940 s from now. A longer wait takes several deferrals.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
-//!     over 1,048,576 bytes. The size of that record is taken as the size of this one, with its payload newly
-//!     enveloped, plus 64 KiB.
+//!     over 1,048,576 bytes. That size is estimated as the size of this record, with its payload in the new envelope,
+//!     plus 64 KiB.
 //!
 //! With `DIRECTIVES` off, an error's simple name matters only to `NON_RETRYABLE_ERRORS`.
 
@@ -89,9 +90,9 @@ use crate::timing::{
 
 /// A retry counts as due if less than this is left until its due time, because SQS's clock and the handler's differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Maximum number of bytes by which the next record may exceed this one, apart from the payload. The next record's
-/// `responsePayload` holds the error's message and stack trace, escaped: about ten KiB for an ordinary trace in Java or
-/// Node. This record may lack them, for example if the event was throttled.
+/// Number of bytes by which the record of an event's next failure may exceed the current record, apart from the
+/// payload. The next record's `responsePayload` holds the error's message and stack trace, escaped: about ten KiB for
+/// an ordinary trace in Java or Node. The current record may have no error, for example if the event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes. Details are logged, and an error type may be a megabyte
 /// long.
@@ -301,8 +302,8 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Applies rules 5 to 7. Returns the due time of the retry; `None` if no backoff fits before [the last
-    /// moment](Self::last_moment). The backoff starts at the first receive, so a message that comes back early does not
-    /// serve its backoff again.
+    /// moment](Self::last_moment). The backoff starts at the first receive, so a message that comes back early waits
+    /// only for the rest of its backoff.
     fn due(&self) -> Option<Due> {
         let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
@@ -392,10 +393,10 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// The time from the end of a pause, `over`, until the last retry. The time is computed as of the moment when every
-    /// environment has noticed that end. So if a later pause extends `MAX_AGE`, events that come back after the earlier
-    /// pause do not move. Before that moment, the time is computed as of now: a pause whose planned end has passed may
-    /// have ended earlier, since the last read.
+    /// The time from the end of a pause, `over`, until the last retry. The result is computed for the moment when every
+    /// environment has noticed the end of the pause. So if a later pause extends `MAX_AGE`, events that come back after
+    /// the earlier pause do not move. Before that moment, the result is computed for `now`, because an operator may
+    /// have ended the pause early since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
@@ -426,7 +427,8 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Applies rules 8 and 10. Returns the visibility timeout for the rest of the backoff, in whole seconds; `None` if
-    /// the retry is due. A retry is never due on the message's first receive, because the backoff starts there.
+    /// the retry is due. A retry is never due on the message's first receive, because the backoff starts with that
+    /// receive.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
         let first = self.record.is_first_receive();
@@ -457,7 +459,7 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Applies rule 11. SQS refuses a failure record over its limit, and how Lambda handles such a record is unknown.
-    /// So the handler makes no retry whose failure might not come back to the queue.
+    /// So the handler makes no retry if the record of its failure might not reach the queue.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {

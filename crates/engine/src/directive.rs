@@ -1,5 +1,5 @@
-//! Directives: a function may control its event's retries by the type of the error that it fails with. For
-//! `RetryAfter`, the error's message says when to retry.
+//! Directives: a function controls the retries of its event by the type of its error. For `RetryAfter`, the error's
+//! message says when to retry.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 const LONGEST_IGNORED: usize = 64;
 /// Characters that separate packages, nested classes and paths in a qualified error type.
 const SEPARATORS: [char; 3] = ['.', '$', '/'];
-/// The separator of modules in an error type, as in Ruby and Rust.
+/// The separator of modules in an error type from Ruby or Rust.
 const PATH: &[u8] = b"::";
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
@@ -34,8 +34,8 @@ pub enum Directive {
 }
 
 impl Directive {
-    /// The directive in an error of this type; `None` for an ordinary error. The message is read only if the type is
-    /// `RetryAfter`. Durations in the message count from `failed_at`.
+    /// The directive that an error of this type gives; `None` for an ordinary error. The message is read only if the
+    /// type is `RetryAfter`. Durations in the message count from `failed_at`.
     pub(crate) fn of(error_type: &str, message: Option<&RawValue>, failed_at: Timestamp) -> Option<Self> {
         match simple_name(error_type) {
             "RetryAfter" => Some(Self::retry_after(message, failed_at)),
@@ -131,7 +131,7 @@ fn qualified_name(error_type: &str) -> &str {
 fn class_name(error_type: &str) -> &str {
     let name = without_number(qualified_name(error_type));
     let last = name.rsplit(SEPARATORS).next().unwrap_or(name);
-    // Names are short: preparing a search for `::` would take longer than comparing each pair.
+    // Names are short, so comparing each pair of bytes is faster than preparing a search for `::`.
     let pairs = last.as_bytes().windows(PATH.len());
     pairs.rev().position(|pair| pair == PATH).map_or(last, |after| &last[last.len() - after..])
 }

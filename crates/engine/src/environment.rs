@@ -1,4 +1,5 @@
-//! A running handler. It takes each message through a batch: decides, performs, and reports the outcome.
+//! A running handler. For each message of a batch, the handler decides on an action, performs it and reports the
+//! outcome.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -38,7 +39,7 @@ const LOST_COPY: &str = "the copies may have been sent, so the originals return 
 /// that it has read.
 ///
 /// An environment serves one queue. If a batch comes from another queue, the environment counts that queue's messages
-/// anew.
+/// again.
 #[derive(Clone, Debug)]
 pub struct Environment {
     policies: Arc<Policies>,
@@ -104,23 +105,24 @@ impl Environment {
         let read = read_pauses(&mut self.pauses, &batch.records, now, &account);
         let first_count;
         (report.pauses, first_count) = join(read, first_count_of(&mut self.room, now, &account)).await;
-        // Received becomes Wait, Invoke or DeadLetter.
+        // `Received` becomes `Wait`, `Invoke` or `DeadLetter`.
         let received = latest_copies(&batch.records);
         let mut messages: Vec<BatchMessage<'a>> =
             received.into_iter().map(|record| self.decide(record, now)).collect();
-        // Wait becomes Done or, if there is no room, Move. Messages in Invoke and Move are guarded in the same call, so
-        // that no message comes back at once if this handler crashes.
+        // `Wait` becomes `Done` or, if there is no room, `Move`. Messages in `Invoke` and `Move` are guarded in the
+        // same call, so that no message comes back at once if this handler crashes.
         choose_moves(&mut messages, self.room.left());
         report.unguarded = self.hide(&mut messages, now, &account).await;
-        // Invoke becomes Done, DeadLetter or Wait.
+        // `Invoke` becomes `Done`, `DeadLetter` or `Wait`.
         self.invoke(&mut messages, now, &account).await;
-        // DeadLetter becomes Done or Wait.
+        // `DeadLetter` becomes `Done` or `Wait`.
         send_dead_letters(&mut messages, now, &account).await;
-        // Wait becomes Done or Move, as before. Messages whose calls failed, or could not be guarded, take the
-        // remaining room, each for its own time in place of its guard.
+        // `Wait` becomes `Done` or `Move`, as before. Messages whose calls failed or could not be guarded take the
+        // remaining room. Each is hidden for its own wait, which replaces its guard.
         choose_moves(&mut messages, self.room.left());
         self.hide(&mut messages, now, &account).await;
-        // Move becomes Done. If the copy could not be sent, it becomes Wait and then, hidden after all, Done.
+        // `Move` becomes `Done`. If the copy could not be sent, `Move` becomes `Wait`, and `Done` once the message is
+        // hidden.
         report.moves = self.move_others(&mut messages, now, &account).await;
         let last_count = count(&mut self.room, now, &account).await;
         report.count_failure = first_count.or(last_count);
@@ -141,15 +143,15 @@ impl Environment {
         }
     }
 
-    /// Decides the next step for a message. The first of these that applies decides: the wait that a copy carries, an
-    /// empty `TARGET_FUNCTIONS`, the rules. If the pauses have never been read and could change the
-    /// result of the rules, the message is kept.
+    /// Decides the next step for a message. A copy whose wait is not over is kept. Otherwise, if `TARGET_FUNCTIONS` is
+    /// empty, the message is kept or, shortly before SQS would delete it, dead-lettered. In all other cases, the rules
+    /// decide. If the pauses have never been read and could change the result of the rules, the message is kept.
     fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> BatchMessage<'a> {
         let read = isolated(|| FailedEvent::read(record));
         let read = read.map(|event| event.map(|event| event.under(&self.policies)));
         let mut message = BatchMessage::received(record, None);
-        // Counted from the first sending. Each copy is a new message: counted from the sending of the copy, the message
-        // would be kept forever.
+        // The message's age counts from the first sending. Each copy is a new message, so a message whose age counted
+        // from the sending of its copy would be kept forever.
         let expiring = expiring(record, record.first_sent(), now);
         let carried = Wait::carried(record, now);
         if carried.is_some() || self.policies.stack().keeps_everything() {
@@ -211,8 +213,8 @@ impl Environment {
         unguarded.filter(|_| !(account.past_deadline)())
     }
 
-    /// The time to hide the message for, from now: for its wait, or to guard its call. `None` if the message is not to
-    /// be hidden.
+    /// The time to hide the message for, from now: for its wait, or to guard its call. `None` if the message needs no
+    /// hiding.
     fn hiding(&self, message: &BatchMessage<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
@@ -225,8 +227,8 @@ impl Environment {
     }
 
     /// The time to hide a message for before its call: one to two hours from the latest end of this batch. The call may
-    /// be accepted without any handler learning of that, and every accepted call or copy starts a chain of retries of
-    /// its own.
+    /// be accepted although the handler gets no answer, and every accepted call or copy starts its own chain of
+    /// retries.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let record = message.record;
         let case = message.event.as_ref().map(|event| self.case(event, record, now));
@@ -295,7 +297,7 @@ impl Environment {
         message.next(Happened::NotInvoked { cause, failure, wait });
     }
 
-    /// Moves the messages that did not fit into the room. If a copy cannot be sent, its original is hidden after all.
+    /// Moves the messages that did not fit into the room. If a copy cannot be sent, its original is hidden instead.
     async fn move_others<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],
@@ -337,7 +339,7 @@ impl Environment {
 }
 
 /// Returns true if a pause could change the action. Pauses do not extend SQS's 14 days: a message near the end of the
-/// 14 days is dead-lettered whatever the pauses are.
+/// 14 days is dead-lettered regardless of pauses.
 fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bool {
     match action {
         Action::Reinvoke { .. } => true,
@@ -364,8 +366,8 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// If the waiting messages do not all fit into the room, marks those that are cheapest to move. A message that must not
-/// be moved stays.
+/// If the waiting messages do not all fit into the room, marks the messages that are cheapest to move. Never marks a
+/// message that must not be moved.
 fn choose_moves(messages: &mut [BatchMessage<'_>], room: u64) {
     let waiting = messages.iter().filter(|message| matches!(message.state, State::Wait { .. }));
     if waiting.count() as u64 <= room {
@@ -420,7 +422,7 @@ async fn first_count_of<A: Account>(
     if room.is_unknown() { count(room, now, account).await } else { None }
 }
 
-/// Counts the messages in flight if little room is left. Returns the failure if the count fails, otherwise `None`.
+/// Counts the messages in flight if little room is left. Returns the failure if the count fails; otherwise `None`.
 async fn count<A: Account>(
     room: &mut Room,
     now: Timestamp,

@@ -15,8 +15,8 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// The longest plausible time between the writing of a record and its arrival on the queue; Lambda takes minutes. If a
-/// record was sent later than that, SQS had dead-lettered the record, and an operator moved it back.
+/// The longest plausible time from the writing of a record to its arrival on the queue; Lambda takes minutes. After a
+/// longer time, SQS itself must have dead-lettered the record, and an operator moved the record back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Maximum number of characters of a string in the log: CloudWatch drops lines that are too long.
@@ -125,7 +125,8 @@ impl<'a> FailedEvent<'a> {
             }
             None => (0, failure.timestamp.unwrap_or(record.first_sent()), None),
         };
-        // A record is sent after it is written, so a later `timestamp` must not delay the times that count from it.
+        // A record is sent after it is written. A `timestamp` later than the sending must not delay the times that
+        // count from the failure.
         let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
         let error = failure.error;
         let error_type = error.and_then(|error| error.error_type).and_then(lossy_text);
@@ -165,7 +166,7 @@ impl<'a> FailedEvent<'a> {
         Ok(Self { origin_request_id, ..anew })
     }
 
-    /// A redriven event. It starts anew: its earlier error and retries no longer count.
+    /// Creates a redriven event, which starts over: its earlier error and retries no longer count.
     fn anew(
         record: &Record,
         function_arn: Cow<'a, str>,

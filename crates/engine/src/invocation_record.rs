@@ -141,9 +141,9 @@ impl<'a> InvocationRecord<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the body is not an invocation record; the reason says what is missing. Also fails if the body is the
-    /// record of a success, which arrives if the queue is attached as on-success destination: a retry would repeat work
-    /// that has been done.
+    /// Fails if the body is not an invocation record; the reason says what is missing. Also fails for the record of a
+    /// success, because a retry would repeat work that is done. Such a record arrives if the queue is an on-success
+    /// destination.
     pub fn read(body: &'a str) -> Result<Self, Reason> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,
@@ -178,7 +178,7 @@ impl<'a> InvocationRecord<'a> {
 
 #[cfg(test)]
 mod tests {
-    //! A record gives the same result parsed in one pass and in parts.
+    //! Tests that a record gives the same result, whether it is parsed in one pass or in parts.
 
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -214,7 +214,7 @@ mod tests {
         select(&VALUES[..]).prop_map(Into::into).boxed()
     }
 
-    /// Any record: often complete, and often with parts of another shape.
+    /// Any record. The record is often complete, and often has parts in another shape.
     fn record() -> impl Strategy<Value = String> {
         let array = || select(&ARRAYS[..]).prop_map(Into::into);
         let inner = || prop_oneof![3 => object_of(&NAMES[5..], value()), 1 => value(), 2 => array()];
@@ -244,7 +244,7 @@ mod tests {
     proptest! {
         #[test]
         fn both_ways_of_reading_agree(body in record()) {
-            // A record that cannot be read at once is read in parts anyway.
+            // A record that cannot be parsed in one pass is always parsed in parts, so there is nothing to compare.
             if let Ok(at_once) = object::<Plain<'_>>(&body) {
                 let in_parts = object::<Odd<'_>>(&body).and_then(Odd::in_parts);
                 prop_assert_eq!(Ok(said(at_once)), in_parts.map(said), "{}", body);

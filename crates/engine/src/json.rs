@@ -1,4 +1,4 @@
-//! Lenient parsing of JSON that others wrote: a malformed member does not affect other members.
+//! Lenient parsing of JSON from outside: a malformed member does not affect the other members.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -49,14 +49,14 @@ fn without_quotes(error: serde_json::Error) -> String {
     }
 }
 
-/// A JSON string that must stay exact, such as an id; `None` for any other value, and for a string that is not valid
-/// Unicode.
+/// Decodes a JSON string that must stay exact, such as an id. Returns `None` for any other value, and for a string that
+/// is not valid Unicode.
 pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// A JSON string that is only shown to people; `None` for any other value. The string is copied only if it has an
-/// escape.
+/// Decodes a JSON string that is only shown to people. Returns `None` for any other value. The string is copied only if
+/// it has an escape.
 pub(crate) fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
 }
@@ -89,8 +89,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
                 Ok(LossyText(without_surrogates(bytes).into_owned().into()))
             }
         }
-        // As bytes, serde_json passes on a lone surrogate, encoded like any other character. An array is refused: the
-        // visitor has no `visit_seq`.
+        // `deserialize_bytes` of serde_json accepts a lone surrogate, and encodes it like any other character. An array
+        // is refused, because the visitor has no `visit_seq`.
         deserializer.deserialize_bytes(Text)
     }
 }
@@ -103,7 +103,7 @@ fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
-        // Each of a surrogate's bytes comes as an invalid chunk of its own; the first is 0xED.
+        // Each byte of a surrogate is a separate invalid chunk. The first byte is 0xED.
         if chunk.invalid().first() == Some(&0xed) {
             text.push(char::REPLACEMENT_CHARACTER);
         }
@@ -111,12 +111,12 @@ fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-/// A JSON string that is an id, unchanged; `None` if the value is empty or not a string.
+/// Decodes a JSON string that is an id, and does not change it. Returns `None` if the value is empty or not a string.
 pub(crate) fn id(raw: &RawValue) -> Option<String> {
     string(raw).filter(|id| !id.is_empty())
 }
 
-/// A JSON string that is shown to people; `None` if the value is empty or not a string.
+/// Decodes a JSON string that is shown to people. Returns `None` if the value is empty or not a string.
 pub(crate) fn non_empty_text(raw: &RawValue) -> Option<String> {
     lossy_text(raw).filter(|text| !text.is_empty()).map(Cow::into_owned)
 }

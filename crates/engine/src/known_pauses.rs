@@ -12,7 +12,7 @@ use crate::seed::generator;
 use crate::time::Timestamp;
 use crate::timing::{BETWEEN_READS_AT_MOST, between_reads};
 
-/// A pause that has been open for longer than this may have been forgotten: the handler logs a warning.
+/// Time after which an open pause may have been forgotten. The handler then logs a warning about the pause.
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
 /// Advice to the operator if the parameter is unreadable.
 const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to pause nothing";
@@ -26,7 +26,7 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 /// invoked.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// Minimum time between two reads. `None` if `PAUSES` is not set, so that nothing is ever paused.
+    /// Minimum time between two reads. `None` if `PAUSES` is not set: no function is ever paused.
     between_reads: Option<Duration>,
     known: Option<Pauses>,
     next_read: Option<Timestamp>,
@@ -45,7 +45,7 @@ impl KnownPauses {
         }
     }
 
-    /// The pauses of a handler without the variable `PAUSES`: they are never read, and nothing is paused.
+    /// The state of a handler without the variable `PAUSES`: pauses are never read, and no function is paused.
     pub(crate) fn none() -> Self {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }
@@ -60,8 +60,8 @@ impl KnownPauses {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }
 
-    /// Takes the result of a read: the parameter's value, or `None` if the parameter does not exist. `message_id` seeds
-    /// the random time until the next read.
+    /// Updates the pauses from the result of a read: the parameter's value, or `None` if the parameter does not exist.
+    /// `message_id` seeds the random time until the next read.
     pub(crate) fn read(
         &mut self,
         answer: Result<Option<String>, CallFailure>,
@@ -89,8 +89,8 @@ impl KnownPauses {
     }
 }
 
-/// The time until the next read after this many failed reads in a row: zero after the first, then 1/32 of the time
-/// between two reads, doubled by each further failure up to the full time.
+/// The time until the next read after this many failed reads in a row: zero after the first failure, then 1/32 of the
+/// time between two reads, doubled by each further failure up to the full time.
 fn wait_after(failures: u32, between_reads: Duration) -> Duration {
     match failures {
         0 => between_reads,
@@ -124,7 +124,7 @@ mod tests {
         Some(Pauses::default().with(pauses.to_vec()).write())
     }
 
-    /// The time from a read at `at(0)` until the next is due, in tenths of a second.
+    /// The time from a read at `at(0)` until the next read is due, in tenths of a second.
     fn next_read(known: &KnownPauses) -> u64 {
         let tenth = |tenth| Timestamp::from_millis(at(0).as_millis() + 100 * tenth);
         (0..10_000).find(|&tenths| known.is_due(tenth(tenths))).expect("it reads again")

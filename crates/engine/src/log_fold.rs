@@ -1,4 +1,4 @@
-//! The state of each message according to the handler's log: waiting, for a cause and until a time, or settled.
+//! The state of each message according to the handler's log: waiting or settled.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasher;
@@ -12,14 +12,13 @@ use crate::time::Timestamp;
 /// together, because a function may write anything as an error's type.
 const MOST_KINDS: usize = 1_000;
 
-/// The states of the messages that the lines of a log are about. The lines may come in any order, and a line may come
-/// twice.
+/// The states of all messages in a log. The lines of the log may come in any order, and a line may come twice.
 ///
-/// Each failure of an event comes as a message of its own. All lines about a message and its copies name the same key,
-/// target, retry, first failure and failed invocation; lines about other messages differ in one of these. The message
-/// is settled if any of its lines settles it. The settling line may be older than the others: a handler writes its
-/// lines when its batch ends, and another handler may have received the message in the meantime. If no line settles the
-/// message, it is waiting, as its latest line says.
+/// Each failure of an event is a separate message. All lines about a message and its copies have the same key, target,
+/// retry, first failure and failed invocation. Lines about different messages differ in at least one of these fields. A
+/// message is settled if any of its lines settles it. The settling line may be older than the others: a handler writes
+/// its lines when its batch ends, and another handler may have received the message in the meantime. If no line settles
+/// the message, the message is waiting, as its latest line says.
 ///
 /// A log may lack lines, because of its level or its retention. A message without a line is unknown. If the last line
 /// about a message is missing, the line before it counts: a settled message may seem to be waiting, but no waiting
@@ -29,8 +28,9 @@ const MOST_KINDS: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
-    /// The waiting messages, by a hash of the fields that all lines about a message share. Not a `HashMap`: it copies
-    /// itself into ever larger tables, and the allocator gives the old tables back only when the program ends.
+    /// The waiting messages, by a hash of the fields that all lines about a message share. Not a `HashMap`, because a
+    /// `HashMap` copies itself into ever larger tables, and the allocator frees the old tables only when the program
+    /// ends.
     waiting: BTreeMap<u64, WaitingMessage>,
     settled: HashSet<u64, S>,
     kinds: Vec<MessageKind>,
@@ -81,7 +81,7 @@ pub enum WaitsFor {
     },
     /// The message is waiting for the end of its function's pause.
     Resume,
-    /// The message is waiting for the handler's next try, after a failed call or a decision that was put off.
+    /// The message is waiting for the handler's next try, because a call failed or the handler could not decide yet.
     NextTry {
         /// The reason for keeping the message.
         cause: Cause,
@@ -90,16 +90,16 @@ pub enum WaitsFor {
     },
 }
 
-/// A group of messages with the same function and error. Once there are too many groups, all messages of further kinds
-/// are in one group, without a function or an error.
+/// A group of messages with the same function and error. Once there are 1,000 groups, all messages of further kinds are
+/// in one group, without a function or an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
-    /// The ARN of the function.
+    /// The ARN of the function; `None` for the group of all further kinds.
     pub target: Option<String>,
-    /// The `errorType` of the failed invocation.
+    /// The `errorType` of the failed invocation; `None` if it is unknown, and for the group of all further kinds.
     pub error_type: Option<String>,
-    /// The start of the message of a `RetryAfter` that was ignored, and why; `None` if none was ignored. If there are
-    /// several, the last in sorted order.
+    /// The start of the message of a `RetryAfter` that was ignored, and why; `None` if none was ignored. If several
+    /// were ignored, the last text in sorted order.
     pub retry_after_ignored: Option<String>,
 }
 
@@ -113,7 +113,7 @@ pub enum MessageState<'f> {
 }
 
 impl<S: BuildHasher + Clone> LogFold<S> {
-    /// Creates an empty fold. Strangers may choose the strings that are hashed, so the hasher should be unpredictable.
+    /// Creates an empty fold. Anyone may choose the strings that are hashed, so the hasher should be unpredictable.
     pub fn new(hasher: S) -> Self {
         let settled = HashSet::with_hasher(hasher.clone());
         let (waiting, kinds, kind_of) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
@@ -154,8 +154,8 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         }
         let LoggedEvent { key, retry, first_failure, retry_after_ignored, .. } = event;
         let kind = self.kind(event);
-        // Messages that are counted together belong to several functions, so the message of a `RetryAfter` would
-        // describe only one of them.
+        // The group of all further kinds contains several functions, so the message of a `RetryAfter` would describe
+        // only one of these functions.
         let of_one = self.kinds.get_mut(kind as usize).filter(|kind| kind.target.is_some());
         if let Some((ignored, known)) = retry_after_ignored.as_deref().zip(of_one)
             && known.retry_after_ignored.as_deref() < Some(ignored)
@@ -237,8 +237,8 @@ impl WaitingMessage {
 }
 
 impl WaitsFor {
-    /// The condition that ends a message's wait, according to a line, and the line's delay in seconds. If the line
-    /// settles the message, `None`.
+    /// The condition that ends a message's wait, according to a line, and the line's delay in seconds. `None` if the
+    /// line settles the message.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

@@ -1,5 +1,5 @@
-//! A line of the handler's log about one message: its event, the time, and the outcome. The handler writes lines of
-//! this type, and programs that read its log parse them.
+//! A line of the handler's log about one message: the message's event, the time, and the outcome. The handler writes
+//! such lines, and programs that read the handler's log parse them.
 
 use std::borrow::Cow;
 
@@ -140,7 +140,7 @@ impl<'a> LogLine<'a> {
 }
 
 impl BatchReport<'_> {
-    /// Makes a log line for each message of the batch, except for copies that were only moved again.
+    /// Makes a log line for each message of the batch. A copy that was only moved again gets no line.
     pub fn log_lines(&self, timestamp: Timestamp) -> impl Iterator<Item = LogLine<'_>> {
         let outcomes = self.outcomes.iter().filter(|outcome| !outcome.only_moves_on());
         outcomes.map(move |outcome| LogLine::of(outcome, timestamp))
@@ -193,7 +193,7 @@ impl<'de> Deserialize<'de> for Version {
     }
 }
 
-/// Serializes a time without `.000`: a first failure is in whole seconds, so the four bytes would add nothing.
+/// Serializes a time without its `.000`. A first failure is in whole seconds, so the fraction is always zero.
 fn to_the_second<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     let text = moment.to_string();
     match text.strip_suffix(".000Z") {

@@ -1,4 +1,4 @@
-//! A message on its way through a batch: its states, and the table of transitions.
+//! The states of a message while its batch is handled, and the table of transitions.
 
 use std::mem::take;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::record::{Moved, Record};
 use crate::time::Timestamp;
 use crate::waits::Wait;
 
-/// A message on its way through a batch, with its current state.
+/// A message of the batch that is being handled, with its current state.
 pub(crate) struct BatchMessage<'a> {
     pub(crate) record: &'a Record,
     /// The event in the message; `None` if the message could not be parsed.
@@ -23,8 +23,8 @@ pub(crate) struct BatchMessage<'a> {
     pub(crate) state: State<'a>,
 }
 
-/// The state of a message's guard. A guard hides the message for one to two hours before its call, so that a crash of
-/// the handler does not repeat the call.
+/// The state of a message's guard. A guard hides the message for one to two hours, starting before its call, so that a
+/// crash of the handler does not repeat the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,
@@ -57,8 +57,7 @@ pub(crate) enum Happened {
     /// SQS answered the call that hides the message, either for its wait or to guard its next call.
     Hidden(Result<(), CallFailure>),
     Moved,
-    /// SQS did not accept the copy, or may not have accepted it. The original stays on the queue after all, at least
-    /// this long.
+    /// SQS did not accept the copy, or did not answer. The original stays on the queue, hidden for at least this time.
     NotMoved {
         at_least: Duration,
     },
@@ -103,8 +102,9 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps a message without a decision. The message waits as after a failed call, so that its 1,000 receives outlast
-    /// SQS's 14 days. `expiring` is the reason to dead-letter the message instead, shortly before these 14 days end.
+    /// Keeps a message without a decision. The message waits as it does after a failed call, so that its 1,000 receives
+    /// outlast SQS's 14 days. `expiring` is the reason to dead-letter the message instead, shortly before the 14 days
+    /// end.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -132,8 +132,8 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// The table of transitions: changes the state by what happened. If the table has no row for what happened, the
-    /// state stays, for example when a message is guarded before its call.
+    /// Changes the state according to the table of transitions. If the table has no row for `happened`, the state stays
+    /// the same, for example when a message is guarded before its call.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let (State::Move { .. } | State::Invoke { .. }, Happened::Hidden(answer)) =
             (&self.state, &happened)
@@ -150,7 +150,8 @@ impl<'a> BatchMessage<'a> {
                 };
                 State::Done(what.with_wait(wait.visibility_timeout, None, answer.err()), location)
             }
-            // If the message is not hidden, it returns after the queue's own timeout, beside its copy.
+            // A message that could not be hidden is not moved: it would return after the queue's own timeout, in
+            // addition to its copy.
             (State::Move { what, wait }, Happened::Hidden(Err(_))) => State::Wait { what, wait },
             (State::Move { what, wait }, Happened::Moved) => {
                 State::Done(what.with_wait(wait.hop(), wait.not_before, None), Location::Moved)
@@ -176,7 +177,7 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// The copy to send in the message's place; `None` if the message is not to be moved.
+    /// The copy to send in the message's place; `None` if the message is not moved.
     pub(crate) fn copy(&self) -> Option<Move<'a>> {
         let State::Move { what, wait } = &self.state else { return None };
         Some(self.copy_for(what, wait))

@@ -10,7 +10,7 @@ use crate::failed_event::{FailedEvent, logged};
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// A message that is hidden for at most this time cannot be recalled, because it returns soon anyway.
+/// A message that is hidden for at most this time is not recalled, because the message returns soon anyway.
 pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 
 /// The outcome of a message in a batch, with everything that its log line needs.
@@ -34,15 +34,15 @@ pub struct Outcome<'a> {
 pub enum Location {
     /// The message is on the retry queue, hidden for its wait.
     Hidden,
-    /// The message is on the retry queue, hidden because a call may have been accepted: until the hiding ends, no copy
-    /// of the event may be made.
+    /// The message is on the retry queue, hidden because a call may have been accepted. Until the hiding ends, the
+    /// event must not be re-invoked or copied.
     Guarded,
     /// The message is on the retry queue and could not be hidden. It comes back after the queue's own visibility
     /// timeout, or at the end of an earlier guard.
     NotHidden,
     /// A copy with a delay replaced the message on the retry queue.
     Moved,
-    /// The event was re-invoked or dead-lettered, so that the message is deleted.
+    /// The event was re-invoked or dead-lettered, so the message is deleted.
     Settled,
 }
 
@@ -61,7 +61,8 @@ pub enum What {
         /// The retry request that made the retry due earlier; `None` if none did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The failure to hide the message; `None` if the message is hidden. Otherwise, the message comes back sooner.
+        /// The failure to hide the message; `None` if the message is hidden. After such a failure, the message comes
+        /// back sooner.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -74,11 +75,12 @@ pub enum What {
         /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The failure to hide the message; `None` if the message is hidden. Otherwise, the message comes back sooner.
+        /// The failure to hide the message; `None` if the message is hidden. After such a failure, the message comes
+        /// back sooner.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
-    /// The target function was re-invoked. This settles the message.
+    /// The target function was re-invoked, so the message is deleted.
     Reinvoke {
         /// When the retry was due.
         due: Timestamp,
@@ -89,12 +91,12 @@ pub enum What {
         #[serde(flatten)]
         early: Option<Early>,
     },
-    /// The event was dead-lettered. This settles the message.
+    /// The event was dead-lettered, so the message is deleted.
     DeadLetter {
         /// The reason to dead-letter the event.
         #[serde(flatten)]
         reason: Reason,
-        /// If the target refused the retry, the time when the retry was due; otherwise `None`.
+        /// When the retry was due, if the target refused the retry; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
     },
@@ -117,12 +119,11 @@ pub enum What {
             skip_serializing_if = "Option::is_none"
         )]
         reason: Option<Reason>,
-        /// If the handler tried to make the retry, the time when the retry was due; otherwise `None`. Not part of the
-        /// log line.
+        /// When the retry was due, if the handler tried to make the retry; otherwise `None`. Not part of the log line.
         #[serde(skip)]
         due: Option<Timestamp>,
-        /// The failed call because of which the message is kept, or else the failure to hide the message; `None` if no
-        /// call failed.
+        /// The failed call that made the handler keep the message, or else the failure to hide the message; `None` if
+        /// no call failed.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -313,7 +314,7 @@ impl What {
         }
     }
 
-    /// Returns true if the log line names the event. The log line of a message that waits regardless of its event does
+    /// Returns true if the log line names the event. If a message is kept regardless of its event, the log line does
     /// not name the event.
     pub(crate) const fn names_its_event(&self) -> bool {
         !matches!(self, Self::Keep { cause: Cause::WaitGoesOn | Cause::Unattached, .. })

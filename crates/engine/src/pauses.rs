@@ -1,7 +1,7 @@
-//! Pauses: requests of an operator not to invoke some functions for a while. All pauses are in one JSON document, the
+//! Pauses: an operator's requests not to invoke some functions for a while. All pauses are in one JSON document, the
 //! SSM parameter that `PAUSES` names. The commands write the document, and the handler reads it. The document also
-//! contains the retry requests and cancels. This file defines the document's format, and which entries leave a full
-//! document first.
+//! contains the retry requests and cancels. This file defines the document's format, and which entries are dropped
+//! first from a document that is too long.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct Pauses {
     pauses: Vec<Pause>,
     pub(crate) retries: Vec<RequestEntry<RetryNow>>,
     pub(crate) cancels: Vec<RequestEntry<Cancel>>,
-    /// Members of the document that this version does not know, as JSON, kept for a later version.
+    /// Members of the document that this version does not read, as JSON, kept for a later version.
     others: BTreeMap<String, String>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) static NO_PAUSES: Pauses =
     Pauses { pauses: Vec::new(), retries: Vec::new(), cancels: Vec::new(), others: BTreeMap::new() };
 
 impl Pauses {
-    /// Returns the document with `pauses` in place of its own pauses. The requests stay.
+    /// Returns the document with its pauses replaced by `pauses`. The requests stay.
     #[must_use]
     pub fn with(&self, pauses: impl IntoIterator<Item = Pause>) -> Self {
         let mut pauses: Vec<Pause> = pauses.into_iter().collect();
@@ -77,8 +77,8 @@ impl Pauses {
         Self { pauses, ..self.clone() }
     }
 
-    /// Returns the document with one more retry request. The request's moment is rounded up to a whole second. If it
-    /// were rounded down, the request would miss the events that failed last.
+    /// Returns the document with this retry request added. The request's moment is rounded up to a whole second. If the
+    /// moment were rounded down, the request would miss the events that failed last.
     #[must_use]
     pub fn with_retry(&self, retry: &RetryNow) -> Self {
         let mut document = self.clone();
@@ -86,8 +86,8 @@ impl Pauses {
         document
     }
 
-    /// Returns the document with this cancel request added. Its `at` is rounded up to a whole second, like that of a
-    /// retry request.
+    /// Returns the document with this cancel added. The cancel's moment is rounded up to a whole second, so that the
+    /// cancel does not miss the events that failed last.
     #[must_use]
     pub fn with_cancel(&self, cancel: &Cancel) -> Self {
         let mut document = self.clone();
@@ -183,8 +183,8 @@ pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, ret
 }
 
 // The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}.
-// Times are in seconds since the epoch. An unknown `v` is refused. Other members are left to later versions: the
-// commands write them back as they were.
+// Times are in seconds since the epoch. An unknown `v` is refused. The commands write all other members back unchanged,
+// for later versions.
 
 const VERSION: u64 = 1;
 
@@ -233,7 +233,7 @@ impl Pauses {
     /// # Errors
     ///
     /// Fails if the value is not a document of pauses, has an unknown version, or has a time, a target or a spread that
-    /// makes no sense. In that case, none of its pauses applies. An unreadable request is not an error; only that
+    /// makes no sense. In that case, no pause of the document applies. An unreadable request is not an error; only that
     /// request is ignored.
     ///
     /// ```
@@ -330,8 +330,8 @@ impl<'a> Wire<'a> {
 /// "Managing parameter tiers", AWS Systems Manager User Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
 
-/// Error for a document of pauses that is longer than [`LONGEST_PAUSES`] even after every entry that may leave it has
-/// left.
+/// Error for a document of pauses that is longer than [`LONGEST_PAUSES`], even after every entry that may be dropped
+/// has been dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pauses and requests would take {bytes} bytes; the parameter holds 4096")]
 pub struct TooLarge {
@@ -340,10 +340,11 @@ pub struct TooLarge {
 }
 
 impl Pauses {
-    /// The document to write at `now`, and the ended pauses that did not fit into it. Data without effect leaves first:
-    /// requests that have ended, pauses that ended over 14 days ago, and the operators and reasons of other ended
-    /// pauses. If the document is still too long, withdrawn requests leave, and then ended pauses, beginning with the
-    /// one that ended first. Once a pause has left, its time counts towards the `MAX_AGE` of its events again.
+    /// The document to write at `now`, and the ended pauses that did not fit into the document. Data without effect is
+    /// dropped first: requests that have ended, pauses that ended over 14 days ago, and the operators and reasons of
+    /// other ended pauses. If the document is still too long, withdrawn requests are dropped, and then ended pauses,
+    /// starting with the pause that ended first. Once a pause is dropped, its time counts towards the `MAX_AGE` of its
+    /// events again.
     ///
     /// # Errors
     ///
@@ -365,7 +366,7 @@ impl Pauses {
         }
     }
 
-    /// Removes the withdrawn requests. Returns true if there were any.
+    /// Removes the withdrawn requests. Returns true if any request was removed.
     fn drop_withdrawn(&mut self) -> bool {
         let before = self.retries.len() + self.cancels.len();
         self.retries.retain(RequestEntry::is_not_withdrawn);
@@ -373,8 +374,8 @@ impl Pauses {
         self.retries.len() + self.cancels.len() < before
     }
 
-    /// Returns the document without entries that have no effect. Ended pauses of one target that overlap or adjoin
-    /// become one.
+    /// Returns the document without entries that have no effect. Ended pauses of the same target that overlap or adjoin
+    /// are merged.
     fn tidied(&self, now: Timestamp) -> Self {
         let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= RETENTION);
         let mut tidied: Vec<Pause> = Vec::new();

@@ -10,8 +10,8 @@ use crate::setting_error::{BadEntry, SettingError};
 
 /// The stack's policy, and the policies that `POLICIES` gives to individual functions.
 ///
-/// The first entry of `POLICIES` that matches a function sets its policy. Settings that the entry does not set come
-/// from the stack's policy.
+/// The first entry of `POLICIES` that matches a function sets the function's policy. Settings that the entry does not
+/// set come from the stack's policy.
 ///
 /// ```
 /// use comeback_engine::Policies;
@@ -40,7 +40,7 @@ pub struct PolicyEntry {
     /// The entry as written.
     text: String,
     pattern: PolicyPattern,
-    /// The policy that results from the entry: the entry's settings, and the stack's for all other variables.
+    /// The policy that results from the entry: the entry's settings, and the stack's settings for all other variables.
     policy: Policy,
 }
 
@@ -55,7 +55,7 @@ impl PolicyEntry {
         self.text.split_whitespace().skip(1).filter_map(|setting| setting.split_once('='))
     }
 
-    /// The policy that results from the entry: the entry's settings, and the stack's for all other variables.
+    /// The policy that results from the entry: the entry's settings, and the stack's settings for all other variables.
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
@@ -106,7 +106,8 @@ impl Policies {
         }
     }
 
-    /// The stack's policy. It applies to functions that no entry matches, and it has the queue-wide settings.
+    /// The stack's policy, with the queue-wide settings. The stack's policy applies to every function that no entry
+    /// matches.
     pub const fn stack(&self) -> &Policy {
         &self.stack
     }
@@ -141,7 +142,7 @@ impl Policies {
     }
 }
 
-/// The stack's policy, with no entries of `POLICIES`.
+/// The result has no entries of `POLICIES`, so the stack's policy applies to every function.
 impl From<Policy> for Policies {
     fn from(stack: Policy) -> Self {
         Self { stack, entries: Vec::new() }

@@ -24,7 +24,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Creates a policy from settings, after checking every one of them.
+    /// Checks all settings and creates a policy from them.
     ///
     /// # Errors
     ///
@@ -72,7 +72,8 @@ impl Policy {
         Duration::from_secs(self.settings.max_age)
     }
 
-    /// The backoff that `BASE_BACKOFF` and `MAX_BACKOFF`, or `BACKOFFS`, and `JITTER` describe, in whole seconds.
+    /// The backoff, in whole seconds. It is made from `JITTER`, and from `BASE_BACKOFF` and `MAX_BACKOFF` or from
+    /// `BACKOFFS`.
     pub const fn backoff(&self) -> &Backoff {
         &self.backoff
     }
@@ -82,8 +83,8 @@ impl Policy {
         self.entry_of(function_arn).is_some()
     }
 
-    /// The entry of `TARGET_FUNCTIONS` that allows the function; `None` if no entry allows the function, or if it is
-    /// the handler itself.
+    /// The entry of `TARGET_FUNCTIONS` that allows the function; `None` if no entry allows the function, or if the
+    /// function is the handler itself.
     pub fn entry_of(&self, function_arn: &str) -> Option<&FunctionPattern> {
         let is_handler = self.settings.handler.as_ref().is_some_and(|handler| handler.is(function_arn));
         self.target_functions.iter().find(|pattern| !is_handler && pattern.allows(function_arn))
@@ -136,7 +137,7 @@ impl Settings {
 
     fn refused_base(&self) -> Option<SettingError> {
         let Self { base_backoff: base, max_backoff, .. } = *self;
-        // If the cap itself is bad, only the cap is refused, not the base as well.
+        // If `MAX_BACKOFF` is out of range, only `MAX_BACKOFF` is refused, not `BASE_BACKOFF` as well.
         let max = if BACKOFF_RANGE.contains(&max_backoff) { max_backoff } else { *BACKOFF_RANGE.end() };
         (!(1..=max).contains(&base)).then_some(SettingError::BaseBackoff { base, max })
     }

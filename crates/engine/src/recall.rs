@@ -1,17 +1,17 @@
-//! Recall: the choice of the waiting messages that an operator's request brings back at once, and of the moment when
-//! each is due.
+//! Recall: chooses the waiting messages that an operator's request brings back at once, and the moment when each
+//! message is due.
 //!
 //! Anyone who has a message's receipt handle can change how long SQS hides the message. The handler logs the handle of
-//! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can hide the message
-//! anew until the new due time, never for longer than before. On a standard queue, an old handle also changes the
-//! visibility timeout of a later receive. Three rules make a recall safe nevertheless:
+//! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can change the
+//! hiding so that it ends at the new due time, which is never later than before. On a standard queue, an old handle
+//! also changes the visibility timeout of a later receive. Three rules make a recall safe nevertheless:
 //!
 //! - Only the newest log line about a message counts. If that line has no handle, the message is not recalled.
 //! - A message that returns within a minute is left alone. A handler may already have received the message, and hidden
-//!   it before a call.
+//!   the message before a call.
 //! - A message is recalled only for the first entry of the pauses' document that covers its newest line. A handler may
-//!   have received the recalled message and crashed after its call, without writing a newer line. The message that it
-//!   hid before that call must stay hidden.
+//!   have received the recalled message and crashed after its call, without writing a newer line. That handler hid the
+//!   message before its call, and the message must stay hidden.
 
 use std::time::Duration;
 
@@ -39,11 +39,12 @@ pub enum Recall<'p> {
     Retry(&'p RetryNow),
     /// A request to dead-letter waiting events. The events return at once, because no due time applies to them.
     Cancel(&'p Cancel),
-    /// A pause that is over: the events that were held in it return.
+    /// A pause that is over: the events that were held during the pause return.
     Resume(&'p Pause),
 }
 
-/// An entry that an operator adds to the pauses' document before recalling messages for it.
+/// An entry that an operator adds to the pauses' document. The operator then recalls the messages that the entry
+/// covers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     /// A request to retry waiting events now.
@@ -69,7 +70,7 @@ pub enum NotRecalled {
     Returning,
     /// Lambda may have accepted the event's last re-invocation, which must not be repeated within the hour.
     Unanswered,
-    /// An earlier entry recalled the message, or could have recalled it.
+    /// An earlier entry of the pauses' document recalled the message, or could have recalled the message.
     Before,
     /// The message returns soon anyway: within two minutes, or only a little later than its new due time.
     Soon,
@@ -155,7 +156,7 @@ impl Recall<'_> {
         }
     }
 
-    /// When a message's retry is due if the message is recalled. Until then, the recall hides the message anew.
+    /// When a message's retry is due if the message is recalled. The recall hides the message until then.
     ///
     /// # Errors
     ///
@@ -215,13 +216,13 @@ impl Recall<'_> {
             may_be_sooner(message, target, request, rules)?;
         }
         // If the function was paused at the entry's moment, this entry did not recall the message, and a later entry
-        // may.
+        // may recall it.
         let was_paused = self.waits_for_pauses() && rules.is_paused(target, self.at());
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Returns true if the entry recalls no events of a paused function. A cancel recalls them, because a cancelled
-    /// event is not re-invoked.
+    /// Returns true if the entry does not recall events of a paused function. Only a cancel recalls such events,
+    /// because a cancelled event is not re-invoked.
     const fn waits_for_pauses(self) -> bool {
         !matches!(self, Self::Cancel(_))
     }

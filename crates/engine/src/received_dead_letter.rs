@@ -1,5 +1,5 @@
-//! Reads a message of the dead-letter queue, whoever sent the message, and writes the body with which its event is
-//! redriven.
+//! Reads a message of the dead-letter queue, which anyone may have sent. Writes the body of the message that redrives
+//! the event.
 
 use std::borrow::Cow;
 
@@ -97,7 +97,7 @@ impl<'a> ReceivedDeadLetter<'a> {
             error_message: None,
             payload: None,
         };
-        // Tried in the order in which the handler reads a message.
+        // The handler tries the two formats in the same order.
         match (InvocationRecord::read(&record.body), Redriven::read(&record.body)) {
             (Ok(failure), _) => unread.with_record(failure),
             (Err(_), Some(dead_letter)) => unread.with_body(dead_letter),
@@ -119,7 +119,7 @@ impl<'a> ReceivedDeadLetter<'a> {
         Self { kind: DeadLetterKind::Verbatim, reason, detail, dead_lettered_at, ..event }
     }
 
-    /// The body of a message that starts the event anew when it is sent to the retry queue. The event is for
+    /// The body of a message that starts the event over when the message is sent to the retry queue. The event is for
     /// `function_arn`, by default its own function, and has `payload`, by default its own payload. The event keeps its
     /// key, but not its error. The message needs no attributes.
     ///
@@ -130,7 +130,7 @@ impl<'a> ReceivedDeadLetter<'a> {
     pub fn redriven(&self, function_arn: Option<&str>, payload: Option<&RawValue>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {
-            // A redrive only checks that the reason is a known one. `MaxAge` comes nearest for a record that SQS
+            // A redrive checks only that the reason is known. `MaxAge` is the closest reason for a record that SQS
             // dead-lettered.
             reason: self.reason.unwrap_or(ReasonCode::MaxAge).name(),
             detail: self.detail.as_deref().unwrap_or_default(),

@@ -77,12 +77,13 @@ pub(crate) fn base_type(data_type: &str) -> &str {
 }
 
 impl Record {
-    /// Applies the attribute `Comeback` to a moved message, so that it is treated like its original: the due time stays
-    /// the same, and no receive counts as the first. Times in the attribute are limited by SQS's own.
+    /// Applies the attribute `Comeback` to a moved message, so that the message is treated like its original: the due
+    /// time stays the same, and no receive counts as the first receive. The times in the attribute are limited by SQS's
+    /// own times.
     ///
     /// # Errors
     ///
-    /// Fails if the attribute cannot be read. The message then stays as it was.
+    /// Fails if the attribute cannot be read. The record is then unchanged.
     pub fn restore(&mut self, attribute: &str) -> Result<(), GarbledAttribute> {
         let moved = Moved::read(attribute, self.sent)?;
         self.first_receive = moved.first_receive;
@@ -126,7 +127,7 @@ pub struct Moved {
     /// The original's `ApproximateFirstReceiveTimestamp`; never before its `SentTimestamp`, nor after the copy's first
     /// receive.
     pub first_receive: Timestamp,
-    /// The number of receives of the original, and of those copies whose wait was over; at least 1.
+    /// The number of receives of the original, plus the receives of earlier copies whose wait was over; at least 1.
     pub receives: u32,
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
@@ -200,8 +201,8 @@ impl Moved {
 /// Maximum length of a trace header that is passed on; Lambda's own headers have about 150 bytes.
 const LONGEST_TRACE: usize = 512;
 
-/// An `AWSTraceHeader` in X-Ray's form: `Root=1-8 hex digits-24 hex digits`, then nothing or a `;` and more. Anyone may
-/// have written the header, so a header in any other form is not passed on.
+/// An `AWSTraceHeader` in X-Ray's form: `Root=1-8 hex digits-24 hex digits`, optionally followed by `;` and more
+/// fields. Anyone may have written the header, so a header in any other form is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHeader<'a>(&'a str);
 
@@ -212,7 +213,7 @@ impl<'a> TraceHeader<'a> {
     }
 
     fn read(text: &'a str) -> Option<Self> {
-        // The value becomes an HTTP header.
+        // The value is sent as an HTTP header, so it must be printable.
         let is_printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         let header = Self(text);
         let mut parts =

@@ -1,4 +1,4 @@
-//! The outcome of a batch, message by message: the source of the handler's response and its log lines.
+//! The outcomes of the messages of a batch. The handler's response and log lines are made from them.
 
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
@@ -15,10 +15,10 @@ pub struct BatchReport<'a> {
     /// The outcomes, in the order of the batch. If the batch has a message twice, only the later delivery has an
     /// outcome.
     pub outcomes: Vec<Outcome<'a>>,
-    /// The numbers of messages that were moved (sent again with a delay) and that could not be moved.
+    /// The number of messages that were moved (sent again with a delay), and the number that could not be moved.
     pub moves: Moves,
-    /// The failure to hide messages before they were re-invoked; `None` if there was none. After such a failure, if the
-    /// handler crashes, the calls are repeated after the queue's own visibility timeout.
+    /// The failure to hide messages before they were re-invoked; `None` if there was none. If the handler crashes after
+    /// such a failure, the calls are repeated after the queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
     /// The failure to count the messages in flight; `None` if no count failed. Until the next count, no more messages
     /// can be hidden.
@@ -44,14 +44,14 @@ pub enum PausesRead {
     Unknown(CallFailure),
 }
 
-/// The numbers of messages that a batch moved (sent again with a delay) and could not move.
+/// The number of messages that a batch moved (sent again with a delay), and the number that it could not move.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     /// The number of messages that were sent again.
     pub made: usize,
     /// The number of messages that could not be sent again and were hidden instead.
     pub failed: usize,
-    /// The first failure to send a message again; `None` if there was none.
+    /// The first failure to send a message again; `None` if no message failed.
     pub problem: Option<CallFailure>,
 }
 

@@ -15,12 +15,12 @@ use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
 
-/// Maximum of [`RetryNow::within`].
+/// Maximum of [`RetryNow::within`], 11 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
 /// Maximum time from a request's moment to its end: the longest `within`, plus the longest time until the handler has
 /// checked every message.
 pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
-/// Maximum number of `keys` in a request. With more, a few requests would fill the parameter.
+/// Maximum number of `keys` in a request. With more keys, a few requests would fill the SSM parameter.
 pub const MOST_KEYS: usize = 20;
 
 /// The members that all requests have: the covered events, the author, and the moment of the request.
@@ -30,13 +30,13 @@ pub struct Request {
     pub target: PauseTarget,
     /// The moment of the request, in whole seconds. The request is for events that failed before this moment.
     pub at: Timestamp,
-    /// The milliseconds of the second in which the request was made. They distinguish the request from an otherwise
-    /// equal request of the same second.
+    /// The milliseconds of the second in which the request was made. The milliseconds distinguish the request from an
+    /// otherwise equal request of the same second.
     pub millis: u64,
     /// Globs of `errorType`: the request is only for events that failed with such an error. Empty for all errors.
     pub errors: Vec<String>,
     /// The request is only for events with one of these keys; at most [`MOST_KEYS`]. A key is an `origin_request_id`,
-    /// as far as the log shows it. Empty for all events.
+    /// cut to the 512 characters that the log shows. Empty for all events.
     pub keys: Vec<String>,
     /// The operator who made the request; `None` if the request does not name one.
     pub by: Option<String>,
@@ -46,12 +46,12 @@ pub struct Request {
     /// [`LONGEST_REQUEST`].
     pub until: Option<Timestamp>,
     /// True once an operator has withdrawn the request: handlers ignore it. The request stays in the document until its
-    /// end, because no message that it recalled may be recalled again.
+    /// end, because a message that the request recalled must not be recalled again.
     pub withdrawn: bool,
 }
 
-/// A request to retry now those events of some functions that failed before the request's moment. An entry of `retries`
-/// in the document.
+/// A request to retry some functions' events now, if they failed before the request's moment. The request is an entry
+/// of `retries` in the pauses' document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryNow {
     /// The request's events, author and moment. A request that names keys also ends waits that a `RetryAfter` asked
@@ -61,7 +61,7 @@ pub struct RetryNow {
     pub within: Duration,
 }
 
-/// A request to dead-letter waiting events: an entry of `cancels` in the document.
+/// A request to dead-letter waiting events: an entry of `cancels` in the pauses' document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cancel {
     /// The request's events, author and moment. If the request names keys, it also applies to later failures of the
@@ -86,7 +86,8 @@ impl Request {
         Self { until: Some(end.rounded_up_to_secs()), ..self }
     }
 
-    /// When the request ends: its `until`, or [`LONGEST_REQUEST`] after its moment.
+    /// When the request ends: its `until`, or [`LONGEST_REQUEST`] after its moment if that is earlier or `until` is
+    /// `None`.
     pub fn last_moment(&self) -> Timestamp {
         let latest = self.at.saturating_add(LONGEST_REQUEST);
         self.until.map_or(latest, |until| until.min(latest))
@@ -102,7 +103,7 @@ impl Request {
         !self.keys.is_empty()
     }
 
-    /// Returns true if the request is for events of this function with this error and this key.
+    /// Returns true if the request is for an event of this function with this error and this key.
     pub fn covers(&self, function_arn: &str, error_type: Option<&str>, key: &str) -> bool {
         let names_event = self.keys.is_empty() || self.keys.iter().any(|named| logged(named) == logged(key));
         names_event && self.target.covers(function_arn) && self.names_error(error_type)
@@ -125,17 +126,18 @@ impl RetryNow {
     }
 }
 
-/// A request as an entry of the document. The entry is kept as JSON, with the members that only a later version knows.
+/// A request as an entry of the pauses' document. The entry is kept as JSON, including members that this version does
+/// not read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestEntry<R> {
     pub(crate) text: String,
     pub(crate) request: Result<R, String>,
-    /// When the entry leaves the document. An unreadable entry, perhaps from a later version, stays for
+    /// When the entry is removed from the document. An unreadable entry, perhaps from a later version, stays for
     /// [`LONGEST_REQUEST`]. `None` if even the entry's `at` is unreadable.
     pub(crate) end: Option<Timestamp>,
 }
 
-/// A kind of request, either [`RetryNow`] or [`Cancel`]. The document has a list of entries for each kind.
+/// A kind of request, either [`RetryNow`] or [`Cancel`]. The pauses' document has a list of entries for each kind.
 pub(crate) trait Requested: Sized {
     /// Makes a request from its common part and its member `within`, in seconds. Fails if `within` is missing or not
     /// valid.
@@ -212,8 +214,8 @@ impl<R: Requested> RequestEntry<R> {
         Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// Makes the entry for a request. The request's moment is rounded up to a whole second. If it were rounded down,
-    /// the request would miss the latest failures.
+    /// Makes the entry for a request. The request's moment is rounded up to a whole second. If the moment were rounded
+    /// down, the request would miss the latest failures.
     pub(crate) fn of(requested: &R) -> Self {
         let (request, within) = requested.parts();
         let wire = Wire {
@@ -231,7 +233,7 @@ impl<R: Requested> RequestEntry<R> {
         Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"))
     }
 
-    /// Returns the entry marked as withdrawn. It keeps members that only a later version knows.
+    /// Returns the entry marked as withdrawn. Members that this version does not read are kept.
     pub(crate) fn withdrawn(&self) -> Self {
         let text = self.text.trim_end();
         let members = text.strip_suffix('}').unwrap_or(text);

@@ -7,7 +7,7 @@ use crate::policy::Policy;
 use crate::setting::HideUpTo;
 use crate::time::Timestamp;
 
-/// Minimum time between two counts by one environment. SQS's own count of messages in flight may be this old. Source:
+/// Minimum time between two counts by one environment. SQS's own number of messages in flight may be this old. Source:
 /// "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
 /// An environment with room for fewer messages than this, the size of a batch, counts again.
@@ -18,7 +18,7 @@ const LOW: u64 = 10;
 /// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
 /// `MAXIMUM_CONCURRENCY`) messages, or for none if *n* is larger. Each message that stays hidden when a batch ends
 /// takes one place. Hiding a message before it is re-invoked or moved takes no place: the message leaves the queue in
-/// the same batch, or is hidden again. An environment has no room before its first count, or after a failed one.
+/// the same batch, or is hidden again. An environment has no room before its first count, or after a failed count.
 ///
 /// # Why this bounds the messages in flight
 ///
@@ -30,7 +30,7 @@ const LOW: u64 = 10;
 /// 2. the room that one count gives it, at most *H* / 2*P*. Only a count within a minute of *s* can still find fewer
 ///    than *H* messages in flight, and counts are a minute apart.
 ///
-/// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller, however many
+/// Over all pollers, the sum is *H*. In addition, the handler may be working on one batch for each poller, however many
 /// messages of that batch it has hidden so far. So at most 2 × *H* messages and one batch for each poller are in
 /// flight. With the highest `HIDE_UP_TO`, 55,000, and 1,000 pollers, that is SQS's limit of 120,000. If a handler
 /// crashes, or Lambda loses a deletion, hidden messages add to that number: a batch for two hours, and the originals of
@@ -44,13 +44,13 @@ pub struct Room {
 }
 
 impl Room {
-    /// The room of an environment that has not counted yet: none.
+    /// Creates the room of a new environment: no room, until the first count.
     pub(crate) const fn of(policy: &Policy) -> Self {
         let pollers = policy.settings().maximum_concurrency;
         Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }
     }
 
-    /// Returns the room of the same environment for another queue, in which it has not counted the messages yet.
+    /// Returns the room of the same environment for another queue, whose messages it has not counted yet.
     pub(crate) fn unknown(&self) -> Self {
         Self { left: 0, counted: None, ..self.clone() }
     }
@@ -63,7 +63,7 @@ impl Room {
         }
     }
 
-    /// Uses up room for this number of messages that stay in flight.
+    /// Reduces the room by this number of messages, which stay in flight.
     pub(crate) fn take(&mut self, messages: u64) {
         self.left = self.left.saturating_sub(messages);
     }
@@ -79,7 +79,7 @@ impl Room {
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Sets the room according to a count. A failed count leaves no room, and counts as made at `now`.
+    /// Sets the room according to a count. A failed count leaves no room, and its time is `now`.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));

@@ -6,10 +6,11 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
-/// The random generator seeded by an id and a number. The draws are the same on every platform and at any time.
+/// The random generator seeded by an id and a number. The draws depend only on the id and the number, and are the same
+/// on every platform.
 pub(crate) fn generator(id: &str, number: u64) -> Xoshiro256PlusPlus {
-    // The input is written as bytes rather than through `Hash`, whose framing differs between platforms. The id ends
-    // before the last eight bytes, so two inputs never collide.
+    // The input is written as bytes rather than through `Hash`, whose framing differs between platforms. The number is
+    // always the last eight bytes, so different inputs never have the same bytes.
     let mut hasher = SipHasher13::new();
     hasher.write(id.as_bytes());
     hasher.write(&number.to_le_bytes());

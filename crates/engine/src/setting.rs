@@ -1,4 +1,5 @@
-//! The types that describe a setting, and the macro that makes the settings' structs and readers from their table.
+//! The types that describe a setting, and the macro that makes the struct `Settings` and its reader from the table of
+//! settings.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -20,7 +21,7 @@ pub struct Setting {
     pub kind: Kind,
     /// The value that applies if the variable is not set.
     pub default: Unset,
-    /// The events that the setting applies to, or the deployment.
+    /// The scope of the setting: a function's events, all events, or the deployment.
     pub scope: Scope,
 }
 
@@ -31,7 +32,8 @@ pub enum Scope {
     Function,
     /// The setting applies to all events of the queue.
     Stack,
-    /// The setting tells the handler its place in an AWS account. Simulations use values of their own.
+    /// The setting belongs to the deployment in an AWS account, such as the URL of a queue. Simulations use their own
+    /// values.
     Deployment,
 }
 
@@ -40,7 +42,7 @@ pub enum Scope {
 pub enum Unset {
     /// The variable has this value by default.
     Is(&'static str),
-    /// The default cannot be written as a value; this phrase describes it.
+    /// The default cannot be written as a value. This phrase describes the default.
     Means(&'static str),
 }
 
@@ -61,7 +63,7 @@ pub enum Kind {
         /// The name of the setting whose value is the maximum.
         most: &'static str,
     },
-    /// A comma-separated list of durations like `Seconds`. No duration is shorter than the one before.
+    /// A comma-separated list of durations like `Seconds`. No duration is shorter than the previous duration.
     SecondsList {
         /// The accepted range of each entry, in seconds.
         range: RangeInclusive<u64>,
@@ -167,8 +169,8 @@ impl Setting {
         value.expect("BUG: a default that its kind refuses")
     }
 
-    /// Reads the variable's value. If it cannot be read, adds an error and returns the default, so that the other
-    /// variables are still checked.
+    /// Reads the variable's value. If the value cannot be read, adds an error and returns the default, so that the
+    /// other variables are still checked.
     pub(crate) fn read<T: Value>(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -213,7 +215,7 @@ impl Value for u64 {
         match kind {
             Kind::Number(range) => (!range.contains(self)).then(|| self.to_string()),
             Kind::Seconds { range, .. } => (!range.contains(self)).then(|| format!("{self} s")),
-            // Checked together with the setting that gives the maximum.
+            // A setting of the kind `SecondsUpTo` is checked together with the setting that gives its maximum.
             _ => None,
         }
     }
@@ -264,12 +266,13 @@ impl Value for bool {
     }
 }
 
-/// The values of `HIDE_UP_TO`: the number of messages that may be hidden at once. Others wait as delayed messages.
+/// The values of `HIDE_UP_TO`: the number of messages that may be hidden at once. The handler sends further messages
+/// again with a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HideUpTo {
     /// Every message is hidden, however many there are.
     Always,
-    /// About this many messages are hidden; with 0, every message is sent again with a delay.
+    /// About this many messages are hidden at once. With 0, every waiting message is sent again with a delay.
     UpTo(u64),
 }
 
@@ -322,7 +325,8 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// Reads the settings from variables, through `lookup`. Returns an error for each that cannot be read.
+            /// Reads the settings from variables, through `lookup`. Returns an error for each variable that cannot be
+            /// read.
             pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> (Self, Vec<SettingError>) {
                 let mut errors = Vec::new();
                 let settings = Self {

@@ -5,14 +5,14 @@ use crate::arn::BadPattern;
 /// The reason for refusing a setting. A value outside its range is never clamped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
-    /// The value is not in the form that the variable requires.
+    /// The value cannot be read, because it is not in the form that the variable requires.
     #[error("{name} is {value:?}; it must be {form}")]
     Unreadable {
         /// The variable's name.
         name: &'static str,
-        /// The variable's value.
+        /// The value as it was set.
         value: String,
-        /// The form that the variable's values must have.
+        /// The required form, such as `a whole number`.
         form: String,
     },
     /// The value is outside the setting's range.
@@ -20,9 +20,9 @@ pub enum SettingError {
     OutOfRange {
         /// The variable's name.
         name: &'static str,
-        /// The value, with a unit.
+        /// The value, with its unit if it has one.
         value: String,
-        /// The accepted range, with a unit.
+        /// The accepted range, with its unit if it has one.
         range: String,
     },
     /// `BASE_BACKOFF` is zero, or larger than `MAX_BACKOFF`.
@@ -36,7 +36,7 @@ pub enum SettingError {
     /// `BACKOFFS` has too many entries.
     #[error("BACKOFFS has {given} ceilings; the maximum is {entries}")]
     ManyBackoffs {
-        /// The number of entries in the list.
+        /// The number of entries that were given.
         given: usize,
         /// The maximum number of entries.
         entries: usize,
@@ -44,9 +44,9 @@ pub enum SettingError {
     /// An entry of `BACKOFFS` is outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).
     #[error("BACKOFFS has a ceiling of {ceiling} s; each must be {range}")]
     Ceiling {
-        /// The entry, in seconds.
+        /// The entry that is out of range, in seconds.
         ceiling: u64,
-        /// The accepted range.
+        /// The accepted range, in words.
         range: String,
     },
     /// An entry of `BACKOFFS` is shorter than the entry before it.
@@ -63,7 +63,7 @@ pub enum SettingError {
     /// `BASE_BACKOFF` or `MAX_BACKOFF` is set together with `BACKOFFS`.
     #[error("{0} is set together with BACKOFFS, which replaces it; set only one of the two")]
     BesideBackoffs(&'static str),
-    /// `TARGET_FUNCTIONS` is not set. An empty value would mean that no function is attached yet.
+    /// `TARGET_FUNCTIONS` is not set. An empty value is accepted, and means that no function is attached yet.
     #[error(
         "TARGET_FUNCTIONS is not set; list the ARNs of the functions to retry, or set it empty to keep what \
          arrives"
@@ -72,7 +72,7 @@ pub enum SettingError {
     /// An entry of `TARGET_FUNCTIONS` is not a function pattern.
     #[error("TARGET_FUNCTIONS entry {entry:?} {problem}")]
     TargetFunction {
-        /// The refused entry.
+        /// The entry as it was written.
         entry: String,
         /// The mistake in the entry.
         problem: BadPattern,
@@ -83,7 +83,7 @@ pub enum SettingError {
     /// An entry of `POLICIES` is refused.
     #[error("POLICIES entry {entry:?} {problem}")]
     PolicyEntry {
-        /// The refused entry.
+        /// The entry as it was written.
         entry: String,
         /// The mistake in the entry.
         problem: BadEntry,
@@ -111,7 +111,7 @@ pub enum BadEntry {
     NotOfAFunction {
         /// The variable's name.
         name: String,
-        /// The names of the variables that an entry can set.
+        /// The names of the variables that an entry can set, separated by commas.
         names: String,
     },
     /// The entry sets a variable twice.

@@ -1,5 +1,5 @@
-//! The retry handler's variables, each declared once in one table. The readers, the errors, the command's flags and the
-//! rows of docs/settings.md are made from that table.
+//! The table of the retry handler's variables. The readers, the errors, the command's flags and the rows of
+//! docs/settings.md are made from this table.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 
 /// Range of `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=RETENTION.as_secs();
-/// Range of `MAX_RETRIES`. Its end limits the cost of one chain of retries.
+/// Range of `MAX_RETRIES`. The maximum limits the cost of one chain of retries.
 pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
 /// Range of `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. The range ends 30 s below SQS's limit of 12 hours: SQS counts
 /// the 12 hours from the receive, and refuses 43,200 s in practice.
@@ -51,7 +51,7 @@ settings! {
         default: Unset::Is("24h"),
         scope: Scope::Function,
     }
-    // 14 days hold about 680 retries, so `MAX_AGE` always ends first.
+    // With the default backoff, 14 days hold about 680 retries, so `MAX_AGE` ends before 1,000 retries are made.
     "MAX_RETRIES" => max_retries: u64 {
         meaning: "the maximum number of retries of one chain",
         kind: Kind::Number(MAX_RETRIES_RANGE),
@@ -64,7 +64,7 @@ settings! {
         default: Unset::Is("10s"),
         scope: Scope::Function,
     }
-    // After any outage, every event is retried within an hour of the outage's end.
+    // With a cap of an hour, every event is retried within an hour after an outage ends.
     "MAX_BACKOFF" => max_backoff: u64 {
         meaning: "cap of every backoff",
         kind: Kind::Seconds { range: BACKOFF_RANGE, most: LONGEST_BACKOFF },
@@ -144,7 +144,7 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.name == name).expect("BUG: no such setting")
     }
 
-    /// The settings that an entry of `POLICIES` may set. All others are queue-wide.
+    /// The settings that an entry of `POLICIES` may set. All other settings are queue-wide.
     pub fn of_functions() -> impl Iterator<Item = &'static Self> {
         SETTINGS.iter().filter(|setting| setting.scope == Scope::Function)
     }

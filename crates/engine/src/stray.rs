@@ -1,5 +1,4 @@
-//! Recognizes messages that are not failure records. The description of each kind says what to change, so that an
-//! operator does not have to recognize the body.
+//! Recognizes messages that are not failure records. For each known kind of message, tells the operator what to change.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -32,7 +31,7 @@ pub(crate) fn named(record: &Record) -> Option<String> {
         .or_else(|| target_event(&members))
 }
 
-/// Recognizes the failure record of an event source mapping. The record describes the batch that the mapping dropped.
+/// Recognizes the failure record of an event source mapping, which describes the batch that the mapping dropped.
 /// Sources: the pages on failure destinations of Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
 fn mapping(members: &Members<'_>) -> Option<String> {
     let (member, batch) = members.iter().find(|(name, _)| name.ends_with("BatchInfo"))?;
@@ -92,7 +91,7 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
 /// The reason why the body inside a wrapper is not a failure record; `None` if it is a failure record.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
-    // Not `named`, which would recurse: the wrapped body may itself be wrapped, any number of times.
+    // This does not call `named`, which would recurse: the wrapped body may itself be wrapped, any number of times.
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }
 

@@ -13,7 +13,7 @@ pub(crate) const LATEST: u64 = 253_402_300_799;
 
 /// A moment in time, in milliseconds since the epoch, like SQS's own attributes.
 ///
-/// Arithmetic saturates: timestamps come from queue content, which must not overflow anything.
+/// Arithmetic saturates, because timestamps come from queue content, which must not cause an overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
@@ -84,8 +84,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Written as an RFC 3339 string, in which years have four digits. A moment after the year 9999 is a mistake, written
-/// as `null`.
+/// Serializes the moment as an RFC 3339 string, in which years have four digits. A moment after the year 9999 is a
+/// mistake, and is serialized as `null`.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }
@@ -113,7 +113,7 @@ pub fn seconds(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a duration: plain seconds, or with units, from `200ms` to weeks. Returns `None` for anything else. Months and
-/// years are refused: `15M` is 15 months to the parser, and 15 minutes to whoever wrote it.
+/// years are refused: the parser reads `15M` as 15 months, but its author probably means 15 minutes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -123,7 +123,7 @@ pub fn seconds(text: &str) -> Result<u64, String> {
 /// assert_eq!(duration("15M"), None);
 /// ```
 pub fn duration(text: &str) -> Option<Duration> {
-    // humantime panics on sums close to `u64::MAX`. Numbers of up to ten digits are long enough.
+    // humantime panics on sums close to `u64::MAX`, so numbers are limited to ten digits.
     let is_short = text.len() <= 64 && text.split(|it: char| !it.is_ascii_digit()).all(|run| run.len() <= 10);
     let mut units = text.split(|it: char| !it.is_ascii_alphabetic());
     let is_long = units.any(|unit| unit == "M" || unit.starts_with("mon") || unit.starts_with('y'));

@@ -7,22 +7,23 @@ use std::time::Duration;
 pub const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 /// The longest visibility timeout that SQS accepts. SQS counts it from the receive.
 pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// Subtracted from [`LONGEST_VISIBILITY`], because the handler's call reaches SQS some time after the receive.
+/// Margin subtracted from [`LONGEST_VISIBILITY`], because the handler's call reaches SQS some time after the receive.
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
-/// The retry queue's own `VisibilityTimeout`. It must be over 14 days / 1,000: SQS itself dead-letters a message after
-/// 1,000 receives, and a handler that cannot run must lose nothing. If the handler was throttled, Lambda may deliver a
-/// message this long after its receive.
+/// The retry queue's own `VisibilityTimeout`. The timeout must be over 14 days / 1,000: SQS itself dead-letters a
+/// message after 1,000 receives, and no message must be lost while the handler cannot run. If the handler was
+/// throttled, Lambda may deliver a message this long after its receive.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
-/// A message of a paused function is hidden for this long before the handler checks it again. At this interval, SQS's
-/// 14 days take 900 receives, and SQS allows 1,000.
+/// Time for which a message of a paused function is hidden before the handler checks the message again. At this
+/// interval, SQS's 14 days take 900 receives, and SQS allows 1,000.
 pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
 /// Maximum wait after a failed call, such as a refused `Invoke`. The average wait is half the maximum, so that 1,000
 /// receives outlast 14 days.
 pub(crate) const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(3_600);
-/// A message older than this is not hidden again, because SQS deletes it after 14 days.
+/// Maximum age of a message that is hidden again. An older message is dead-lettered, because SQS deletes messages after
+/// 14 days.
 pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Minimum time between two reads of the pauses in one environment. With many environments, the time is longer, so that
-/// all of them together read about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
+/// all environments together read about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
 const BETWEEN_READS: Duration = Duration::from_secs(30);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 /// Maximum time between two reads of the pauses, as a multiple of the minimum. Each environment draws its own multiple,

@@ -29,7 +29,7 @@ pub(crate) struct Wait {
     pub(crate) visibility_timeout: Duration,
     /// The whole wait, counted from now.
     pub(crate) left: Duration,
-    /// The end of the wait, if a copy has to carry it because the message's own data does not show it; otherwise
+    /// The end of the wait, if a copy has to carry this time because the message's own data does not show it; otherwise
     /// `None`.
     pub(crate) not_before: Option<Timestamp>,
     /// True if the message is hidden because a call may have been accepted, as in
@@ -38,7 +38,8 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// A wait of whole seconds from `now`, which the message's own data does not show.
+    /// A wait of whole seconds from `now`, which the message's own data does not show. So a copy has to carry the
+    /// wait's end.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
@@ -88,7 +89,7 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// The visibility timeout that guards a call. The call may be accepted without any handler learning of that. So the
+/// The visibility timeout that guards a call. The call may be accepted although the handler gets no answer. So the
 /// message is hidden as after an unanswered call, but counted from the last moment at which this handler can make the
 /// call. The guard always outlasts the handler; otherwise the message would come back while its call is under way.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
