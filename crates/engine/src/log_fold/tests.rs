@@ -19,7 +19,7 @@ fn folded<'l>(lines: impl IntoIterator<Item = &'l LogLine<'static>>) -> Fold {
     fold
 }
 
-/// A log line, written at this second, about the message with this number.
+/// A log line about message number `message`, written at `second`.
 fn said(message: usize, second: u64, what: What) -> LogLine<'static> {
     let mut line = line(what);
     line.timestamp = at(second);
@@ -50,12 +50,12 @@ fn a_message_waits_until_a_line_settles_it() {
     let dead_lettered = What::DeadLetter { reason: Reason::new(ReasonCode::MaxAge, "old"), due: None };
     for end in [reinvoked(), dead_lettered].map(|end| said(0, 112, end)) {
         assert_eq!(waits_for(&[defers(110, 112), end.clone()]), []);
-        // The batch with the deferral ended later than the one with the re-invocation.
+        // The batch that deferred the message ended later than the batch that settled it.
         assert_eq!(waits_for(&[end, defers(115, 112)]), []);
     }
 }
 
-/// Both lines have the same key, but a different attempt of the event failed before each.
+/// The two lines have the same key, but each is about the failure of a different attempt.
 #[test]
 fn each_failure_is_its_own_message() {
     let changed = |change: fn(&mut LoggedEvent<'static>)| {
@@ -130,7 +130,7 @@ fn settled_messages_take_little_room() {
     assert!(size_of::<WaitingMessage>() <= 80, "{}", size_of::<WaitingMessage>());
 }
 
-/// The expected state of a message: all its lines are judged at once, not one after another as the fold does.
+/// The expected state of a message, computed from all its lines at once. The fold adds one line after another.
 fn judged(lines: &[LogLine<'static>], message: usize) -> Option<Result<WaitsFor, ()>> {
     let id = format!("r-{message}");
     let about = lines.iter().filter(|line| {

@@ -24,7 +24,7 @@ pub(crate) fn pause(target: &str, from: u64, until: Option<u64>) -> Pause {
     }
 }
 
-/// Any pause of a few targets. All times lie within a few seconds, so that pauses overlap.
+/// Any pause of one of three targets. All times lie within a minute, so that pauses overlap.
 fn any_pause() -> impl Strategy<Value = Pause> {
     let words = || prop::option::of("[ -~é]{0,12}");
     let times = (0..40u64, prop::option::of(0..20u64), 0..=LONGEST_SPREAD.as_secs());
@@ -42,7 +42,7 @@ fn any_pauses() -> impl Strategy<Value = Pauses> {
     prop::collection::vec(any_pause(), 0..12).prop_map(|all| pauses(&all))
 }
 
-/// For each second, true if the function is paused in it.
+/// For each second, true if the function is paused during that second.
 fn moments(pauses: &Pauses, function_arn: &str) -> Vec<bool> {
     let is_paused = |second| pauses.of_function(function_arn).any(|pause| pause.is_active(at(second)));
     (0..80).map(is_paused).collect()
@@ -264,7 +264,7 @@ fn pauses_that_ended_first_leave_first() {
 }
 
 proptest! {
-    /// The property holds as long as no pause ended over 14 days ago.
+    /// In this test, no pause ended over 14 days ago. Tidying would remove such a pause.
     #[test]
     fn tidying_changes_no_paused_second(pauses in any_pauses(), now in 0..70u64) {
         let tidied = pauses.tidied(at(now));
@@ -295,7 +295,7 @@ fn an_edit_keeps_unknown_members() {
     assert_eq!(Pauses::read(&withdrawn).unwrap().cancels().count(), 1);
 }
 
-/// A request whose end cannot be read leaves after 25 hours.
+/// A request whose end cannot be read is dropped after 25 hours.
 #[test]
 fn requests_leave_the_document_at_their_end() {
     let document =

@@ -18,8 +18,8 @@ fn policies() -> Policies {
     Policies::from_variables(|name| variables.iter().find(|it| it.0 == name).map(|it| it.1.into())).unwrap()
 }
 
-/// A document with these pauses (from, until, spread) and requests (at, within), in seconds. They all apply to every
-/// function.
+/// A document with these pauses (from, until, spread) and requests (at, within), in seconds. Each of them applies to
+/// every function.
 fn document(pauses: &[(u64, Option<u64>, u64)], requests: &[(u64, u64)]) -> Pauses {
     let until = |until: &Option<u64>| until.map_or_else(|| "null".to_owned(), |until| until.to_string());
     let pauses = pauses.iter().map(|(from, end, spread)| {
@@ -58,8 +58,9 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
     )
 }
 
-/// Recalls the message of these log lines, a minute after [`AT`], for the last retry request or, if there is none, the
-/// last pause. Returns the seconds from [`AT`] until the message is due.
+/// Recalls the message of these log lines, a minute after [`AT`], for the last retry request in the document. If the
+/// document has no retry request, recalls the message for the last pause. Returns the seconds from [`AT`] until the
+/// message is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
     lines.iter().for_each(|line| fold.take(line));
@@ -78,7 +79,7 @@ fn a_request_recalls_to_the_moment_that_the_handler_draws() {
     let request = pauses.retries().next().unwrap();
     assert_eq!(at(AT).saturating_add(Duration::from_secs_f64(due)), request.due_of("m-1", 3));
     assert!((0.0..600.0).contains(&due), "{due}");
-    // Without the request, the message was due even sooner, and the handler hid it for longer.
+    // Without the request, the message would be due even sooner, although the handler hid the message for longer.
     let what =
         What::Defer { due: at(AT + 1), due_by: DueBy::Policy, delay: 9_000, early: None, failure: None };
     assert_eq!(recalled(&[line(AT - 600, what)], &pauses), Ok(1.0));
@@ -90,7 +91,7 @@ fn a_pause_that_is_over_recalls_what_it_held() {
     let due = recalled(&[holds(AT - 60)], &pauses).unwrap();
     assert!((0.0..120.0).contains(&due), "{due}");
     assert_eq!(recalled(&[backs_off(AT - 60)], &pauses), Err(NotRecalled::NotCovered));
-    // The message is held by another pause now.
+    // The function is paused again, and the new pause holds the message.
     let again = document(&[(AT + 30, None, 0), (AT - 900, Some(AT), 120)], &[]);
     let resume = Recall::Resume(again.iter().next().unwrap());
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
@@ -121,8 +122,8 @@ fn a_message_that_a_request_leaves_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
-/// Recalls the message of this log line for the only entry of the list named `list`. `more` are further members of the
-/// entry.
+/// Recalls the message of this log line for the only entry of the list named `list`. `more` holds further members of
+/// the entry.
 fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
     let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
     let pauses = if list == "cancels" { pause } else { String::new() };
@@ -177,7 +178,7 @@ fn a_message_that_returns_soon_is_left_alone() {
         Err(NotRecalled::Soon),
         "no later"
     );
-    // Due in 200 s, and hidden for this much longer.
+    // The message is due in 200 s, and hidden for `longer` seconds more.
     let hidden_for = |longer: u64| {
         let (due, delay) = (at(AT + 200), 800 + longer);
         let what = What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None };
@@ -216,11 +217,11 @@ fn a_line_is_recalled_for_the_first_entry_alone() {
     let equal = |millis: u64| format!(r#"{{"target":"*","at":{AT},"millis":{millis},"within":0}}"#);
     let equals = format!(r#"{{"v":1,"pauses":[],"retries":[{},{}]}}"#, equal(7), equal(8));
     assert_eq!(recalled(&lines, &Pauses::read(&equals).unwrap()), Err(NotRecalled::Before));
-    // The handler that wrote the line knew the first of the two requests.
+    // The handler that wrote the line had already read the first of the two requests.
     assert_eq!(recalled(&lines, &document(&[], &[(AT - 638, 0), (AT, 0)])), Ok(0.0));
     assert_eq!(recalled(&lines, &document(&[], &[(AT - 637, 0), (AT, 0)])), Err(NotRecalled::Before));
     assert_eq!(recalled(&[backs_off(AT + 38)], &document(&[], &[(AT, 0)])), Err(NotRecalled::NotCovered));
-    // The function was paused then, so nothing was recalled.
+    // The function was paused at the first request's moment, so the first request recalled nothing.
     let paused = document(&[(AT - 400, Some(AT - 200), 0)], &[(AT - 300, 0), (AT, 0)]);
     assert_eq!(recalled(&lines, &paused), Ok(0.0));
     let twice = document(&[(AT - 900, Some(AT - 60), 0), (AT - 30, Some(AT), 0)], &[]);

@@ -1,5 +1,5 @@
-//! A stand-in for the AWS account. It records the handler's calls and fails as planned. Also has an executor for the
-//! account's futures, which cannot hang.
+//! A stand-in for the AWS account. It records the handler's calls and fails as planned. This file also has an executor
+//! for the account's futures that cannot hang.
 
 pub(crate) mod queue;
 
@@ -23,7 +23,7 @@ pub(crate) enum Batch {
     FailsFor(usize),
     AnswersOnly(usize),
     AnswersTooMuch,
-    /// SQS does what was asked, but its answer is lost.
+    /// SQS performs the call, but its answer is lost.
     AnswerLost,
     Panics,
     PanicsBeforeItsFuture,
@@ -46,7 +46,7 @@ pub(crate) enum Invoke {
 /// A call that the handler started, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Messages to hide: receipt handles and seconds.
+    /// Messages to hide, each with its receipt handle and its visibility timeout in seconds.
     Hide(Vec<(String, u64)>),
     /// A re-invocation: the function and the payload.
     Invoke(String, String),
@@ -80,7 +80,7 @@ pub(crate) struct World<'w> {
     /// Returns the value of the parameter that holds the pauses, or the failure to read it.
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
-    /// The messages that SQS hid: receipt handles and seconds.
+    /// The messages that SQS hid, each with its receipt handle and its visibility timeout in seconds.
     pub(crate) hidden: RefCell<Vec<(String, u64)>>,
     /// The payloads that Lambda accepted for a target.
     pub(crate) invoked: RefCell<Vec<String>>,
@@ -92,10 +92,11 @@ pub(crate) struct World<'w> {
     pub(crate) copies: RefCell<Vec<Copy>>,
     /// The number of polls that an `Invoke` stays pending.
     pub(crate) invoke_steps: usize,
-    /// The number of invokes, reads of the pauses and counts that are under way now.
+    /// The number of invokes, reads of the pauses, and counts that have started but not ended.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
-    /// An entry for each call that was given the deadline: true if the deadline had passed once the call was started.
+    /// One entry for each call with a parameter `past_deadline`: true if the deadline had passed once the call was
+    /// started.
     pub(crate) passed: RefCell<Vec<bool>>,
     pub(crate) batches: Batches,
 }
@@ -194,7 +195,7 @@ impl World<'_> {
         answers
     }
 
-    /// Stays pending for this many polls. Until then, one more call counts as in flight.
+    /// Stays pending for `steps` polls. During these polls, one more call counts as in flight.
     async fn answer_comes(&self, steps: usize) {
         self.in_flight.update(|count| count + 1);
         self.most_in_flight.update(|most| most.max(self.in_flight.get()));
@@ -357,7 +358,7 @@ fn panic_if(condition: bool) {
     }
 }
 
-/// Panics without printing anything.
+/// Panics without printing a message.
 fn quiet_panic() -> ! {
     resume_unwind(Box::new("planned"))
 }

@@ -1,6 +1,6 @@
-//! Tests of a batch's calls: they are grouped, in order and concurrent, with at most one call for each message. Also
-//! tests of the messages whose calls fail or must not start, and of messages received while no function may be
-//! re-invoked: they are kept, hidden or dead-lettered.
+//! Tests of a batch's calls: the calls are grouped, in order and concurrent, with at most one call for each message.
+//! Messages whose calls fail or must not start are kept, hidden or dead-lettered, and so are messages that are received
+//! while no function may be re-invoked.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -78,7 +78,7 @@ fn the_first_call_guards_invokes() {
     assert_eq!(report.unguarded, None);
 }
 
-/// Checks that 2,000 times are spread evenly from `least` seconds to an hour later.
+/// Checks that the 2,000 values in `times` are spread evenly over the hour after `least`. All values are in seconds.
 fn assert_even_over_an_hour(times: &[u64], least: u64) {
     assert!(times.iter().all(|secs| (least..=least + 3_600).contains(secs)));
     let quarters =
@@ -128,8 +128,8 @@ fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
     }
 }
 
-/// The first call to hide the message fails and the second works. So the message waits in the queue, although no room
-/// is left.
+/// The first call to hide the message fails and the second succeeds. So the message waits in the queue, although no
+/// room is left.
 #[test]
 fn an_unguarded_move_is_hidden_for_its_wait() {
     let failures = Cell::new(1);
@@ -144,8 +144,8 @@ fn an_unguarded_move_is_hidden_for_its_wait() {
     assert_eq!((kept(&report).len(), report.moves.made), (1, 0));
 }
 
-/// Two messages could not be hidden before their re-invocations, which are throttled. They take the room, so the third
-/// is moved.
+/// Two messages could not be hidden before their re-invocations, which are throttled. These two messages take the room,
+/// so the third message is moved.
 #[test]
 fn messages_whose_guard_failed_take_the_room_first() {
     let failures = Cell::new(1);
@@ -156,7 +156,7 @@ fn messages_whose_guard_failed_take_the_room_first() {
         send: Box::new(|| Batch::Fails),
         ..World::default()
     };
-    // The unreadable message is longer than the others, so it would be the last to be moved.
+    // The unreadable message is longer than the other messages, so it would be moved last.
     let mut unreadable = record("[".repeat(9_000));
     unreadable.message_id = "unreadable".into();
     let records = [due(2), vec![unreadable]].concat();
@@ -205,7 +205,8 @@ fn a_reinvocation_continues_the_trace() {
     assert_eq!(traces.collect::<Vec<_>>(), [Some(root), None, None]);
 }
 
-/// Three messages of each kind. Together they need one call to hide, three invokes and one call to send dead-letters.
+/// Three messages of each kind. The nine messages need one call to hide, three invokes and one call to send
+/// dead-letters.
 fn mixed() -> Vec<Record> {
     let mut records = [garbage(3), due(3), first_receives(3)].concat();
     for (n, record) in records.iter_mut().enumerate() {
@@ -264,7 +265,7 @@ fn a_deferral_is_kept_even_if_hiding_fails() {
 fn an_invoke_that_may_work_later_is_kept_and_hidden() {
     for invoke in [Invoke::Later, Invoke::AnswerLost, Invoke::Panics, Invoke::PanicsBeforeItsFuture] {
         let next = Cell::new(0);
-        // Only the second of three fails.
+        // Only the second of the three calls fails.
         let fails = || if next.replace(next.get() + 1) == 1 { invoke } else { Invoke::Works };
         let world = World { invoke: Box::new(fails), ..World::default() };
         let records = due(3);
@@ -294,7 +295,7 @@ fn an_invoke_that_may_work_later_is_kept_and_hidden() {
     }
 }
 
-/// The visibility timeout of a message, in seconds, after its `Invoke` at `now` was not answered.
+/// The visibility timeout of a message, in seconds, if its `Invoke` at `now` is not answered.
 fn hidden_unanswered(record: Record, policy: &Policy, now: Timestamp) -> u64 {
     let world = World { invoke: Box::new(|| Invoke::AnswerLost), ..World::default() };
     let records = [record];

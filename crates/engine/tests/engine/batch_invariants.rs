@@ -9,7 +9,8 @@ use proptest::sample::select;
 use crate::account::{Batch, Call, Invoke, World, failure, with_room};
 use crate::support::*;
 
-/// A message of one of several kinds. Its body contains its id, so that the test finds the message wherever it ends.
+/// A message of one of several kinds. The message's body contains its id, so that the test finds the message wherever
+/// it ends up.
 fn message(id: usize, kind: usize) -> Record {
     let payload = format!(r#"{{"id":"<m-{id}>"}}"#);
     let (receive_count, body) = match kind {
@@ -32,7 +33,7 @@ fn message(id: usize, kind: usize) -> Record {
 fn batch() -> impl Strategy<Value = Vec<Record>> {
     let message = (0..30usize, 0..10usize).prop_map(|(id, kind)| message(id, kind));
     vec(message, 0..40).prop_map(|mut records| {
-        // Copies of one message have one body.
+        // All deliveries of one message have the same body.
         let mut bodies: HashMap<String, Record> = HashMap::new();
         for (n, record) in records.iter_mut().enumerate() {
             let original = bodies.entry(record.message_id.clone()).or_insert_with(|| record.clone()).clone();
@@ -78,7 +79,7 @@ fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFail
     proptest::option::of(select(answers))
 }
 
-/// A function that returns the entries of a plan, one for each call, over and over.
+/// A function that returns the entries of a plan, one for each call, and starts again after the last entry.
 fn follow<B: Copy>(plan: Vec<B>) -> impl Fn() -> B {
     let calls = Cell::new(0);
     move || plan[calls.replace(calls.get() + 1) % plan.len()]
@@ -167,7 +168,7 @@ proptest! {
         prop_assert!(kept.is_disjoint(&settled), "settled and kept: {:?}", kept.intersection(&settled));
         prop_assert_eq!(&kept.union(&settled).cloned().collect::<HashSet<_>>(), &all);
 
-        // The report says the same.
+        // The report agrees with the account.
         prop_assert_eq!(set(report.outcomes.iter().map(|o| o.message_id().to_owned()).collect()), all);
         for outcome in &report.outcomes {
             prop_assert_eq!(outcome.settled(), settled.contains(outcome.message_id()));
@@ -189,7 +190,7 @@ proptest! {
             Call::Invoke(_, payload) => Some(id_in(payload)),
             _ => None,
         });
-        set(tried.collect()); // none twice
+        set(tried.collect()); // panics if a message was invoked twice
         let mut guarded = HashSet::new();
         for call in calls.iter() {
             match call {
@@ -224,8 +225,8 @@ proptest! {
         }
     }
 
-    /// If a log line has a receipt handle, its message is hidden as the line says, and no copy of its event is on its
-    /// way. Every line about a message that waits only for its backoff, and for over two minutes, has a handle.
+    /// If a log line has a receipt handle, its message is hidden as the line says, and no copy of its event is in
+    /// flight. Every line about a message that waits only for its backoff, and for over two minutes, has a handle.
     #[test]
     fn only_recallable_messages_have_a_handle(
         records in batch(),

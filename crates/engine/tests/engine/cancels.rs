@@ -1,4 +1,4 @@
-//! Tests of cancels by an operator: the events that they apply to, and the rules that come before them.
+//! Tests of an operator's cancels: the events that a cancel applies to, and the rules that come before cancels.
 
 use comeback_engine::{Action, Pauses, Policies, Policy, Record, Timestamp, decide};
 
@@ -84,7 +84,7 @@ fn a_cancel_may_name_errors_and_events() {
     ] {
         assert_eq!(is_cancelled(&record, more), is_named, "{more}");
     }
-    // Operators take a long key from the log, which cuts the key after 512 characters.
+    // An operator may copy a long key from the log, which cuts keys after 512 characters.
     let long = Record { body: replaced(&body("7"), "r-1", &"k".repeat(600)), ..failed(0) };
     for (length, is_named) in [(511, false), (512, true), (600, true)] {
         assert_eq!(is_cancelled(&long, &format!(r#","keys":["{}"]"#, "k".repeat(length))), is_named);
@@ -112,7 +112,7 @@ fn a_cancel_counts_from_its_moment_to_its_end() {
     assert!(!cancelled(&until, 3_600_001));
     let early = with(&[cancel(r#","keys":["r-1"]"#)], "");
     assert!(matches!(act(&failed(0), &waits(), &early, at(HOUR - 1)), Action::Defer { .. }));
-    // Without an end, a cancel lasts as long as the longest request. The retry would be due by then.
+    // A cancel without an end lasts 25 hours, like the longest request. The retry is due before that end.
     assert!(cancelled("", 12 * 3_600_000));
 }
 
@@ -208,7 +208,7 @@ fn the_detail_says_who_and_why() {
 
 #[test]
 fn an_event_held_since_it_was_due_was_not_called() {
-    // It was received at second 1 and due at second 2.
+    // The event's message was received at second 1, and the retry was due at second 2.
     let record = Record { receive_count: 9, ..failed(0) };
     let detail = |pause: &str| {
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}],"cancels":[{}]}}"#, cancel("")));

@@ -1,4 +1,4 @@
-//! Tests of dead-letters: their format, reading them back, and redriving them.
+//! Tests of dead-letters: the format, reading a dead-letter back, and redriving an event.
 
 use comeback_engine::{
     Action, Attribute, DeadLetter, DeadLetterKind, FailedEvent, MOVED_ATTRIBUTE, Pauses, Policies, Policy,
@@ -193,7 +193,7 @@ fn senders_attributes_are_shed_first() {
 
 #[test]
 fn an_oversized_dead_letter_is_the_received_body() {
-    // A record with only its required members is smaller than its dead-letter.
+    // A record that has only the required members is smaller than its dead-letter.
     let body = |bytes: usize| {
         let around = format!(r#"{{"requestContext":{{"functionArn":"{TARGET}"}},"requestPayload":""}}"#);
         replaced(&around, r#""""#, &format!("\"{}\"", garbage(bytes - around.len())))
@@ -209,7 +209,7 @@ fn an_oversized_dead_letter_is_the_received_body() {
     assert_eq!((full.body.len(), full.attributes.len()), (SQS_MESSAGE_BYTES, 0));
 }
 
-/// Dead-letters a message. Returns it as the dead-letter queue holds it, with its attributes.
+/// Dead-letters a message. Returns the message that the dead-letter queue receives, and its attributes.
 fn dead_lettered(received: Record, policy: &Policy) -> (Record, Vec<Attribute>) {
     let DeadLetter { body, attributes } = dead_letter_under(received, policy);
     (Record { message_id: "letter-1".into(), sent: NOW, ..record(body) }, attributes)
@@ -275,7 +275,7 @@ fn reason_and_detail_of_the_attributes_win_over_the_body() {
     assert_eq!(dead_letter.detail.as_deref(), Some("`_retry_metadata` is not an object"));
     assert_eq!(dead_letter.dead_lettered_at, NOW, "when it was sent");
     assert_eq!((dead_letter.function_arn.as_deref(), dead_letter.key.as_deref()), (Some("f"), Some("r-9")));
-    // If the received body leaves no space for the detail, the message has only a `Reason`.
+    // A message whose body leaves no space for the detail has only the attribute `Reason`.
     let no_room = (record(CLAIM), vec![string("Reason", "max_retries")]);
     let dead_letter = read(&no_room);
     assert_eq!(

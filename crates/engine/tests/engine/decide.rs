@@ -155,7 +155,7 @@ fn payload_too_large_by_one_byte() {
         detail(&larger, &policy(|_| ()), due),
         "the record of its next failure could have 1048577 bytes; SQS accepts 1048576"
     );
-    // Only due messages are measured. Until its retry is due, this message waits like any other.
+    // Only messages whose retry is due are measured. Until then, a message that is too large waits like any other.
     let waiting = Record { receive_count: 1, ..larger };
     assert_eq!(decided(&waiting, &policy(|_| ()), SENT), Seen::Defer(1));
 }
@@ -365,8 +365,8 @@ proptest! {
             Seen::Defer(seconds) => {
                 let back: Timestamp = now.saturating_add(Duration::from_secs(seconds));
                 let again = Record { receive_count: 2, ..first };
-                // The message is hidden for at most 12 hours from the receive. It may come early, by as much time as it
-                // took to reach the handler.
+                // SQS hides the message for at most 12 hours from the receive. So the message may come back early, by
+                // the time that it took to reach the handler.
                 match decided(&again, &policy, back) {
                     Seen::Reinvoke(1) => {}
                     Seen::Defer(left) => prop_assert!(seconds > 43_160 && left <= 5),
@@ -434,8 +434,8 @@ fn decorrelated_jitter_is_drawn_by_the_event() {
     assert_ne!(chain("m-1", "e-1"), chain("m-1", "e-2"));
 }
 
-/// Events that users have in flight got their due times from these seeds. An update with another hash or generator
-/// would change those due times.
+/// The due times of events in flight come from these seeds. An update with another hash or generator would change the
+/// due times.
 #[test]
 fn draws_are_pinned() {
     let draws = |jitter| [1, 8, 17, 30].map(|n| drawn(&jittered(jitter), "m-1", "r-1", n));

@@ -200,7 +200,7 @@ fn a_forged_timestamp_does_not_delay_the_wait() {
     }
     // The record was written an hour before it was sent: the wait is over.
     assert_eq!(decided(&with_time("2026-09-14T14:46:54.145Z"), &days(14), FIRST_RECEIVE), Seen::Defer(1));
-    // The record was written over a day before it was sent: an operator moved the event back, and it starts anew.
+    // The record was written over a day before it was sent: an operator moved the event back, so the event starts over.
     assert_eq!(said(&with_time("1970-01-01T00:00:00Z"), &days(14)), None);
 }
 

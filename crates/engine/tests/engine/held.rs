@@ -15,7 +15,7 @@ fn open(target: &str) -> String {
     )
 }
 
-/// An account in which reads of the pauses return these results, one after another. The last result repeats.
+/// An account in which reads of the pauses return these results in order. After the last result, that result repeats.
 fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
     let next = std::cell::Cell::new(0);
     let answer = move || answers[next.replace(next.get() + 1).min(answers.len() - 1)].clone();
@@ -131,7 +131,7 @@ fn a_read_that_panics_is_a_failure() {
     assert_eq!((kept(&report), world.invoked.borrow().len()), (ids(0..1), 0));
 }
 
-/// Without room, moves serve a hold of two hops, and the copies carry the end of the hold.
+/// Without room, a hold takes two moves, and the copies carry the end of the hold.
 #[test]
 fn held_messages_may_be_moved() {
     let moving: Policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0));

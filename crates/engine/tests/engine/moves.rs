@@ -15,7 +15,7 @@ fn moving() -> Policy {
     policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0))
 }
 
-/// A message whose event is about to get retry 12. Its delay of 2,048 s takes three hops.
+/// A message whose event waits for retry 12. The delay of 2,048 s takes three hops.
 fn long_wait() -> Record {
     Record { trace_header: Some("Root=1".into()), ..record(body(&enveloped(11, "7"))) }
 }
@@ -235,7 +235,7 @@ fn a_copy_carries_the_wait_after_a_failed_step() {
 fn times_count_from_the_original_except_retention() {
     let day = 86_400_000;
     let policy = policy(|settings| settings.max_age = 14 * 86_400);
-    // A record with a time of its own, and one without, moved for two days.
+    // One record has its own timestamp, and the other has none. Both were moved for two days.
     let untimed = replaced(&body("7"), r#""timestamp":"2026-09-14T15:46:54.145Z","#, "");
     let attribute = |receives: u32| {
         format!(
@@ -263,7 +263,7 @@ fn times_count_from_the_original_except_retention() {
 }
 
 proptest! {
-    /// Whatever the policy, the draw and the times of the checks, a copy is due at the same time as its original.
+    /// A copy is due at the same time as its original, for any policy, draw and times of the checks.
     #[test]
     fn a_copy_is_due_when_its_message_was(
         attempt in 1..30u64,

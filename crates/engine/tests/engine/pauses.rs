@@ -12,8 +12,8 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs() + seconds)
 }
 
-/// A document with pauses of [`ORDERS`]. Each has its start, end and spread, in seconds after the first failure. Start
-/// and end may be negative.
+/// A document with pauses of [`ORDERS`]. Each pause has a start, an end and a spread, in seconds after the first
+/// failure. Start and end may be negative.
 fn pauses(all: &[(i64, Option<i64>, u64)]) -> Pauses {
     of_targets(&all.iter().map(|&(from, until, spread)| (ORDERS, from, until, spread)).collect::<Vec<_>>())
 }
@@ -153,8 +153,8 @@ fn no_pause_counts_towards_max_age() {
         // An environment may not have noticed the end when the event failed.
         (&[(-900, Some(-59), 0)], SEEN_AGAIN - 59),
         (&[(-900, Some(0), 0)], SEEN_AGAIN),
-        // Each second counts once. The first pause extends `MAX_AGE`, so that it ends only after the second pause
-        // begins.
+        // Each second counts once. The first pause extends `MAX_AGE`, so that `MAX_AGE` ends only after the second
+        // pause begins.
         (&[(600, Some(5_000), 0), (700, Some(4_000), 0)], 4_400 + SEEN_AGAIN),
         (&[(600, Some(5_000), 0), (4_000, Some(6_000), 0)], 5_400 + SEEN_AGAIN),
         (&[(600, Some(5_000), 0), (5_500, Some(6_000), 0)], 5_400 + SEEN_AGAIN),
@@ -238,8 +238,8 @@ fn an_open_pause_does_not_move_returning_events() {
     }
 }
 
-/// The last retry comes a minute before `MAX_AGE` ends. That end is computed once every environment has noticed the end
-/// of the pause.
+/// The last retry comes a minute before `MAX_AGE` ends. The end of `MAX_AGE` is computed for the moment when every
+/// environment has noticed the end of the pause.
 #[test]
 fn a_spread_ends_in_time_for_the_last_retry() {
     let policy = waits(10, 3_600);
@@ -260,14 +260,14 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     assert!(mean.abs_diff((9_000 + last) / 2) < 200, "evenly, not at its end: {mean}");
 }
 
-/// The end of a message's time on the queue, under a handler that notices each change of the pauses late.
+/// How and when a message left the queue, under a handler that notices each change of the pauses late.
 struct Life {
     end: Seen,
     ended: Timestamp,
     receives: u32,
 }
 
-/// Start, actual end and planned end of a pause, in seconds after the first failure. They may be negative.
+/// Start, actual end and planned end of a pause, in seconds after the first failure. All three may be negative.
 type Span = (i64, i64, Option<i64>);
 
 /// All pauses of the function, with the same spread.
@@ -322,7 +322,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     /// No event is dead-lettered because of a pause: an event that would be retried without pauses is also retried with
-    /// pauses, whenever they begin and end. The event's message takes no more receives than SQS allows.
+    /// pauses, whenever the pauses begin and end. The event's message takes no more receives than SQS allows.
     #[test]
     fn no_pause_costs_an_event_its_retry(
         max_age in prop_oneof![60..120u64, 60..7_200u64, 7_200..DAY],

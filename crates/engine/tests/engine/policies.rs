@@ -1,5 +1,5 @@
-//! Tests of the policies of individual functions: which entry applies, the settings that it inherits, and the entries
-//! that are refused.
+//! Tests of the policies of individual functions: the entry that applies, the settings that an entry inherits, and the
+//! entries that are refused.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ fn with(text: &str) -> Result<Policies, Vec<String>> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// The `MAX_RETRIES` of a function, by which these tests tell policies apart.
+/// The `MAX_RETRIES` of a function. These tests tell policies apart by this value.
 fn of(policies: &Policies, function: &str) -> u64 {
     policies.of(&format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}")).settings().max_retries
 }

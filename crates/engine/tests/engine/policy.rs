@@ -1,5 +1,5 @@
-//! Tests of the settings: durations, globs, and each field of `TARGET_FUNCTIONS`. The handler's golden file has the
-//! refusals.
+//! Tests of the settings: durations, globs, and each field of `TARGET_FUNCTIONS`. `tests/golden/refusals.json` has the
+//! errors for refused settings.
 
 use std::collections::HashMap;
 

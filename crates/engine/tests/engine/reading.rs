@@ -1,5 +1,5 @@
-//! Tests of reading messages: records that lack members, payload bytes that never change, and the next retry, first
-//! failure and payload of an event.
+//! Tests of reading messages: records with missing members, payloads whose bytes never change, and the next retry,
+//! first failure and payload of an event.
 
 use comeback_engine::{
     Action, Attribute, Envelope, FailedEvent, InvocationRecord, ReasonCode, Record, Style, Timestamp,
@@ -274,8 +274,8 @@ const VERBATIM: [&str; 16] = [
     r#"{"attempt":1,"nested":{"_retry_metadata":{"attempt":1}}}"#,
 ];
 
-/// The payload's bytes never change: not from the record into an envelope, not out of the envelope after the next
-/// failure, and so on until the dead-letter and its redrive.
+/// The payload's bytes never change: from the record into an envelope, out of the envelope after the next failure, and
+/// so on until the dead-letter and its redrive.
 #[test]
 fn payload_bytes_are_kept_to_the_end() {
     for style in Style::ALL {

@@ -179,7 +179,7 @@ fn a_request_by_key_ends_a_requested_wait() {
 
 #[test]
 fn a_request_lasts_until_every_message_is_checked() {
-    // Just before it read the request, up to 37.5 s after the request was made, the handler may have hidden a message.
+    // The handler reads a request up to 37.5 s after the request is made, and may hide a message just before that read.
     // A throttled receive and a refused call may follow. A held message is checked every 1,344 s.
     for (cap, checked) in [(43_170, 43_170), (HOUR, HOUR), (60, 1_344)] {
         let policy = policy(|settings| settings.max_backoff = cap);

@@ -59,7 +59,7 @@ pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
 }
 
 /// Settings without jitter, so that every delay is its ceiling: from a second up to the longest visibility timeout that
-/// SQS allows. Every message is hidden, however many are in flight.
+/// SQS allows. Every waiting message is hidden, however many messages are in flight.
 pub(crate) fn settings() -> Settings {
     Settings {
         max_retries: 185,
@@ -82,7 +82,7 @@ pub(crate) fn after(moment: Timestamp, millis: u64) -> Timestamp {
     moment.saturating_add(Duration::from_millis(millis))
 }
 
-/// A moment after `moment` at which every backoff is over.
+/// 12 hours after `moment`, when every backoff is over.
 pub(crate) fn long_after(moment: Timestamp) -> Timestamp {
     after(moment, 43_200_000)
 }

@@ -1,5 +1,5 @@
-//! The world around the handler (the retry queue with its deliveries, Lambda with its invocations), the steps that may
-//! happen in it, and the properties that must hold in each of its states.
+//! The model of everything around the handler: the retry queue with its deliveries, and Lambda with its invocations.
+//! This file defines the steps that may happen, and the properties that must hold in each state.
 //!
 //! Time advances only by jumping to the next moment at which anything happens. No path of steps returns to an earlier
 //! state: each step raises a receive count, ends a delivery or an invocation, or moves the clock.
@@ -143,7 +143,8 @@ impl State {
         self.queue.send(self.now, body, failed);
     }
 
-    /// Lets the handler handle a batch of this message. Returns false if the fault could not occur in that batch.
+    /// Lets the handler handle a batch with only this message. Returns false if the fault could not occur in that
+    /// batch.
     fn handle(&mut self, policy: &Policy, message: &Message<Failed>, fault: Option<Fault>) -> bool {
         let (account, record) = (Fault::account(fault), message.record());
         let report = account.handle(std::slice::from_ref(&record), policy, self.now);
@@ -203,7 +204,7 @@ pub(super) struct Protocol {
     /// The functions whose events failed.
     pub(super) failed: Vec<&'static str>,
     pub(super) faults: u8,
-    /// The length of an outage, during which pollers and Lambda stand still.
+    /// The length of an outage, during which pollers and Lambda do nothing.
     pub(super) outage: Duration,
 }
 
@@ -342,8 +343,8 @@ const ALWAYS: [(&str, Condition); 9] = [
     }),
 ];
 
-/// The number of places where the event waits, runs or has ended. A delivery does not count, because its message is
-/// still in the queue.
+/// The number of copies of an event: waiting in the queue, running, or ended. A delivery does not count, because its
+/// message is still in the queue.
 fn copies(state: &State, event: usize) -> usize {
     let (successes, dead_letters) = state.ends[event];
     let waiting = state.queue.messages().iter().filter(|message| message.carried.event == event).count();
