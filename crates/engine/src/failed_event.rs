@@ -125,8 +125,7 @@ impl<'a> FailedEvent<'a> {
             }
             None => (0, failure.timestamp.unwrap_or(record.first_sent()), None),
         };
-        // A record is sent after it is written. A `timestamp` later than the sending must not delay the times that
-        // count from the failure.
+        // A record is sent after it is written, so a later `timestamp` must not delay the times that count from it.
         let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
         let error = failure.error;
         let error_type = error.and_then(|error| error.error_type).and_then(lossy_text);

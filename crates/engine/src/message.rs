@@ -150,8 +150,7 @@ impl<'a> BatchMessage<'a> {
                 };
                 State::Done(what.with_wait(wait.visibility_timeout, None, answer.err()), location)
             }
-            // A message that could not be hidden is not moved: it would return after the queue's own timeout, in
-            // addition to its copy.
+            // If the message is not hidden, it returns after the queue's own timeout, beside its copy.
             (State::Move { what, wait }, Happened::Hidden(Err(_))) => State::Wait { what, wait },
             (State::Move { what, wait }, Happened::Moved) => {
                 State::Done(what.with_wait(wait.hop(), wait.not_before, None), Location::Moved)
