@@ -14,8 +14,8 @@ use crate::jitter::Jitter;
 /// A description of the waits before retries: growth of the ceilings, cap, jitter, tick and number of retries.
 ///
 /// Every `Backoff` is valid: constructors and options refuse settings that would give a wait of zero, a wait over the
-/// cap, or a wait that would have to be rounded. By default, a growing backoff has [full jitter](Jitter::Full), and a
-/// list has no jitter. By default, only a list limits the number of retries.
+/// cap, or a wait that would have to be rounded. By default, a growing backoff has [full jitter](Jitter::Full) and an
+/// unlimited number of retries. By default, a list has no jitter and one retry for each wait.
 ///
 /// `&Backoff` is an `IntoIterator` of [`Delays`] and, with feature `backon`, a `backon::BackoffBuilder`. Each iterator
 /// has its own random numbers.
@@ -167,7 +167,7 @@ impl Backoff {
         Self { retries: Some(retries), ..self }
     }
 
-    /// The ceiling of the first wait: an exponential backoff's base, a linear one's step, or a list's first delay.
+    /// The ceiling of the first wait: an exponential backoff's base, a linear backoff's step, or a list's first delay.
     pub fn base(&self) -> Duration {
         self.ceiling(1)
     }
@@ -354,8 +354,8 @@ impl backon::BackoffBuilder for Backoff {
 /// An iterator over the waits of one operation, made by a [`Backoff`]. Each wait is at least a tick and at most the
 /// cap.
 ///
-/// **A clone repeats its original**: from then on, both give the same waits. For two operations that must not wait in
-/// step, call [`Backoff::delays`] twice.
+/// **A clone repeats its original**: from the moment of cloning, both give the same waits. For two operations that must
+/// not wait in step, call [`Backoff::delays`] twice.
 ///
 /// `Delays` can be passed to any function with a parameter `IntoIterator<Item = Duration>`, such as the functions of
 /// tokio-retry. With feature `backon`, `Delays` is also a `backon::Backoff`.

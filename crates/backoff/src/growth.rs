@@ -55,8 +55,8 @@ impl Growth {
     }
 }
 
-/// base · factorᵉ to the nearest tick, or 2⁶⁴ − 1 if it is larger. If the factor is a whole number, results below 2⁵³
-/// are exact.
+/// base · factorᵉ to the nearest tick, or 2⁶⁴ − 1 if the result is larger. If the factor is a whole number, results
+/// below 2⁵³ are exact.
 ///
 /// The power is computed by repeated squaring, because `core` has no `powi`, and because multiplication gives the same
 /// result on every machine.

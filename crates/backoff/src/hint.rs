@@ -17,7 +17,7 @@ pub struct Hint {
 }
 
 impl Hint {
-    /// Creates a hint to wait for all of `wait`, however long that is.
+    /// Creates a hint that makes the retry wait for the full `wait`, however long it is.
     pub const fn new(wait: Duration) -> Self {
         Self { wait: Some(wait), may_shorten: false }
     }

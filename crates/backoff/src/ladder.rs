@@ -1,7 +1,7 @@
 //! The macro `ladder!`: waits as a type, checked at compile time.
 
 /// Declares a type of waits in whole `ms`, `s`, `m` or `h`. The declaration compiles only if each wait is longer than
-/// the one before.
+/// the previous wait.
 ///
 /// `start()` returns the first rung. Each `climb()` consumes its rung, and returns the rung's wait and the next rung.
 /// So no rung can be climbed twice. At the top rung, only `give_up()` is possible.
@@ -139,8 +139,8 @@ pub mod private {
         Duration::from_millis(rng.random_range(1..=millis))
     }
 
-    /// Panics unless the first rung is at least 1 ms and each rung is longer than the one before. The compiler reports
-    /// a panic at the function's caller.
+    /// Panics unless the first rung is at least 1 ms and each rung is longer than the previous rung. The compiler
+    /// reports a panic at the function's caller.
     #[track_caller]
     pub const fn check(rungs: &[u64]) {
         require(rungs[0] > 0, "a rung must wait at least 1 ms");

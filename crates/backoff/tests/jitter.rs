@@ -1,4 +1,5 @@
-//! Tests of the kinds of jitter: each draws uniformly over its range, and waits are independent of each other.
+//! Tests of the kinds of jitter: each jitter draws uniformly over its range, and the waits are independent of each
+//! other.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 

@@ -51,8 +51,8 @@ const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
 /// The AWS calls that the handler makes. Each call that acts on messages names these messages.
 ///
-/// The parameter `past_deadline` returns true once it is too late to start an API call. An implementation calls it
-/// before each API call.
+/// The parameter `past_deadline` returns true once it is too late to start an API call. An implementation calls
+/// `past_deadline` before each API call.
 pub trait Account {
     /// Hides messages of the retry queue, each for its own time. Returns one result per message, in order; a missing
     /// result counts as a failure.
@@ -127,8 +127,8 @@ pub struct Move<'a> {
 }
 
 impl Move<'_> {
-    /// The copy's message attributes: the handler's own, `Comeback`, and as many of the sender's as fit into SQS's
-    /// limit of ten.
+    /// The copy's message attributes: the handler's own attribute, `Comeback`, and as many of the sender's attributes
+    /// as fit into SQS's limit of ten.
     pub fn attributes(&self) -> Vec<Attribute> {
         let value = self.attribute.clone();
         let ours = Attribute { name: MOVED_ATTRIBUTE.into(), data_type: "String".into(), value };

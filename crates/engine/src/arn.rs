@@ -193,7 +193,7 @@ impl FromStr for FunctionPattern {
 }
 
 impl FunctionPattern {
-    /// The only version or alias that the pattern allows; `None` if it allows all of them.
+    /// The only version or alias that the pattern allows; `None` if the pattern allows every version and alias.
     pub fn qualifier(&self) -> Option<&str> {
         self.arn.qualifier.as_deref()
     }
@@ -326,7 +326,7 @@ pub struct HandlerFunction {
 }
 
 impl HandlerFunction {
-    /// Reads the handler's name and region from the variables that Lambda sets; `None` if one of them is not set.
+    /// Reads the handler's name and region from the variables that Lambda sets; `None` if either variable is not set.
     pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Some(Self { name: lookup("AWS_LAMBDA_FUNCTION_NAME")?, region: lookup("AWS_REGION")? })
     }

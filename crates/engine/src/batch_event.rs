@@ -11,8 +11,8 @@ use crate::time::Timestamp;
 
 /// A batch of messages: the event that the event source mapping sends to the handler.
 ///
-/// Each message is parsed separately, so that a malformed message harms no other. Only the members that the handler
-/// needs are parsed.
+/// Each message is parsed separately, so that a malformed message does not affect other messages. Only the members that
+/// the handler needs are parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchEvent {
     /// The messages that the handler can process, in the order of the batch.
@@ -23,7 +23,8 @@ pub struct BatchEvent {
     /// An error for each of the `records` with an unreadable message attribute `Comeback`. The attribute is ignored, so
     /// the record counts as a new message.
     pub garbled: Vec<GarbledMessage>,
-    /// The ARN of the retry queue: `eventSourceARN` of the first message that has one; `None` if no message has one.
+    /// The ARN of the retry queue: the first `eventSourceARN` in a message of the batch; `None` if no message has this
+    /// member.
     pub queue_arn: Option<String>,
 }
 
@@ -31,7 +32,7 @@ pub struct BatchEvent {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {what} is missing or unreadable; SQS always adds it")]
 pub struct IncompleteMessage {
-    /// SQS's id of the message; empty if it is missing.
+    /// SQS's id of the message; empty if the id is missing.
     pub message_id: String,
     /// Name of the missing field or attribute.
     pub what: &'static str,
@@ -48,7 +49,7 @@ pub struct GarbledMessage {
 }
 
 /// Error for a batch in which a message has no id. The handler could not report that message as failed, so Lambda would
-/// delete it. Therefore the handler does nothing and keeps the whole batch.
+/// delete the message. Therefore the handler does nothing and keeps the whole batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message has no messageId; the whole batch is kept")]
 pub struct MissingMessageId;
@@ -157,7 +158,7 @@ impl BatchEvent {
         if nameless { Err(MissingMessageId) } else { Ok(()) }
     }
 
-    /// The id of each message, including incomplete messages; empty if the message has none.
+    /// The id of each message, including incomplete messages; empty if the message has no id.
     pub fn message_ids(&self) -> impl Iterator<Item = &str> {
         let records = self.records.iter().map(|record| record.message_id.as_str());
         records.chain(self.incomplete.iter().map(|message| message.message_id.as_str()))

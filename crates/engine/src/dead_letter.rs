@@ -1,5 +1,5 @@
 //! The format of dead-letters, and the reasons to dead-letter. Operators read dead-letters, and a redrive reads the
-//! event from its dead-letter and starts it over.
+//! event from its dead-letter and starts the event over.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -53,8 +53,8 @@ pub enum ReasonCode {
     TargetRefused,
     /// `TARGET_FUNCTIONS` does not allow the target.
     TargetNotAllowed,
-    /// The event is too large for re-invoking the target, or the invocation record of its next failure could be too
-    /// large for SQS.
+    /// The event is too large to re-invoke the target, or the invocation record of its next failure could be too large
+    /// for SQS.
     PayloadTooLarge,
     /// The body of the message is not an invocation record.
     MalformedRecord,
@@ -127,8 +127,8 @@ impl fmt::Display for Reason {
 /// A message to send to the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The dead-letter as JSON, or the received body verbatim if it could not be parsed or is too large to wrap in
-    /// JSON.
+    /// The dead-letter as JSON, or the received body verbatim if the body could not be parsed or is too large to wrap
+    /// in JSON.
     pub body: String,
     /// Message attributes: `Reason`, and the known facts about the event. If the message could not be parsed, the
     /// attributes of its sender are included.

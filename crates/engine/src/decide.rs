@@ -21,8 +21,8 @@
 //!    of our dead-letters, or a record whose `timestamp` is more than 24 h before `SentTimestamp`.
 //! 2. An event of a function that `TARGET_FUNCTIONS` does not allow is dead-lettered (`target_not_allowed`).
 //! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error is not retryable
-//!    (`non_retryable_error`): one of its type's [names](crate::error_names()) matches `NON_RETRYABLE_ERRORS`, or its
-//!    simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
+//!    (`non_retryable_error`): one of the [names](crate::error_names()) of the error's type matches
+//!    `NON_RETRYABLE_ERRORS`, or its simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, if
 //!    its message was sent over 13 days and 12 hours ago (both `max_age`), or else if an operator's
 //!    [`Cancel`](crate::Cancel) applies to it (`cancelled`). A cancel applies to an event if its message was sent
@@ -38,10 +38,10 @@
 //!    entry repeats. The generator is seeded by the message and *n*, or for `decorrelated` by the event.
 //!
 //!    If the error's simple name is `RetryAfter` and its message names a moment after the failure, the delay ends at
-//!    that moment instead, whatever `MAX_BACKOFF` is. Up to a tenth of the time from the failure to that moment is
-//!    added, drawn from another generator seeded by the message and *n*. If the result is not after *start*, the delay
-//!    is zero. The time of the failure is the record's `timestamp`, or `SentTimestamp` if that is earlier. A
-//!    `RetryAfter` with any other message changes nothing.
+//!    that moment instead, even if the delay is then over `MAX_BACKOFF`. Up to a tenth of the time from the failure to
+//!    that moment is added, drawn from another generator seeded by the message and *n*. If the result is not after
+//!    *start*, the delay is zero. The time of the failure is the record's `timestamp`, or `SentTimestamp` if that is
+//!    earlier. A `RetryAfter` with any other message changes nothing.
 //! 6. The last retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of rule 4's 13
 //!    days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the cut
 //!    leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
@@ -88,7 +88,8 @@ use crate::timing::{
     longest_between_reads,
 };
 
-/// A retry counts as due if less than this is left until its due time, because SQS's clock and the handler's differ.
+/// A retry counts as due if less than this is left until its due time, because the clocks of SQS and of the handler
+/// differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Number of bytes by which the record of an event's next failure may exceed the current record, apart from the
 /// payload. The next record's `responsePayload` holds the error's message and stack trace, escaped: about ten KiB for
@@ -111,7 +112,7 @@ pub enum Action<'a> {
     Defer {
         /// When the message's retry is due.
         due: Timestamp,
-        /// The time to hide the message for: whole seconds, 1 to 43,170.
+        /// The new visibility timeout of the message: whole seconds, 1 to 43,170.
         visibility_timeout: Duration,
         /// The rule or request that set the due time.
         due_by: DueBy,
@@ -481,7 +482,7 @@ impl<'r> Case<'_, 'r> {
 }
 
 /// Applies rule 4's limit of 13 days and 12 hours. Returns the reason to dead-letter a message sent at `sent` before
-/// SQS deletes it; `None` if the message may stay.
+/// SQS deletes it; `None` if the message may stay in the queue.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }

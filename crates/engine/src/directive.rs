@@ -17,12 +17,13 @@ const SEPARATORS: [char; 3] = ['.', '$', '/'];
 const PATH: &[u8] = b"::";
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
-/// A function's request about the retry of its event, made by the type of the function's error.
+/// A function's instruction for the retry of its event, given by the type of the function's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// The error type is `RetryAfter`: do not retry before this time, which is later than the failure.
     RetryAfter(Timestamp),
-    /// The type is `RetryAfter`, but the message names no moment after the failure. The directive is ignored.
+    /// The type is `RetryAfter`, but the error's message does not name a moment after the failure. The directive is
+    /// ignored.
     Unreadable {
         /// The start of the error's message: at most 64 characters before the `;`, without control characters.
         text: String,
@@ -76,9 +77,10 @@ fn safe_start(message: &str) -> String {
     text.chars().map(safe).take(LONGEST_IGNORED).collect()
 }
 
-/// The simple name of an `errorType`, the same for all runtimes. The simple name lacks Ruby's `Function<…>`, any `&`, a
-/// generic `<…>` at the end, the `$` and digits that compilers and bundlers add, everything up to the last `.`, `$`,
-/// `::` or `/`, and one `Error` or `Exception` at the end. A name that consists only of such an ending stays as it is.
+/// The simple name of an `errorType`, the same for all runtimes. The simple name does not contain Ruby's `Function<…>`,
+/// any `&`, a generic `<…>` at the end, the `$` and digits that compilers and bundlers add, everything up to the last
+/// `.`, `$`, `::` or `/`, and one `Error` or `Exception` at the end. A name that consists only of such an ending stays
+/// as it is.
 ///
 /// ```
 /// use comeback_engine::simple_name;

@@ -49,7 +49,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Creates an environment that has handled nothing yet. It reads no pauses, so no function is ever paused.
+    /// Creates an environment that has not handled a batch yet. The environment does not read pauses, so no function is
+    /// ever paused.
     pub fn new(policies: impl Into<Arc<Policies>>) -> Self {
         let policies = policies.into();
         let room = Room::of(policies.stack());
@@ -80,7 +81,7 @@ impl Environment {
     /// deferrals. If the handler crashes after it has re-invoked or moved messages, none of these calls is repeated
     /// within the hour, except for a last retry before `MAX_AGE` ends.
     ///
-    /// If a read of the pauses is due, it comes first. Events of a paused function are held.
+    /// If a read of the pauses is due, the read comes first. Events of a paused function are held.
     ///
     /// A message that has to wait is hidden if the environment has room for it. Otherwise the message is moved: sent
     /// again with a delay, while the original is settled. Moves come last. If little room is left, a count of the
@@ -181,8 +182,8 @@ impl Environment {
         message
     }
 
-    /// Hides the waiting messages, and also those about to be re-invoked or moved, in one call. Returns the first
-    /// failure to hide a message before its re-invocation; `None` if there was none.
+    /// Hides the waiting messages, and the messages about to be re-invoked or moved, in one call. Returns the first
+    /// failure to hide a message before its re-invocation; `None` if there was no such failure.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],
@@ -213,8 +214,8 @@ impl Environment {
         unguarded.filter(|_| !(account.past_deadline)())
     }
 
-    /// The time to hide the message for, from now: for its wait, or to guard its call. `None` if the message needs no
-    /// hiding.
+    /// The new visibility timeout of a message: the length of its wait, or of the guard for its call. `None` if the
+    /// message needs no hiding.
     fn hiding(&self, message: &BatchMessage<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
@@ -226,9 +227,9 @@ impl Environment {
         }
     }
 
-    /// The time to hide a message for before its call: one to two hours from the latest end of this batch. The call may
-    /// be accepted although the handler gets no answer, and every accepted call or copy starts its own chain of
-    /// retries.
+    /// The visibility timeout that guards a message's call. The guard ends one to two hours after the latest possible
+    /// end of this batch. The call may be accepted although the handler gets no answer, and every accepted call or copy
+    /// starts its own chain of retries.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let record = message.record;
         let case = message.event.as_ref().map(|event| self.case(event, record, now));
@@ -413,7 +414,8 @@ async fn read_pauses<A: Account>(
     Some(pauses.read(answer, now, &first.message_id))
 }
 
-/// Counts the messages in flight if the environment has never counted them. Until its first count, it has no room.
+/// Counts the messages in flight if the environment has never counted them. Until its first count, the environment has
+/// no room.
 async fn first_count_of<A: Account>(
     room: &mut Room,
     now: Timestamp,

@@ -22,8 +22,8 @@ const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 /// Maximum number of characters of a string in the log: CloudWatch drops lines that are too long.
 const LONGEST_LOGGED: usize = 512;
 
-/// The part of a string that the log shows: its start. Operators take an event's key from the log, so keys with the
-/// same start count as equal.
+/// The part of a string that the log shows: the first 512 characters. Operators take an event's key from the log, so
+/// keys with the same start count as equal.
 pub fn logged(text: &str) -> &str {
     text.char_indices().nth(LONGEST_LOGGED).map_or(text, |(end, _)| &text[..end])
 }
@@ -40,7 +40,7 @@ pub struct FailedEvent<'a> {
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
-    /// The request id of the invocation that failed; `None` if the record does not name it.
+    /// The request id of the invocation that failed; `None` if the record does not have this id.
     pub request_id: Option<String>,
     /// When the last attempt failed, according to its record, but no later than the record was sent.
     pub failed_at: Timestamp,

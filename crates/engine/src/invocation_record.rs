@@ -32,9 +32,9 @@ pub struct InvocationRecord<'a> {
 /// The error in a record's `responsePayload`, with its members unparsed.
 #[derive(Clone, Copy, Debug)]
 pub struct InvocationError<'a> {
-    /// The member `errorType`.
+    /// The value of the member `errorType`, as raw JSON.
     pub error_type: Option<&'a RawValue>,
-    /// The member `errorMessage`.
+    /// The value of the member `errorMessage`, as raw JSON.
     pub message: Option<&'a RawValue>,
 }
 
@@ -53,7 +53,7 @@ struct Wire<'a, Context, Response, Payload> {
     response_payload: Option<Payload>,
 }
 
-/// A record that has the shape Lambda writes, parsed in one pass.
+/// A record in the shape that Lambda writes, parsed in one pass.
 type Plain<'a> =
     Wire<'a, Object<RequestContext<'a>>, Object<ResponseContext<'a>>, Object<ResponsePayload<'a>>>;
 /// A record of any other shape: each nested object is parsed separately.
@@ -137,13 +137,13 @@ impl RequestContext<'_> {
 }
 
 impl<'a> InvocationRecord<'a> {
-    /// Reads a message's body.
+    /// Parses the body of a message as an invocation record.
     ///
     /// # Errors
     ///
     /// Fails if the body is not an invocation record; the reason says what is missing. Also fails for the record of a
-    /// success, because a retry would repeat work that is done. Such a record arrives if the queue is an on-success
-    /// destination.
+    /// success, because a retry would repeat work that is already done. Such a record arrives if the queue is an
+    /// on-success destination.
     pub fn read(body: &'a str) -> Result<Self, Reason> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,

@@ -9,8 +9,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Parses a JSON object. An array, which a derived struct would accept, is refused. The error is logged, so it does not
-/// quote the JSON.
+/// Parses a JSON object. An array, which a derived struct would accept, is refused. The error does not quote the JSON,
+/// because the error is logged.
 pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     match text.trim_ascii_start().chars().next() {
         Some('{') => serde_json::from_str(text).map_err(without_quotes),
@@ -111,7 +111,8 @@ fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-/// Decodes a JSON string that is an id, and does not change it. Returns `None` if the value is empty or not a string.
+/// Decodes an id from a JSON string, without replacing any character. Returns `None` if the value is empty or not a
+/// string.
 pub(crate) fn id(raw: &RawValue) -> Option<String> {
     string(raw).filter(|id| !id.is_empty())
 }

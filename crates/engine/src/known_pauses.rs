@@ -1,4 +1,4 @@
-//! The pauses that one environment of the handler has read, and when it reads them again.
+//! The pauses that one environment of the handler has read, and the time of its next read.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
 /// Advice to the operator if the parameter is unreadable.
 const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to pause nothing";
 
-/// The pauses that one environment of the handler has read, and when it reads them again.
+/// The pauses that one environment of the handler has read, and the time of its next read.
 ///
 /// The environment reads the pauses before its first batch, and again at the first batch after max(30 s,
 /// `MAXIMUM_CONCURRENCY` × 0.3 s), or up to a quarter more. A failed read changes nothing. The next batch repeats the
@@ -30,12 +30,12 @@ pub(crate) struct KnownPauses {
     between_reads: Option<Duration>,
     known: Option<Pauses>,
     next_read: Option<Timestamp>,
-    /// The number of failed reads since the last successful one.
+    /// The number of failed reads since the last successful read.
     failures: u32,
 }
 
 impl KnownPauses {
-    /// Starts with no pauses read, under the given policy.
+    /// The state before the first read, in an environment with this policy.
     pub(crate) fn of(policy: &Policy) -> Self {
         Self {
             between_reads: Some(between_reads(policy.settings().maximum_concurrency)),

@@ -16,15 +16,15 @@ const MOST_KINDS: usize = 1_000;
 ///
 /// Each failure of an event is a separate message. All lines about a message and its copies have the same key, target,
 /// retry, first failure and failed invocation. Lines about different messages differ in at least one of these fields. A
-/// message is settled if any of its lines settles it. The settling line may be older than the others: a handler writes
-/// its lines when its batch ends, and another handler may have received the message in the meantime. If no line settles
-/// the message, the message is waiting, as its latest line says.
+/// message is settled if any of its lines says that the event was re-invoked or dead-lettered. That line may be older
+/// than the message's other lines: a handler writes its lines when its batch ends, and another handler may have
+/// received the message in the meantime. Otherwise the message is waiting, as its latest line says.
 ///
 /// A log may lack lines, because of its level or its retention. A message without a line is unknown. If the last line
-/// about a message is missing, the line before it counts: a settled message may seem to be waiting, but no waiting
+/// about a message is missing, the previous line counts: a settled message may seem to be waiting, but no waiting
 /// message seems settled.
 ///
-/// Each waiting message takes about 200 bytes of memory, and each settled message about 20.
+/// Each waiting message takes about 200 bytes of memory, and each settled message takes about 20 bytes.
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
@@ -98,8 +98,8 @@ pub struct MessageKind {
     pub target: Option<String>,
     /// The `errorType` of the failed invocation; `None` if it is unknown, and for the group of all further kinds.
     pub error_type: Option<String>,
-    /// The start of the message of a `RetryAfter` that was ignored, and why; `None` if none was ignored. If several
-    /// were ignored, the last text in sorted order.
+    /// The start of the message of a `RetryAfter` that was ignored, and the reason for ignoring it; `None` if none was
+    /// ignored. If several were ignored, the last text in sorted order.
     pub retry_after_ignored: Option<String>,
 }
 

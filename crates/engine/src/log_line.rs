@@ -14,7 +14,7 @@ use crate::record::TraceHeader;
 use crate::report::BatchReport;
 use crate::time::Timestamp;
 
-/// Maximum length of a receipt handle in the log; a longer one is left out. SQS's handles have about 400 characters.
+/// Maximum length of a receipt handle in the log; a longer handle is left out. SQS's handles have about 400 characters.
 const LONGEST_HANDLE: usize = 1_024;
 
 /// A line of the handler's log, in JSON: the outcome of one message in one batch.
@@ -22,11 +22,11 @@ const LONGEST_HANDLE: usize = 1_024;
 pub struct LogLine<'a> {
     /// When the handler wrote the line, at the end of the batch.
     pub timestamp: Timestamp,
-    /// The log level. Lambda's log settings filter by it.
+    /// The log level. Lambda's log settings filter the lines by level.
     pub level: LogLevel,
     /// The version of the line's format.
     pub v: Version,
-    /// SQS's id of the message. A copy of a moved message has an id of its own.
+    /// SQS's id of the message. A copy of a moved message has its own id.
     pub message_id: Cow<'a, str>,
     /// The event in the message; `None` if the message was not parsed.
     #[serde(flatten)]
@@ -71,8 +71,8 @@ pub struct LoggedEvent<'a> {
     /// When the event first failed.
     #[serde(serialize_with = "to_the_second")]
     pub first_failure: Timestamp,
-    /// The request id of the invocation that failed before this retry; `None` if the invocation record does not name
-    /// it.
+    /// The request id of the invocation that failed before this retry; `None` if the invocation record does not have
+    /// this id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Cow<'a, str>>,
     /// The `errorType` of the failed invocation; `None` if it is unknown.
@@ -84,7 +84,8 @@ pub struct LoggedEvent<'a> {
     /// The time that a `RetryAfter` error asked for; `None` for any other error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Timestamp>,
-    /// The start of the message of a `RetryAfter` that was ignored, and why; `None` if none was ignored.
+    /// The start of the message of a `RetryAfter` that was ignored, and the reason for ignoring it; `None` if none was
+    /// ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ignored: Option<Cow<'a, str>>,
 }
@@ -148,7 +149,7 @@ impl BatchReport<'_> {
 }
 
 impl<'a> LoggedEvent<'a> {
-    /// The log's fields for an event, and the entry of `POLICIES` that applies to it.
+    /// Makes the log's fields for an event. `policy` is the entry of `POLICIES` that applies to the event's function.
     pub fn of(event: &'a FailedEvent<'_>, policy: Option<&'a str>) -> Self {
         let (retry_after, retry_after_ignored) = match &event.directive {
             Some(Directive::RetryAfter(moment)) => (Some(*moment), None),

@@ -37,8 +37,8 @@ pub enum Location {
     /// The message is on the retry queue, hidden because a call may have been accepted. Until the hiding ends, the
     /// event must not be re-invoked or copied.
     Guarded,
-    /// The message is on the retry queue and could not be hidden. It comes back after the queue's own visibility
-    /// timeout, or at the end of an earlier guard.
+    /// The message is on the retry queue and could not be hidden. The message comes back after the queue's own
+    /// visibility timeout, or at the end of an earlier guard.
     NotHidden,
     /// A copy with a delay replaced the message on the retry queue.
     Moved,
@@ -191,8 +191,8 @@ impl Outcome<'_> {
         self.event.as_ref().map(|event| event.retry)
     }
 
-    /// The step that the handler took, or tried: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None` only if
-    /// the decision itself failed.
+    /// The step that the handler took or tried to take: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None`
+    /// only if the decision itself failed.
     pub const fn step(&self) -> Option<&'static str> {
         match self.what {
             What::Defer { .. } => Some("defer"),

@@ -35,7 +35,7 @@ pub enum GarbledPauses {
     /// A later version of Comeback wrote the document. The field is the document's format version.
     #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
-    /// The parameter is not a document of pauses. The field says where and why.
+    /// The parameter is not a document of pauses. The field has the place and the mistake.
     #[error("the pauses are unreadable: {0}")]
     Malformed(String),
 }
@@ -49,7 +49,7 @@ pub struct Pause {
     pub from: Timestamp,
     /// When the pause ends, in whole seconds; `None` if the pause lasts until an operator ends it.
     pub until: Option<Timestamp>,
-    /// Events that become due in the pause come back after its end, spread over this time: whole seconds, at most
+    /// Events that become due during the pause come back after its end, spread over this time: whole seconds, at most
     /// [`LONGEST_SPREAD`].
     pub spread: Duration,
     /// The operator who opened the pause; kept only while the pause is open.
@@ -58,10 +58,10 @@ pub struct Pause {
     pub why: Option<String>,
 }
 
-/// Maximum spread of a pause, 14 days: SQS keeps no message for longer.
+/// Maximum spread of a pause: 14 days, the longest time that SQS keeps a message.
 pub const LONGEST_SPREAD: Duration = RETENTION;
 
-/// Maximum planned length of a pause, 14 days: SQS keeps no message for longer.
+/// Maximum planned length of a pause: 14 days, the longest time that SQS keeps a message.
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
 /// An empty document of pauses.
@@ -69,7 +69,7 @@ pub(crate) static NO_PAUSES: Pauses =
     Pauses { pauses: Vec::new(), retries: Vec::new(), cancels: Vec::new(), others: BTreeMap::new() };
 
 impl Pauses {
-    /// Returns the document with its pauses replaced by `pauses`. The requests stay.
+    /// Returns the document with its pauses replaced by `pauses`. The requests are kept.
     #[must_use]
     pub fn with(&self, pauses: impl IntoIterator<Item = Pause>) -> Self {
         let mut pauses: Vec<Pause> = pauses.into_iter().collect();
@@ -125,12 +125,12 @@ impl Pauses {
 }
 
 impl Pauses {
-    /// All readable retry requests in the document, including withdrawn ones.
+    /// All readable retry requests in the document, including withdrawn requests.
     pub fn retries(&self) -> impl Iterator<Item = &RetryNow> {
         self.retries.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// All readable cancels in the document, including withdrawn ones.
+    /// All readable cancels in the document, including withdrawn cancels.
     pub fn cancels(&self) -> impl Iterator<Item = &Cancel> {
         self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
@@ -168,7 +168,8 @@ impl Pause {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
 
-    /// Returns the pause with its end set to `end`. Events that become due in the pause come back over `spread`.
+    /// Returns the pause with its end set to `end`. Events that become due during the pause come back within `spread`
+    /// after its end.
     #[must_use]
     pub fn ended(&self, end: Timestamp, spread: Duration) -> Self {
         let spread = Duration::from_secs(spread.as_secs());
@@ -182,9 +183,10 @@ pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, ret
     until.saturating_add(spread.mul_f64(share))
 }
 
-// The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}.
-// Times are in seconds since the epoch. An unknown `v` is refused. The commands write all other members back unchanged,
-// for later versions.
+// Format of the document:
+// {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}. Times are in
+// seconds since the epoch. An unknown `v` is refused. The commands write all other members back unchanged, for later
+// versions.
 
 const VERSION: u64 = 1;
 

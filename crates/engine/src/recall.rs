@@ -7,8 +7,8 @@
 //! also changes the visibility timeout of a later receive. Three rules make a recall safe nevertheless:
 //!
 //! - Only the newest log line about a message counts. If that line has no handle, the message is not recalled.
-//! - A message that returns within a minute is left alone. A handler may already have received the message, and hidden
-//!   the message before a call.
+//! - A message that returns within a minute is not recalled. A handler may already have received the message, and
+//!   hidden the message before a call.
 //! - A message is recalled only for the first entry of the pauses' document that covers its newest line. A handler may
 //!   have received the recalled message and crashed after its call, without writing a newer line. That handler hid the
 //!   message before its call, and the message must stay hidden.
@@ -74,7 +74,7 @@ pub enum NotRecalled {
     Before,
     /// The message returns soon anyway: within two minutes, or only a little later than its new due time.
     Soon,
-    /// The message was moved (sent again with a delay), so it has no handle yet. It returns within 15 minutes.
+    /// The message was moved (sent again with a delay), so it has no handle yet. The message returns within 15 minutes.
     Moved,
 }
 
@@ -134,7 +134,7 @@ impl Written {
         }
     }
 
-    /// Finds this entry in a document; `None` if another operator has removed or withdrawn it.
+    /// Finds this entry in a document; `None` if another operator has removed or withdrawn the entry.
     pub fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
         match self {
             Self::Retry(retry) => pauses.retries().find(|it| *it == retry).map(Recall::Retry),

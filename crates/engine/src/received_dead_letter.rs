@@ -21,7 +21,8 @@ pub enum DeadLetterKind {
     /// A received body that the handler dead-lettered verbatim, because the body could not be parsed or was too large
     /// to wrap.
     Verbatim,
-    /// An invocation record without a reason: SQS moved it from the retry queue, by the queue's redrive policy.
+    /// An invocation record without a reason: SQS moved the record from the retry queue, because of the queue's redrive
+    /// policy.
     Record,
     /// Anything that is not a dead-letter of Comeback.
     Unknown,
@@ -45,7 +46,7 @@ pub struct ReceivedDeadLetter<'a> {
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
     /// When the event was dead-lettered: the time that the message gives, but no later than the message was sent. If
-    /// the message gives no time, the time when it was sent.
+    /// the message gives no time, the time when the message was sent.
     pub dead_lettered_at: Timestamp,
     /// The event's key: its `origin_request_id`, or SQS's id of the message as first sent.
     pub key: Option<String>,
@@ -97,7 +98,7 @@ impl<'a> ReceivedDeadLetter<'a> {
             error_message: None,
             payload: None,
         };
-        // The handler tries the two formats in the same order.
+        // The handler also tries these two formats in this order.
         match (InvocationRecord::read(&record.body), Redriven::read(&record.body)) {
             (Ok(failure), _) => unread.with_record(failure),
             (Err(_), Some(dead_letter)) => unread.with_body(dead_letter),
@@ -106,8 +107,8 @@ impl<'a> ReceivedDeadLetter<'a> {
     }
 
     /// Reads a body that has the form of a dead-letter. The handler wrote the body, unless the message's attributes
-    /// show that the handler received it in this form and dead-lettered it verbatim. In that case, the attributes have
-    /// a `Detail`, or a reason other than the body's. A verbatim body may claim anything.
+    /// show that the handler received the body in this form and dead-lettered it verbatim. In that case, the attributes
+    /// have a `Detail`, or a reason other than the body's. A verbatim body may claim anything.
     fn with_body(self, dead_letter: Redriven<'a>) -> Self {
         let is_received =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
@@ -125,7 +126,7 @@ impl<'a> ReceivedDeadLetter<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the handler could not read an event from the body. The reason is the one for which the handler would
+    /// Fails if the handler could not read an event from the body. The error is the reason for which the handler would
     /// dead-letter the body again.
     pub fn redriven(&self, function_arn: Option<&str>, payload: Option<&RawValue>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
@@ -144,7 +145,7 @@ impl<'a> ReceivedDeadLetter<'a> {
         }))
     }
 
-    /// Reads an invocation record that the handler or SQS put on the dead-letter queue as it was received.
+    /// Reads an invocation record that the handler or SQS put on the dead-letter queue unchanged.
     fn with_record(self, failure: InvocationRecord<'a>) -> Self {
         let (payload, metadata) = match comeback_envelope::open(failure.request_payload) {
             Ok(event) => (event.payload, Some(event.metadata)),

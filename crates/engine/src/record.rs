@@ -18,8 +18,8 @@ pub struct Record {
     pub receipt_handle: String,
     /// The invocation record of the failed event, as unparsed JSON.
     pub body: String,
-    /// SQS's `ApproximateReceiveCount`: 1 on the first receive, and not exact. For a moved message, the count includes
-    /// the receives of its original and of earlier copies.
+    /// SQS's `ApproximateReceiveCount`: 1 on the first receive. The count is approximate. For a moved message, the
+    /// count includes the receives of its original and of earlier copies.
     pub receive_count: u32,
     /// When the message was sent: SQS's `SentTimestamp`.
     pub sent: Timestamp,
@@ -30,7 +30,8 @@ pub struct Record {
     /// SQS's `AWSTraceHeader`, which makes the message part of an X-Ray trace; `None` if the message has no such
     /// header.
     pub trace_header: Option<String>,
-    /// The message attributes that the sender added. The handler's own, `Comeback`, is in `moved`.
+    /// The message attributes that the sender added. The handler's own attribute, `Comeback`, is not included; its data
+    /// is in `moved`.
     pub attributes: Vec<Attribute>,
 }
 
@@ -103,7 +104,7 @@ impl Record {
         self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
     }
 
-    /// When the message was first sent. If it was moved, when its original was sent.
+    /// When the message was first sent. If the message was moved, when its original was sent.
     pub(crate) fn first_sent(&self) -> Timestamp {
         self.moved.as_ref().map_or(self.sent, |moved| moved.sent)
     }
@@ -122,7 +123,7 @@ pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
 pub struct Moved {
     /// SQS's id of the original.
     pub message_id: String,
-    /// The original's `SentTimestamp`; never after the copy's.
+    /// The original's `SentTimestamp`; never after the copy's `SentTimestamp`.
     pub sent: Timestamp,
     /// The original's `ApproximateFirstReceiveTimestamp`; never before its `SentTimestamp`, nor after the copy's first
     /// receive.

@@ -1,4 +1,4 @@
-//! The outcomes of the messages of a batch. The handler's response and log lines are made from them.
+//! The outcomes of the messages of a batch. The handler's response and log lines are made from these outcomes.
 
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
@@ -17,13 +17,13 @@ pub struct BatchReport<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// The number of messages that were moved (sent again with a delay), and the number that could not be moved.
     pub moves: Moves,
-    /// The failure to hide messages before they were re-invoked; `None` if there was none. If the handler crashes after
-    /// such a failure, the calls are repeated after the queue's own visibility timeout.
+    /// The failure to hide messages before they were re-invoked; `None` if no message failed. If the handler crashes
+    /// after such a failure, the calls are repeated after the queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
     /// The failure to count the messages in flight; `None` if no count failed. Until the next count, no more messages
     /// can be hidden.
     pub count_failure: Option<CallFailure>,
-    /// The result of reading the pauses; `None` if this batch did not read them.
+    /// The result of reading the pauses; `None` if this batch did not read the pauses.
     pub pauses: Option<PausesRead>,
 }
 
@@ -34,7 +34,7 @@ pub enum PausesRead {
     Known {
         /// Pauses that have been open for over 24 hours, and may have been forgotten.
         long: Vec<Pause>,
-        /// The mistakes in unreadable entries of `retries` and `cancels`, which are ignored.
+        /// The mistakes in unreadable entries of `retries` and `cancels`. These entries are ignored.
         unreadable_requests: Vec<String>,
     },
     /// The read failed. The pauses that were read before still apply.

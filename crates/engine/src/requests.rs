@@ -33,25 +33,25 @@ pub struct Request {
     /// The milliseconds of the second in which the request was made. The milliseconds distinguish the request from an
     /// otherwise equal request of the same second.
     pub millis: u64,
-    /// Globs of `errorType`: the request is only for events that failed with such an error. Empty for all errors.
+    /// Globs of `errorType`: the request is only for events that failed with a matching error. Empty for all errors.
     pub errors: Vec<String>,
     /// The request is only for events with one of these keys; at most [`MOST_KEYS`]. A key is an `origin_request_id`,
     /// cut to the 512 characters that the log shows. Empty for all events.
     pub keys: Vec<String>,
     /// The operator who made the request; `None` if the request does not name one.
     pub by: Option<String>,
-    /// The reason that the operator gave; `None` if the operator gave none.
+    /// The reason that the operator gave; `None` if the operator gave no reason.
     pub why: Option<String>,
-    /// When the request ends and leaves the parameter, in whole seconds. If `None`, the request stays for
+    /// When the request ends and is removed from the parameter, in whole seconds. If `None`, the request stays for
     /// [`LONGEST_REQUEST`].
     pub until: Option<Timestamp>,
-    /// True once an operator has withdrawn the request: handlers ignore it. The request stays in the document until its
-    /// end, because a message that the request recalled must not be recalled again.
+    /// True once an operator has withdrawn the request. Handlers then ignore the request. The request stays in the
+    /// document until its end, because a message that the request recalled must not be recalled again.
     pub withdrawn: bool,
 }
 
-/// A request to retry some functions' events now, if they failed before the request's moment. The request is an entry
-/// of `retries` in the pauses' document.
+/// A request to retry waiting events now. The request covers events that failed before its moment, and is an entry of
+/// `retries` in the pauses' document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryNow {
     /// The request's events, author and moment. A request that names keys also ends waits that a `RetryAfter` asked

@@ -1,4 +1,4 @@
-//! The room of an environment: the number of messages that it may still hide.
+//! The room of an environment: the number of messages that the environment may still hide.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::policy::Policy;
 use crate::setting::HideUpTo;
 use crate::time::Timestamp;
 
-/// Minimum time between two counts by one environment. SQS's own number of messages in flight may be this old. Source:
+/// Minimum time between two counts by one environment. SQS's own count of messages in flight may be this old. Source:
 /// "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
 /// An environment with room for fewer messages than this, the size of a batch, counts again.
@@ -16,9 +16,10 @@ const LOW: u64 = 10;
 /// The number of messages of one retry queue that one environment of the handler may still hide.
 ///
 /// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
-/// `MAXIMUM_CONCURRENCY`) messages, or for none if *n* is larger. Each message that stays hidden when a batch ends
-/// takes one place. Hiding a message before it is re-invoked or moved takes no place: the message leaves the queue in
-/// the same batch, or is hidden again. An environment has no room before its first count, or after a failed count.
+/// `MAXIMUM_CONCURRENCY`) messages, or no room if *n* is larger than `HIDE_UP_TO`. Each message that stays hidden when
+/// a batch ends takes one place. Hiding a message before it is re-invoked or moved takes no place: the message leaves
+/// the queue in the same batch, or is hidden again. An environment has no room before its first count, or after a
+/// failed count.
 ///
 /// # Why this bounds the messages in flight
 ///

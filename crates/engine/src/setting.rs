@@ -13,7 +13,7 @@ use crate::time::seconds;
 /// A variable of the retry handler, as the table of settings describes it.
 #[derive(Debug)]
 pub struct Setting {
-    /// The variable's name.
+    /// The variable's name, such as `MAX_AGE`.
     pub name: &'static str,
     /// The purpose of the variable, as a phrase without a full stop.
     pub meaning: &'static str,
@@ -53,7 +53,7 @@ pub enum Kind {
     Seconds {
         /// The accepted range, in seconds.
         range: RangeInclusive<u64>,
-        /// The end of the range, in words.
+        /// The end of the range in words, such as `14 days`.
         most: &'static str,
     },
     /// Like `Seconds`, with the value of another setting as maximum.
@@ -67,14 +67,14 @@ pub enum Kind {
     SecondsList {
         /// The accepted range of each entry, in seconds.
         range: RangeInclusive<u64>,
-        /// The end of the range, in words.
+        /// The end of the range in words, such as `14 days`.
         most: &'static str,
         /// Maximum number of entries in the list.
         entries: usize,
     },
-    /// A whole number.
+    /// A whole number in this range.
     Number(RangeInclusive<u64>),
-    /// A whole number, or the word `always`.
+    /// A whole number in this range, or the word `always`.
     NumberOrAlways(RangeInclusive<u64>),
     /// One of the listed words.
     Choice(&'static [&'static str]),

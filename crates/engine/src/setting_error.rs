@@ -8,7 +8,7 @@ pub enum SettingError {
     /// The value cannot be read, because it is not in the form that the variable requires.
     #[error("{name} is {value:?}; it must be {form}")]
     Unreadable {
-        /// The variable's name.
+        /// The variable's name, such as `MAX_AGE`.
         name: &'static str,
         /// The value as it was set.
         value: String,
@@ -18,7 +18,7 @@ pub enum SettingError {
     /// The value is outside the setting's range.
     #[error("{name} is {value}; it must be {range}")]
     OutOfRange {
-        /// The variable's name.
+        /// The variable's name, such as `MAX_AGE`.
         name: &'static str,
         /// The value, with its unit if it has one.
         value: String,
@@ -109,7 +109,7 @@ pub enum BadEntry {
     /// The entry sets a variable that no entry can set, because it is queue-wide or unknown.
     #[error("sets {name:?}; it may set {names}")]
     NotOfAFunction {
-        /// The variable's name.
+        /// The variable's name, such as `MAX_AGE`.
         name: String,
         /// The names of the variables that an entry can set, separated by commas.
         names: String,

@@ -1,4 +1,4 @@
-//! Recognizes messages that are not failure records. For each known kind of message, tells the operator what to change.
+//! Recognizes messages that are not failure records, and describes what the operator has to change for each known kind.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
     ))
 }
 
-/// The reason why the body inside a wrapper is not a failure record; `None` if it is a failure record.
+/// The reason why the body inside a wrapper is not a failure record; `None` if the body is a failure record.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
     // This does not call `named`, which would recurse: the wrapped body may itself be wrapped, any number of times.

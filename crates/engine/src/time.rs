@@ -57,13 +57,13 @@ impl Timestamp {
         Self::from_secs(self.0.div_ceil(1_000))
     }
 
-    /// The moment `duration` after this one, to the millisecond.
+    /// The moment `duration` after this moment, to the millisecond.
     #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// The moment `duration` before this one, but not before the epoch.
+    /// The moment `duration` before this moment, but not before the epoch.
     #[must_use]
     pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The longest retention of an SQS queue: no message stays in a queue for longer.
 pub const RETENTION: Duration = Duration::from_secs(14 * 86_400);
-/// The longest visibility timeout that SQS accepts. SQS counts it from the receive.
+/// The longest visibility timeout that SQS accepts. SQS counts the timeout from the receive.
 pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Margin subtracted from [`LONGEST_VISIBILITY`], because the handler's call reaches SQS some time after the receive.
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);

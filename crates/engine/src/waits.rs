@@ -60,7 +60,7 @@ impl Wait {
         Self::from(now, after_failure(record))
     }
 
-    /// The wait after a re-invocation that may have been accepted. The wait begins when the handler stopped waiting for
+    /// The wait after a re-invocation that may have been accepted. The wait begins when the handler stops waiting for
     /// the answer, a moment that the engine does not know.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         // `now` is when the batch came. The message is hidden again once this invoke and the invokes before it have
@@ -75,8 +75,8 @@ impl Wait {
         ceil_secs(self.left).div_ceil(LONGEST_HOP).max(1)
     }
 
-    /// The delay of the first move, chosen so that all moves take about as long: ⌈left / ⌈left / 900⌉⌉ seconds, 1 to
-    /// 900.
+    /// The delay of the first move, chosen so that all moves have about the same delay: ⌈left / ⌈left / 900⌉⌉ seconds,
+    /// 1 to 900.
     pub(crate) fn hop(&self) -> Duration {
         Duration::from_secs(ceil_secs(self.left).div_ceil(self.hops()).max(1))
     }
@@ -98,7 +98,7 @@ pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
 
 /// Draws the wait after a call that may have been accepted: one to two hours, beginning at most `call` from now. If the
 /// event could be parsed, rule 6 cuts the wait, so that a last retry is possible. If too little time is left for a last
-/// retry, the wait is not cut, and the message is dead-lettered when it comes back.
+/// retry, the wait is not cut, and the message is dead-lettered when the message comes back.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));

@@ -10,7 +10,7 @@ use crate::outcome::{Cause, DueBy, Early, Location};
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 const DUE: Timestamp = Timestamp::from_secs(1_700_000_004);
 
-/// A logged event with a value in every field. This function does not compile until a new field is added to it.
+/// A logged event with a value in every field. A new field must be added here, or this function does not compile.
 pub(crate) fn event() -> LoggedEvent<'static> {
     LoggedEvent {
         key: "r-0".into(),

@@ -228,7 +228,7 @@ fn ended_pauses_leave_a_document_that_is_too_long() {
     assert_eq!(Pauses::read(&unknown).unwrap().fitted(at(0)).map_err(|it| it.bytes), Err(6_029));
 }
 
-/// The document has 200 ended pauses of one function, and an open pause of another.
+/// The document has 200 ended pauses of one function, and an open pause of another function.
 #[test]
 fn pauses_that_ended_first_leave_first() {
     let ended: Vec<Pause> = (0..200).map(|n| pause(PAYMENTS, n * 6_000, Some(n * 6_000 + 3_600))).collect();

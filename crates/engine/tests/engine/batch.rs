@@ -52,7 +52,7 @@ fn due_messages_are_invoked_concurrently() {
     assert_eq!(made.len(), 10, "each has the request id that its invoke was answered with");
 }
 
-/// The batch has one message that is waiting and one that is due.
+/// The batch has one waiting message and one due message.
 #[test]
 fn the_first_call_guards_invokes() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
@@ -322,7 +322,7 @@ fn unanswered_invokes_are_hidden_one_to_two_hours() {
 
 #[test]
 fn an_unanswered_invoke_leaves_time_for_a_last_try() {
-    // The invoke took 20 s, and the last try comes `margin` before the end of `MAX_AGE`.
+    // The invoke took 20 s, and the last retry comes `margin` before the end of `MAX_AGE`.
     for (max_age, margin) in [(86_400, 60), (7_200, 60), (100, 10), (60, 6)] {
         let policy = policy(|settings| settings.max_age = max_age);
         let before_the_end = |secs| Timestamp::from_secs(T0.as_secs() + max_age - secs);

@@ -24,7 +24,7 @@ fn message(id: usize, kind: usize) -> Record {
         8 => (1, format!("<m-{id}>{}", "x".repeat(400_000))),
         _ => (0, format!("<m-{id}>")),
     };
-    // Kind 2 is still waiting on a later receive.
+    // A message of kind 2 is still waiting on a later receive.
     let first_receive = if kind == 2 { NOW } else { FIRST_RECEIVE };
     let (message_id, receipt_handle) = (format!("m-{id}"), format!("<m-{id}>"));
     Record { message_id, receipt_handle, receive_count, first_receive, ..record(body) }
@@ -91,7 +91,7 @@ fn id_in(text: &str) -> String {
     text[start..start + text[start..].find('>').expect("its end")].to_owned()
 }
 
-/// The ids of the messages that may leave the retry queue by this call.
+/// The ids of the messages that may leave the retry queue because of this call.
 fn ids_of(call: &Call) -> Vec<String> {
     match call {
         Call::Invoke(_, payload) => vec![id_in(payload)],
@@ -100,7 +100,7 @@ fn ids_of(call: &Call) -> Vec<String> {
     }
 }
 
-/// Any plan of batch calls that work, fail, or work without an answer.
+/// Any plan of batch calls that succeed, fail, or succeed without an answer.
 fn unanswered_batch_plan() -> impl Strategy<Value = Vec<Batch>> {
     let any = select(vec![Batch::Fails, Batch::FailsFor(0), Batch::AnswersOnly(2), Batch::AnswerLost]);
     vec(prop_oneof![2 => Just(Batch::Works), 1 => any], 1..8)

@@ -30,7 +30,7 @@ fn reasons_and_their_details() {
             "the invocation record has status 404",
         ),
         (body("7"), &never, "max_retries", "0 retries made; MAX_RETRIES is 0"),
-        // A forged attempt does not overflow.
+        // A forged attempt number causes no overflow.
         (
             body(&enveloped(u64::MAX, "7")),
             &usual,
@@ -225,7 +225,7 @@ fn a_first_receive_serves_the_whole_delay_from_now() {
 fn a_later_receive_serves_what_is_left_since_the_first() {
     let record = received_again(body("7"));
     let due = Some(after(FIRST_RECEIVE, 8_000));
-    // Whole seconds, rounded up. A retry with under half a second left counts as due.
+    // A deferral is in whole seconds, rounded up. A retry with under half a second left counts as due.
     for (millis, expected) in [
         (0, Seen::Defer(8)),
         (1, Seen::Defer(8)),

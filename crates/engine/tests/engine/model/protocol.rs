@@ -37,7 +37,7 @@ pub(super) struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Failed {
     event: usize,
-    /// True if the event's error is never retried.
+    /// True if the policy never retries the event's error.
     for_good: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) enum End {
 pub(super) enum Fault {
     /// Pollers are throttled, or the process crashes before it does anything: only the receive count rises.
     NeverHandled,
-    /// The process crashes after its calls: the queue never learns that the message is settled.
+    /// The process crashes after its calls, so the message stays in the queue.
     DiesAfterwards,
     HideFails,
     InvokeFails,
