@@ -1,10 +1,10 @@
-//! A wait that an error asks for, such as `Retry-After`.
+//! A wait that an error requests, such as `Retry-After`.
 
 use core::time::Duration;
 
 use rand::{Rng, RngExt};
 
-/// The wait that an error asks for, such as a server's `Retry-After`. Return a hint from the closure that is passed to
+/// The wait that an error requests, such as a server's `Retry-After`. Return a hint from the closure that is passed to
 /// [`Retry::hint`](crate::Retry::hint).
 ///
 /// The operation is never called before the hint's wait is over: the retry waits for all of it, or gives up the

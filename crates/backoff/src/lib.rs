@@ -3,7 +3,7 @@
 //!
 //! A [`Backoff`] describes the waits before retries, and [`Delays`] iterates over the waits of one operation.
 //! [`retry()`] makes a [`Retry`], the loop that calls an operation and waits. `retry()` and `Backoff` also work
-//! separately: `retry()` takes any durations as waits, and other retry loops can take the waits of a `Backoff`.
+//! separately: `retry()` accepts any durations as waits, and other retry loops can use the waits of a `Backoff`.
 //!
 //! | file | holds |
 //! |---|---|

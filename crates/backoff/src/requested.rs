@@ -1,4 +1,4 @@
-//! Parses the wait that a `Retry-After` header or the message of a `RetryAfter` error asks for.
+//! Parses the wait that a `Retry-After` header or the message of a `RetryAfter` error requests.
 
 use alloc::format;
 use core::fmt;
@@ -64,7 +64,7 @@ impl fmt::Display for UnreadableWait {
 
 impl core::error::Error for UnreadableWait {}
 
-/// Parses the wait that a string asks for, counted from `now`. A time in the past is a wait of zero. Only the part
+/// Parses the wait that a string requests, counted from `now`. A time in the past is a wait of zero. Only the part
 /// before a `;` is read.
 ///
 /// | form | examples |

@@ -40,7 +40,7 @@ fn white_space_is_ignored_and_length_limited() {
     assert!(requested_wait(&format!("1{}", "s".repeat(64)), now).is_err());
 }
 
-/// Different strings that all ask for the same wait, in whole milliseconds.
+/// Different strings that all request the same wait, which is a whole number of milliseconds.
 fn spellings(wait: Duration) -> [String; 4] {
     let (seconds, millis) = (wait.as_secs(), wait.subsec_millis());
     let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);

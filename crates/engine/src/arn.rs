@@ -263,8 +263,8 @@ impl PolicyPattern {
         }
     }
 
-    /// Limits a bare name to functions in the account and region of the retry queue, which are also those of the
-    /// handler.
+    /// Limits a bare name to functions in the retry queue's account and region. The handler runs in the same account
+    /// and region.
     pub(crate) fn set_home(&mut self, queue: &QueueArn) {
         if let Self::Name { home, .. } = self {
             *home = Some((queue.account.clone(), queue.region.clone()));

@@ -53,7 +53,7 @@
 //!      becomes due at a random moment between `at` and `at` + `within`, but not before *start*. The generator is
 //!      seeded by the message, *n* and `at`. Pauses move that moment like any other. A request changes nothing if the
 //!      result would not be sooner. A request also does not change a retry that a pause has moved, or the retry with
-//!      *n* = `MAX_RETRIES`. Only a request that names keys changes a wait that a `RetryAfter` asked for.
+//!      *n* = `MAX_RETRIES`. Only a request that names keys changes a wait that a `RetryAfter` requested.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later receive if 0.5 s or
 //!    more are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
@@ -101,8 +101,8 @@ const SHOWN_CHARACTERS: usize = 256;
 /// Time from the last retry to the end of `MAX_AGE`, unless a tenth of `MAX_AGE` is shorter. A poll that is late by
 /// less than this margin does not miss the last retry.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
-/// Maximum jitter of a `RetryAfter`, as a share of the requested wait. An overloaded function asks for the same wait
-/// each time, and its events must not all come back at once.
+/// Maximum jitter of a `RetryAfter`, as a share of the requested wait. An overloaded function requests the same wait
+/// each time, and the events of the function must not all come back at once.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
 /// The next step for a message, as decided by [`decide()`].
@@ -116,7 +116,7 @@ pub enum Action<'a> {
         visibility_timeout: Duration,
         /// The rule or request that set the due time.
         due_by: DueBy,
-        /// The retry request that made the retry due earlier; `None` if none did.
+        /// The retry request that made the retry due earlier; `None` if no request did.
         early: Option<Early>,
     },
     /// Hide the message because its function is paused, although its retry is due. Holding does not count as a retry.
@@ -130,7 +130,7 @@ pub enum Action<'a> {
     Reinvoke {
         /// When the message's retry was due.
         due: Timestamp,
-        /// The retry request that made the retry due earlier; `None` if none did.
+        /// The retry request that made the retry due earlier; `None` if no request did.
         early: Option<Early>,
         /// The payload for the target, in its envelope.
         envelope: Envelope<'a>,
@@ -179,7 +179,7 @@ struct Due {
     at: Timestamp,
     /// The rule or request that set the due time.
     by: DueBy,
-    /// The retry request that made the retry due earlier; `None` if none did.
+    /// The retry request that made the retry due earlier; `None` if no request did.
     early: Option<Early>,
 }
 

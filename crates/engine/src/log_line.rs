@@ -43,7 +43,7 @@ pub struct LogLine<'a> {
     pub receipt_handle: Option<Cow<'a, str>>,
 }
 
-/// Version 1 of the log format. A reader ignores members that it does not know.
+/// Version 1 of the log format. A reader ignores unknown members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version;
 
@@ -81,7 +81,7 @@ pub struct LoggedEvent<'a> {
     /// The entry of `POLICIES` that applies to the function; `None` if the stack's policy applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Cow<'a, str>>,
-    /// The time that a `RetryAfter` error asked for; `None` for any other error.
+    /// The time that a `RetryAfter` error requested; `None` for any other error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Timestamp>,
     /// The start of the message of a `RetryAfter` that was ignored, and the reason for ignoring it; `None` if none was
@@ -95,7 +95,7 @@ pub struct LoggedEvent<'a> {
 pub enum NotALine {
     /// The string is not a log line about a message.
     Other,
-    /// The line has a later format version than this reader knows.
+    /// The line has a later format version than this reader supports.
     Newer,
 }
 

@@ -118,8 +118,8 @@ impl<'a> BatchMessage<'a> {
         }
     }
 
-    /// Changes the state to dead-lettering, because the event can no longer be retried or the target has refused it for
-    /// good.
+    /// Changes the state to dead-lettering, because the event can no longer be retried or the target has refused it
+    /// permanently.
     pub(crate) fn dead_letter(&mut self, reason: Reason, now: Timestamp) {
         let due = if let State::Invoke { due, .. } = self.state { Some(due) } else { None };
         let dead_letter = isolated(|| match &self.event {

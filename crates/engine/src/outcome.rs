@@ -58,7 +58,7 @@ pub enum What {
         due_by: DueBy,
         /// The visibility timeout of the message, or the delay of its copy.
         delay: u64,
-        /// The retry request that made the retry due earlier; `None` if none did.
+        /// The retry request that made the retry due earlier; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
         /// The failure to hide the message; `None` if the message is hidden. After such a failure, the message comes
@@ -87,7 +87,7 @@ pub enum What {
         /// The request id of the new invocation; `None` if Lambda's answer had none.
         #[serde(default, serialize_with = "cut", skip_serializing_if = "Option::is_none")]
         invoke_request_id: Option<String>,
-        /// The retry request that made the retry due earlier; `None` if none did.
+        /// The retry request that made the retry due earlier; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
     },
@@ -149,7 +149,7 @@ pub enum Cause {
     WaitGoesOn,
     /// The decision failed because of a bug.
     Undecided,
-    /// A cause in the log that this version does not know.
+    /// An unknown cause in the log, written by a later version.
     #[serde(other)]
     Other,
 }

@@ -60,8 +60,8 @@ impl PolicyEntry {
         &self.policy
     }
 
-    /// Returns true if the entry's pattern matches the function with this ARN. The entry may still not apply, because
-    /// an earlier matching entry takes precedence.
+    /// Returns true if the entry's pattern matches the function with this ARN. The entry does not apply to the function
+    /// if an earlier entry matches too.
     pub fn is_about(&self, function_arn: &str) -> bool {
         self.pattern.matches(function_arn)
     }

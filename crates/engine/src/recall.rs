@@ -60,7 +60,7 @@ pub enum Written {
 pub enum NotRecalled {
     /// The entry does not apply to the message's event.
     NotCovered,
-    /// The function asked for the wait with a `RetryAfter`, and the request does not name the event's key.
+    /// The function requested the wait with a `RetryAfter`, and the request does not name the event's key.
     RetryAfter,
     /// The event's next retry is the last that `MAX_RETRIES` allows.
     LastRetry,

@@ -54,8 +54,8 @@ pub struct Request {
 /// `retries` in the pauses' document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryNow {
-    /// The request's events, author and moment. A request that names keys also ends waits that a `RetryAfter` asked
-    /// for.
+    /// The request's events, author and moment. A request that names keys also ends waits that a `RetryAfter`
+    /// requested.
     pub request: Request,
     /// The retries become due within this time after the request's moment: whole seconds, at most [`LONGEST_WITHIN`].
     pub within: Duration,

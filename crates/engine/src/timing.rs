@@ -11,7 +11,7 @@ pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// The retry queue's own `VisibilityTimeout`. The timeout must be over 14 days / 1,000: SQS itself dead-letters a
 /// message after 1,000 receives, and no message must be lost while the handler cannot run. If the handler was
-/// throttled, Lambda may deliver a message this long after its receive.
+/// throttled, Lambda may deliver a message up to this time after its receive.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// Time for which a message of a paused function is hidden before the handler checks the message again. At this
 /// interval, SQS's 14 days take 900 receives, and SQS allows 1,000.

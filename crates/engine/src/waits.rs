@@ -63,8 +63,8 @@ impl Wait {
     /// The wait after a re-invocation that may have been accepted. The wait begins when the handler stops waiting for
     /// the answer, a moment that the engine does not know.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
-        // `now` is when the batch came. The message is hidden again once this invoke and the invokes before it have
-        // ended.
+        // `now` is the time when the batch arrived. The message is hidden again once this invoke and the invokes before
+        // it have ended.
         let hiding = uncertain(case.record, Some(case), INVOKE_TIMEOUT).max(Duration::from_secs(1));
         let wait = Self::from(case.now, hiding + INVOKE_TIMEOUT);
         Self { visibility_timeout: hiding, is_guard: true, ..wait }

@@ -356,7 +356,7 @@ proptest! {
 }
 
 /// An environment that has not noticed the early end brings the event back after the planned end. An environment that
-/// knows the earlier end must then still find the event in time.
+/// has read the earlier end must then still have time to retry the event.
 #[test]
 fn ending_a_pause_early_costs_no_retry() {
     let spans = [(-603, 13_539, None), (13_782, 14_868, Some(14_911)), (16_286, 16_287, None)];
