@@ -14,8 +14,7 @@ use crate::hint::Hint;
 /// delays are endless, an operation that keeps failing is retried forever.
 ///
 /// `operation` is a function or closure that returns a future. For a closure that changes what it borrows, use
-/// [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is awaited. `sleep` returns the result of the last
-/// call.
+/// [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is awaited. `sleep` returns the last result.
 ///
 /// ```
 /// use comeback_backoff::{Tally, retry};
