@@ -1,5 +1,5 @@
-//! Simulates retries in fast motion: SQS, Lambda and the event source mapping on a virtual clock, driving the retry
-//! handler's own code, `comeback_engine::Environment`.
+//! Simulates retries in fast motion. SQS, Lambda and the event source mapping run on a virtual clock, and drive the
+//! retry handler's own code, `comeback_engine::Environment`.
 //!
 //! ```
 //! use comeback_engine::{Policies, Policy, Settings};
@@ -11,8 +11,9 @@
 //! assert_eq!(summary.delivered, 50);
 //! ```
 //!
-//! [`run`] takes a [`Scenario`] and policies, and returns a [`Summary`], or the [`Violation`] of an [`Invariant`].
-//! [`Schedule`] follows events that fail every time, and [`Plan`] looks for the cheapest policy that meets a goal.
+//! [`run`] takes a [`Scenario`] and policies, and returns a [`Summary`]. If the run breaks an [`Invariant`], the error
+//! contains a [`Violation`]. [`Schedule`] follows events whose target fails every time. [`Plan`] finds the cheapest
+//! policy that meets a goal.
 //!
 //! | file | holds |
 //! |---|---|
@@ -41,7 +42,7 @@ macro_rules! texts {
         }
 
         impl $name {
-            /// All variants, in the order of the documentation.
+            /// All variants, in the order of their declaration.
             pub const ALL: [Self; [$($value),*].len()] = [$(Self::$variant),*];
 
             $(#[doc = $of_text])*

@@ -1,4 +1,4 @@
-//! The operators of a simulated run. They act on the deployment while events wait.
+//! The operators of a simulated run, who act on the deployment while events wait.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,25 +11,27 @@ use comeback_engine::{Policies, Timestamp};
 use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
 
-/// The operators of one run. They act whenever the run lets them.
+/// The operators of one run. The first call to [`act`](Self::act) is at the start of the run. Each further call is at
+/// the time that the previous call returned.
 pub trait Operators {
-    /// Lets the operators act at the current virtual time. Returns when they want to act next; `None` if they are done.
+    /// Performs the operators' actions at the current virtual time. Returns the time of the next action; `None` if the
+    /// operators are done.
     fn act(&mut self) -> Option<Timestamp>;
 }
 
-/// The deployment of a run, as operators see and change it.
+/// The parts of a run's deployment that operators can read and change.
 pub trait OperatedDeployment {
     /// The current virtual time.
     fn now(&self) -> Timestamp;
 
-    /// The policies of handlers that start now.
+    /// The policies that a handler environment uses if it starts now.
     fn policies(&self) -> Arc<Policies>;
 
-    /// Takes the lines that the handler has logged since the last call, each with its time. The first call returns no
-    /// lines, because the run keeps lines only after that call.
+    /// Removes and returns the lines that the handler has logged since the previous call, each with its time. The first
+    /// call returns no lines, because the run keeps log lines only from then on.
     fn take_log(&self) -> Vec<(Timestamp, String)>;
 
-    /// Counts the messages of the retry queue.
+    /// Number of messages in the retry queue, by state.
     fn depth(&self) -> Depth;
 
     /// Replaces the value of the pauses parameter.
@@ -39,27 +41,28 @@ pub trait OperatedDeployment {
     ///
     /// # Errors
     ///
-    /// Fails when `ChangeMessageVisibility` would fail, with SQS's code and message.
+    /// Fails with SQS's error code and message if SQS refuses `ChangeMessageVisibility`.
     fn recall(&self, receipt_handle: &str, timeout: Duration) -> Result<(), String>;
 
-    /// Ends the run because a command has failed, and neither a fault nor another operator explains the failure.
+    /// Ends the run as a violation of [`WorkingCommands`](crate::Invariant::WorkingCommands). Must be called only if
+    /// neither a fault nor another operator explains why a command failed.
     fn command_failed(&self, what: String);
 }
 
-/// Tasks of a run's operators, as the arguments of a simulation set them.
+/// Tasks of a run's operators, as set by the arguments of `comeback simulate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorTasks {
     /// If set, the operators run `comeback retry` when the first duration has passed since the run's start. The retries
     /// are spread over the second duration.
     pub retry_now: Option<(Duration, Duration)>,
-    /// If set, the operators run random commands, drawn from the seed for a run of the given length.
+    /// If set, the operators run random commands. Contains the seed of the commands and the length of the run.
     pub chaos: Option<(u64, Duration)>,
 }
 
 type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync;
 
-/// Makes the operators for each run of a [`Scenario`](crate::Scenario). Given the same policies, they must do the same
-/// in every run.
+/// Makes the operators for each run of a [`Scenario`](crate::Scenario). Under the same policies, the operators must act
+/// in the same way in every run.
 #[derive(Clone)]
 pub struct MakeOperators(Arc<Make>);
 
@@ -71,8 +74,8 @@ impl MakeOperators {
         Self(Arc::new(make))
     }
 
-    /// Makes operators who only write these values to the pauses parameter. The time of each value counts from the
-    /// run's start; the earliest comes first.
+    /// Makes operators who only write these values to the pauses parameter. Each value has the time of its writing,
+    /// counted from the run's start. The earliest value comes first.
     pub fn writing(texts: Vec<(Duration, String)>) -> Self {
         Self::new(move |deployment| {
             Box::new(Writing { deployment, left: texts.clone().into_iter().collect() })

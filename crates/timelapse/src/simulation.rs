@@ -19,7 +19,7 @@ use crate::watch::{Recorder, Violation, Watcher, elapsed};
 use crate::world::batch::{Batch, Death};
 use crate::world::{Happening, World};
 
-/// Number of happenings between two calls of [`Watcher::clock`].
+/// Number of simulated happenings between two calls to [`Watcher::clock`].
 const HAPPENINGS_PER_CLOCK: u64 = 4_096;
 
 /// Reasons why a run has no summary.
@@ -39,9 +39,9 @@ pub enum RunError {
         event.map_or_else(|| "all events".to_owned(), |event| format!("event {event}"))
     )]
     Multiplied {
-        /// The event that multiplied; `None` if the copies of all events together exceeded the limit.
+        /// The event with too many copies; `None` if only the copies of all events together exceeded the limit.
         event: Option<EventNumber>,
-        /// The limit that the number of copies exceeded.
+        /// Maximum number of copies, which the run exceeded.
         most: u64,
         /// When the limit was exceeded, counted from the run's start.
         at: Duration,
@@ -54,14 +54,16 @@ enum EarlyEnd {
     Multiplied(Multiplied),
 }
 
-/// Simulates a scenario under these policies until its time is over, or until the first broken
+/// Simulates a scenario under these policies. The run ends when the scenario's duration is over, or at the first broken
 /// [`Invariant`](crate::Invariant).
 ///
-/// A run that breaks an invariant is repeated to record what led to it. The watcher sees only the first run.
+/// If the run breaks an invariant, it is simulated a second time to record the history in the [`Violation`]. The
+/// watcher sees only the first run.
 ///
 /// # Errors
 ///
-/// Fails if the scenario was refused, if an invariant did not hold, or if an event multiplied without end.
+/// Fails if a setting of the scenario is out of range, if the run breaks an invariant, or if faults multiply events
+/// without end.
 pub fn run(scenario: &Scenario, policies: &Policies, watcher: &mut dyn Watcher) -> Result<Summary, RunError> {
     run_changing(scenario, policies, &[], watcher)
 }
@@ -98,7 +100,7 @@ fn simulate(
     let account = Rc::new(SimulatedAccount::new(World::new(scenario, policies, changes)));
     let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
     let mut happenings = 0u64;
-    // A function, so that the world is no longer borrowed when the handler calls the world.
+    // A closure, so that the borrow of the world ends before the handler calls the world.
     let next = || account.service.borrow_mut().next();
     while let Some(happening) = next() {
         let opened = account.service.borrow_mut().perform(happening, watcher);
@@ -141,8 +143,8 @@ fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {
     }
 }
 
-/// Passes one batch through the real retry handler. The handler makes its calls at the end of its run time, and none
-/// after its deadline.
+/// Passes one batch to the real retry handler. The simulated handler makes all its calls at the end of its run time,
+/// and makes no calls after its deadline.
 fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn Watcher) {
     let handler = &mut batch.environment.handler;
     let event = batch.struck.take();
@@ -172,8 +174,8 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
     world.delete_settled(batch, &kept);
 }
 
-/// Returns true if a handler that a fault should have crashed responded anyway, because the handler made no call, made
-/// only one, or moved nothing.
+/// Returns true if a handler responded although a fault should have crashed it. A handler that makes no calls does not
+/// crash. A crash between calls needs at least two calls, and a crash after a move needs a move.
 fn survives(report: &BatchReport<'_>, world: &World) -> bool {
     let death = world.at_hand().death;
     let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;

@@ -1,5 +1,5 @@
-//! The simulated AWS account, and the effect of each happening on it. The clock moves only from one happening to the
-//! next.
+//! The simulated AWS account, and the effect of each happening on the account. The clock moves only from one happening
+//! to the next.
 
 pub(crate) mod batch;
 mod calls;
@@ -33,21 +33,22 @@ use crate::watch::Watcher;
 use batch::{AtHand, Batch, Death, Environments, Polled};
 use operated::Operated;
 
-/// Something planned to happen. It has no effect if the state that it refers to has changed by then.
+/// A planned happening of a run. If the state that it refers to has changed by the planned time, the happening has no
+/// effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
     Arrival,
     InvocationEnds(usize),
     QueueTimer(QueueTimer),
-    /// A poller of the event source mapping asks for messages.
+    /// A poller of the event source mapping requests messages.
     Poll,
     /// The retry handler makes its calls for a batch, and responds.
     BatchEnds(usize),
-    /// The timeout ends a handler that has not responded.
+    /// Lambda's timeout ends a handler that has not responded.
     HandlerTimesOut(usize),
-    /// A fault: SQS delivers a message again, if this is still the message's latest receipt.
+    /// A fault makes SQS deliver a message again, unless the message has a newer receipt than this one.
     AppearsEarly(ReceiptHandle),
-    /// A fault: the retention of a message ends. The index is into the world's list of early expiries.
+    /// A fault ends the retention of a message. The value is an index into `World::early_expiries`.
     ExpiresEarly(usize),
     /// The operators act.
     OperatorsAct,
@@ -59,7 +60,7 @@ impl From<QueueTimer> for Happening {
     }
 }
 
-/// The simulated AWS, the faults that strike it, the oracle that follows the run, and the tallies.
+/// The simulated AWS account of a run, with the faults that strike it, the oracle that checks the run, and the tallies.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) now: Timestamp,
@@ -76,22 +77,24 @@ pub(crate) struct World {
     environments: Environments,
     operated: Operated,
     scenario: Scenario,
-    /// The stack's first policy. Only its queue-wide settings are used, because these never change during a run.
+    /// The stack's policy at the start of the run. Only its queue-wide settings are used, which never change during a
+    /// run.
     policy: Policy,
-    /// Moments at which events arrive, the earliest last.
+    /// Arrival times of the events that have not arrived yet, the earliest last.
     arrivals: Vec<Timestamp>,
-    /// Slots in the queue of messages whose retention ends early.
+    /// Messages whose retention a fault ends early: the slot in the queue, the message id and the oracle's data.
     early_expiries: Vec<(usize, Id, Carried)>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// Random source of the ids of moved copies. The source is separate, so that moves change no other message's id.
+    /// Random source of the message ids of moved copies. The source is separate, so that moves change no other
+    /// message's id.
     copy_ids: Xoshiro256PlusPlus,
 }
 
 impl World {
     pub(crate) fn new(scenario: &Scenario, policies: &Policies, changes: &[PolicyChange]) -> Self {
         let policy = policies.stack();
-        // One generator for each purpose, so that an extra draw for one changes nothing in another.
+        // Each purpose has its own generator, so that an extra draw for one purpose changes no draw for another.
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let arrivals = scenario.arrivals(seeds.random());
         let Scenario { flapping, hang, failure_rate, retry_after, run_time, in_flight_limit, .. } = *scenario;
@@ -132,7 +135,7 @@ impl World {
         world
     }
 
-    /// Moves the clock to the next happening and returns the happening; `None` once the run is over.
+    /// Moves the clock to the next happening, and returns the happening. Returns `None` once the run is over.
     pub(crate) fn next(&mut self) -> Option<Happening> {
         let (now, happening) = self.agenda.next_until(self.scenario.end())?;
         self.advance(now);
@@ -151,13 +154,13 @@ impl World {
             Happening::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
             Happening::AppearsEarly(receipt) => self.appear_early(receipt),
             Happening::ExpiresEarly(index) => self.expire_early(index),
-            // The operators call the world, which must not be borrowed while they act.
+            // The operators act outside this function, because the world must not be borrowed while they call it.
             Happening::OperatorsAct => {}
         }
         None
     }
 
-    /// Moves the clock to `now`. The queue does not change in between.
+    /// Moves the clock to `now`, and records the queue's depth, which has not changed since the previous happening.
     fn advance(&mut self, now: Timestamp) {
         let depth = self.queue.depth();
         self.tallies.note_depth(self.now, now, depth);
@@ -165,8 +168,8 @@ impl World {
         self.now = now;
     }
 
-    /// Called after each happening. Records the messages that the queue itself has removed, and lets pollers take the
-    /// visible ones.
+    /// Records the messages that the queue itself has removed, plans a poll if messages are visible, and checks the
+    /// queue. Called after each happening.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
@@ -182,7 +185,7 @@ impl World {
         self.oracle.queue_settled(depth.in_flight, left_visible);
     }
 
-    /// Plans the next moment at which the operators act.
+    /// Plans the operators' next action at `moment`, or now if that time has passed.
     pub(crate) fn operators_act_at(&mut self, moment: Timestamp) {
         self.agenda.plan(moment.max(self.now), Happening::OperatorsAct);
     }
@@ -197,7 +200,7 @@ impl World {
     pub(crate) fn check_log(&mut self) -> Result<(), Broken> {
         let stored = self.queue.stored().map(|(mut record, attributes, carried)| {
             let comeback = attributes.and_then(|attributes| attributes.comeback.as_deref());
-            // A garbled attribute is ignored.
+            // The handler ignores a garbled attribute, so the check ignores it too.
             let _ = comeback.map(|attribute| record.restore(attribute));
             (carried.origin.attempt.event, record)
         });
@@ -228,7 +231,7 @@ impl World {
     }
 
     /// Draws the inputs that decide how an invocation ends. The draws depend only on the seed, the event and the
-    /// attempt, so that they are the same under every policy.
+    /// attempt, so every policy gets the same draws.
     fn fate(&self, Attempt { event, number, .. }: Attempt) -> Fate {
         let Scenario { seed, failure_rate, poison, .. } = self.scenario;
         let draw = |purpose: &[u8], number: u64| {
@@ -242,7 +245,8 @@ impl World {
         }
     }
 
-    /// Ends an invocation. Either the event is delivered, or Lambda sends the record of its failure to the retry queue.
+    /// Ends an invocation: either the event is delivered, or Lambda sends the record of the failed invocation to the
+    /// retry queue.
     fn end_invocation(&mut self, invocation: usize, watcher: &mut dyn Watcher) {
         let (attempt, failure) = self.target.end(self.now, invocation);
         let error = failure.as_ref().map(|(error, _)| *error);
@@ -273,7 +277,7 @@ impl World {
         slot.expect("BUG: a delay of over 15 minutes")
     }
 
-    /// Lets the pollers take the visible messages, up to the mapping's maximum concurrency.
+    /// Lets the pollers receive the visible messages in batches, up to the mapping's maximum concurrency.
     fn poll(&mut self) {
         self.mapping.poll_planned = false;
         while self.can_receive() {
@@ -333,7 +337,7 @@ impl World {
         self.plan(run_time, Happening::BatchEnds(key));
     }
 
-    /// Makes this batch the current one, because the handler makes its calls now. Returns the batch.
+    /// Makes a batch the current batch, because the handler now makes its calls, and returns the batch.
     fn open_batch(&mut self, key: usize) -> Batch {
         let mut batch = self.mapping.take(key);
         match batch.death {
@@ -362,7 +366,7 @@ impl World {
         batch
     }
 
-    /// Ends the batch of a handler that crashed: SQS deletes nothing.
+    /// Ends the batch of a handler that crashed. SQS deletes none of its messages.
     pub(crate) fn bury(&mut self, batch: Batch, fault: Fault) {
         self.dice.note(fault, batch.events());
         self.at_hand = None;
@@ -395,7 +399,7 @@ impl World {
         }
     }
 
-    /// Frees a batch's buffers and environment for other batches.
+    /// Releases a batch's buffers and its environment for other batches.
     fn release(&mut self, batch: Batch) {
         self.mapping.spare.push(batch.event.records);
         self.environments.give_back(self.now, batch.environment);
@@ -414,7 +418,7 @@ impl World {
     }
 }
 
-/// The counts of messages in flight, taken once a minute. SQS's own count may be a minute old.
+/// Numbers of messages in flight, counted once a minute. SQS's own count may be a minute old.
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,

@@ -1,20 +1,23 @@
-//! The agenda. It alone decides the order of everything in a simulation.
+//! The agenda, which alone determines the order of all happenings in a simulation.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use comeback_engine::Timestamp;
 
-/// Beginning of every run: 2026-01-01T00:00:00Z. The beginning is fixed, so that a run does not depend on the day.
+/// Start of every run: 2026-01-01T00:00:00Z. The start is fixed, so that the result of a run does not depend on the
+/// date.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// A moment, a sequence number and a happening. The earliest entry is the greatest.
+/// A planned happening, with its time and a sequence number. The earliest entry compares as the greatest, because
+/// [`BinaryHeap`] pops the greatest entry first.
 type Scheduled<H> = Reverse<(Timestamp, u64, H)>;
 
-/// Future happenings, ordered by time. Happenings of one moment are in the order in which they were planned. Nothing
+/// Future happenings, ordered by time. Happenings at the same time keep the order in which they were planned. Nothing
 /// else orders a run, so the same seed gives the same run.
 ///
-/// Only the current second is sorted. With a million events, one heap would outgrow the processor's caches.
+/// Only the happenings of the current second are sorted. With a million events, a single heap of all happenings would
+/// outgrow the processor's caches.
 #[derive(Debug)]
 pub(crate) struct Agenda<H> {
     /// Happenings up to the end of `second`, sorted.
@@ -43,7 +46,7 @@ impl<H: Ord> Agenda<H> {
         }
     }
 
-    /// Removes and returns the next happening; `None` if it comes after `end`.
+    /// Removes and returns the next happening. Returns `None` if no happening is planned until `end`.
     pub(crate) fn next_until(&mut self, end: Timestamp) -> Option<(Timestamp, H)> {
         if self.soon.is_empty() {
             let (second, entries) = self.later.pop_first()?;

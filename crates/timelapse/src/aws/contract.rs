@@ -11,7 +11,8 @@ use super::mapping::kept;
 use super::queue::{Attributes, Depth, QueueSettings, QueueTimer, ReceiptHandle, Received, Sent, SqsQueue};
 use super::target::{FailedInvocation, FailureRecords, Id, TARGET_ARN, TargetError};
 
-/// A simulated queue. Its clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
+/// A simulated queue for contract tests. Its clock advances by a millisecond with each call, and otherwise only in
+/// [`wait`](Self::wait).
 #[derive(Debug)]
 pub struct QueueUnderContract {
     now: Timestamp,
@@ -36,12 +37,13 @@ impl QueueUnderContract {
         }
     }
 
-    /// `SendMessage`. Returns the message's id.
+    /// Sends a message, as `SendMessage` does, and returns its id.
     pub fn send(&mut self, body: &str) -> String {
         self.send_delayed(body, Duration::ZERO, Attributes::default()).expect("BUG: it has no delay")
     }
 
-    /// `SendMessage` with a delay in whole seconds, alone or as an entry of a batch. Fails with SQS's own error.
+    /// Sends a message with attributes and with a delay in whole seconds, and returns its id. Stands for `SendMessage`
+    /// and for an entry of `SendMessageBatch`. Fails with SQS's own error.
     pub fn send_delayed(
         &mut self,
         body: &str,
@@ -56,7 +58,8 @@ impl QueueUnderContract {
         self.queue.send(self.now, end, &mut self.agenda, sent).map(|_| id.to_string())
     }
 
-    /// Makes an asynchronous invocation with this payload fail: Lambda sends its invocation record to the queue.
+    /// Makes an asynchronous invocation with this payload fail, so that Lambda sends its invocation record to the
+    /// queue.
     pub fn fail(&mut self, payload: &str, error: TargetError) {
         let request_id = Id::draw(&mut self.message_ids);
         let failed = FailedInvocation { request_id, payload, error };
@@ -64,7 +67,7 @@ impl QueueUnderContract {
         self.send(&body);
     }
 
-    /// `ReceiveMessage`, by a receiver or by the mapping.
+    /// Receives up to `most` messages, as `ReceiveMessage` or the event source mapping does.
     pub fn receive(&mut self, most: usize) -> Vec<Record> {
         self.tick();
         let mut records = Vec::new();
@@ -81,13 +84,14 @@ impl QueueUnderContract {
         message.and_then(|message| message.attributes.as_deref()).cloned().unwrap_or_default()
     }
 
-    /// `ChangeMessageVisibility`, alone or as an entry of a batch. Fails with SQS's own error.
+    /// Changes the visibility timeout of a message, as `ChangeMessageVisibility` or an entry of its batch call does.
+    /// Fails with SQS's own error.
     pub fn change_visibility(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
         self.tick();
         self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)
     }
 
-    /// `DeleteMessage`, which always reports success.
+    /// Deletes a message, as `DeleteMessage` does. SQS always reports success.
     pub fn delete(&mut self, handle: &str) {
         self.tick();
         if let Some(receipt) = ReceiptHandle::parse(handle) {
@@ -104,7 +108,7 @@ impl QueueUnderContract {
         }
     }
 
-    /// `GetQueueAttributes`.
+    /// Number of messages in each state, as `GetQueueAttributes` reports them.
     pub fn depth(&mut self) -> Depth {
         self.tick();
         self.queue.depth()

@@ -5,17 +5,19 @@ use std::time::Duration;
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-/// Number of pollers of a quiet queue. Here, a maximum concurrency is set; otherwise Lambda would reduce the pollers to
-/// two. Source: "Configuring scaling behavior for SQS event source mappings", AWS Lambda Developer Guide.
+/// Number of pollers that Lambda keeps for a quiet queue. Comeback sets a maximum concurrency for the mapping;
+/// otherwise, Lambda would reduce the pollers to two. Source: "Configuring scaling behavior for SQS event source
+/// mappings", AWS Lambda Developer Guide.
 const QUIET_POLLERS: usize = 5;
-/// Length of a long poll, SQS's maximum. We assume that the mapping uses it: 5 pollers then make 15 empty polls a
-/// minute, 648,000 in 30 days, which matches the bills of idle queues.
+/// Length of a long poll. We assume that the mapping uses SQS's maximum of 20 s. Five pollers then make 15 empty polls
+/// a minute, or 648,000 in 30 days. This number matches the bills of idle queues.
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// The event source mapping. Its user defines the content of a batch (`B`).
+/// The event source mapping. `B` is the content of a batch, which the mapping never reads.
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
-    /// For each invocation of the handler: its batch (until the handler takes the batch) and its poller.
+    /// The batch and the poller of each running invocation of the handler. The batch is `None` once the handler has
+    /// taken it. The poller is `None` if Lambda added it under load.
     under_way: Slab<(Option<B>, Option<usize>)>,
     /// Records of earlier batches, kept so that their buffers can be reused.
     pub(crate) spare: Vec<Vec<Record>>,
@@ -39,9 +41,10 @@ impl<B> Mapping<B> {
     }
 
     /// Starts an invocation of the handler. Returns the batch's key, and the number of empty polls that the batch's
-    /// poller made before it.
+    /// poller made before the batch.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (usize, u64) {
-        // The poller that has been looking longest; under load, a poller that Lambda added.
+        // The batch comes from the poller that has polled longest. If all pollers are busy, it comes from a poller that
+        // Lambda added under load.
         let longest = (0..QUIET_POLLERS)
             .filter(|&poller| self.looking_since[poller].is_some())
             .min_by_key(|&poller| self.looking_since[poller]);
@@ -51,7 +54,7 @@ impl<B> Mapping<B> {
         (key, empty)
     }
 
-    /// Takes the content of a batch. This is possible only once. The batch's poller stays busy.
+    /// Takes the content of a batch, which is possible only once. The batch's poller stays busy.
     pub(crate) fn take(&mut self, key: usize) -> B {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }
@@ -63,19 +66,20 @@ impl<B> Mapping<B> {
         }
     }
 
-    /// Counts the empty polls that the pollers now polling have made since they began.
+    /// Counts the empty polls of all pollers that are polling at `now`, since each of them began to poll.
     pub(crate) fn empty_polls(&self, now: Timestamp) -> u64 {
         self.looking_since.iter().flatten().map(|&since| polls(since, now)).sum()
     }
 }
 
-/// Counts the long polls that came back empty between two moments.
+/// Counts the empty long polls that one poller makes between two times.
 fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }
 
-/// For each message, returns true if the queue keeps it, according to the ids in `batchItemFailures`. An unknown id
-/// keeps all messages. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
+/// Returns one value for each message of a batch: true if the queue keeps the message because of the ids in
+/// `batchItemFailures`. If one of these ids is unknown, the queue keeps all messages. Source: "Reporting batch item
+/// failures", AWS Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {

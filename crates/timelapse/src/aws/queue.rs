@@ -10,22 +10,25 @@ use slab::Slab;
 use super::agenda::Agenda;
 use super::target::Id;
 
-/// Limit of messages in flight in a standard queue: messages that were received, and are neither deleted nor visible
-/// again. AWS says "approximately". Source: SQS quotas, "In-flight messages per queue (standard queue)".
+/// Maximum number of messages in flight in a standard queue. A message is in flight from its receive until it is
+/// deleted or visible again. AWS calls the limit approximate. Source: SQS quotas, "In-flight messages per queue
+/// (standard queue)".
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
-/// The longest delay of a message. Source: SQS quotas, "Message delay".
+/// Maximum delay of a message. Source: SQS quotas, "Message delay".
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// The longest time that a received message can stay hidden. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 
-/// Settings of a queue. The defaults are those of `template.yaml`.
+/// Settings of a queue. The defaults equal the settings in `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
-    /// A receive hides a message for this long; 1,230 s, so that 1,000 receives take longer than the retention.
+    /// Time for which a receive hides a message. The default is 1,230 s, so that 1,000 receives take longer than the
+    /// retention.
     pub(crate) visibility_timeout: Duration,
-    /// SQS stores a message for this long after it was sent; 14 days, the maximum.
+    /// Time for which SQS stores a message after it was sent. The default, 14 days, is SQS's maximum.
     pub(crate) retention: Duration,
-    /// `maxReceiveCount`: after this many receives, SQS moves a message to the dead-letter queue. 1,000 is the maximum.
+    /// `maxReceiveCount`: number of receives after which SQS moves a message to the dead-letter queue. The default,
+    /// 1,000, is SQS's maximum.
     pub(crate) max_receive_count: u32,
     /// Maximum number of messages in flight. At this limit, a long poll returns nothing.
     pub(crate) in_flight_limit: usize,
@@ -56,13 +59,14 @@ pub(crate) struct Sent<T> {
     pub(crate) body: String,
     /// `DelaySeconds`: time until the message can be received; a whole number of seconds.
     pub(crate) delay: Duration,
-    /// Message attributes. Boxed because hardly any message has them, and there may be millions of messages.
+    /// Message attributes. Boxed because few messages have attributes, and there may be millions of messages.
     pub(crate) attributes: Option<Box<Attributes>>,
-    /// Data of the sender. It comes back with the message, and never leaves the simulation.
+    /// The sender's own data. The queue returns the data with the message. Receivers of the message's record do not see
+    /// the data.
     pub(crate) carried: T,
 }
 
-/// Message attributes that are stored with a message.
+/// The attributes that the simulated queue stores with a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// The message attribute `Comeback`, a String; `None` if the message has no such attribute.
@@ -71,14 +75,13 @@ pub struct Attributes {
     pub trace_header: Option<Box<str>>,
 }
 
-/// A receipt handle: one receive of one message. After a later receive, an earlier handle can still change the
-/// message's visibility, but not delete it.
+/// A receipt handle, which stands for one receive of one message. After a later receive, an earlier handle can still
+/// change the message's visibility, but cannot delete the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReceiptHandle {
-    /// Slot of the message in the queue. Once the message is gone, another may take the slot.
+    /// Slot of the message in the queue. After the message is deleted, another message may use the slot.
     pub(crate) slot: usize,
-    /// Number of the handle. Numbers are unique in the queue and rising, so that a handle never matches another
-    /// message.
+    /// Number of the handle. Numbers are unique in a queue and increase, so a handle never matches another message.
     number: u64,
 }
 
@@ -95,7 +98,7 @@ impl fmt::Display for ReceiptHandle {
     }
 }
 
-/// A received message.
+/// A received message, identified by its receipt handle and its message id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) receipt: ReceiptHandle,
@@ -113,10 +116,12 @@ pub struct Depth {
     pub delayed: usize,
 }
 
-/// A timer that the queue sets. It has no effect if the message has changed state since then.
+/// A timer that the queue sets for a message. If the message's state has changed before the timer runs out, the timer
+/// has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
-    /// Ends a message's delay or visibility timeout. If the message has been received again since then, does nothing.
+    /// Ends a message's delay or visibility timeout, unless the message has been received again since the timer was
+    /// set.
     Appears(ReceiptHandle),
     Retention(usize),
 }
@@ -152,13 +157,14 @@ pub(crate) struct QueuedMessage<T> {
 pub(crate) struct SqsQueue<T> {
     settings: QueueSettings,
     messages: Slab<QueuedMessage<T>>,
-    /// Receipts of visible messages, in the order in which the messages became visible. A receipt whose message is gone
-    /// is skipped.
+    /// Receipts of visible messages, in the order in which the messages became visible. A receive skips the receipt of
+    /// a message that is gone.
     visible: VecDeque<ReceiptHandle>,
     in_flight: usize,
     delayed: usize,
     numbers: u64,
-    /// Data of the messages that the queue itself has removed, until the simulated world takes it.
+    /// Data of the messages that the queue itself has removed. The simulated world takes these entries after each
+    /// happening.
     pub(crate) removals: Vec<(T, Removal)>,
 }
 
@@ -175,7 +181,8 @@ impl<T> SqsQueue<T> {
         }
     }
 
-    /// `SendMessage`. Schedules nothing after `horizon`, the end of the run. Returns the message's slot.
+    /// Sends a message, as `SendMessage` does, and returns its slot. The queue sets no timer that would run out after
+    /// `horizon`, the end of the run.
     pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -224,7 +231,8 @@ impl<T> SqsQueue<T> {
         Ok(slot)
     }
 
-    /// `ReceiveMessage`: fills `records`, reusing their buffers. The in-flight limit may leave messages unreceived.
+    /// Receives up to `most` messages, as `ReceiveMessage` does, and writes them into the buffers of `records`.
+    /// Receives fewer messages at the in-flight limit.
     pub(crate) fn receive<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -250,7 +258,7 @@ impl<T> SqsQueue<T> {
         received
     }
 
-    /// Delivers one message to a receiver. SQS may do so even while another receiver has the message.
+    /// Delivers one message to a receiver. A standard queue can do so even while another receiver has the message.
     pub(crate) fn hand_out<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -271,7 +279,7 @@ impl<T> SqsQueue<T> {
         Received { receipt, id: message.id }
     }
 
-    /// Writes the message as the receiver sees it into `records[index]`, reusing its buffers.
+    /// Writes a received message into `records[index]` as its receiver sees it, and reuses the buffers of that record.
     pub(crate) fn show(&self, received: &Received, records: &mut Vec<Record>, index: usize) {
         let message = &self.messages[received.receipt.slot];
         if index == records.len() {
@@ -280,8 +288,8 @@ impl<T> SqsQueue<T> {
         message.write(received.receipt, &mut records[index]);
     }
 
-    /// `ChangeMessageVisibility`: hides a message for `timeout` from now on. On a standard queue, the handle of an
-    /// earlier receive changes the visibility timeout of the latest one.
+    /// Hides a message for `timeout`, counted from `now`, as `ChangeMessageVisibility` does. On a standard queue, even
+    /// the handle of an earlier receive changes the visibility timeout.
     pub(crate) fn change_visibility<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -306,7 +314,7 @@ impl<T> SqsQueue<T> {
                  exist or is not available for visibility timeout change."
             )
         })?;
-        // Fails as documented. In practice, AWS has also been seen to report success and do nothing.
+        // AWS documents this error. In practice, SQS has also been seen to report success and do nothing.
         if message.state != State::InFlight {
             return Err("MessageNotInflight: the message is visible again".into());
         }
@@ -320,8 +328,8 @@ impl<T> SqsQueue<T> {
         Ok(())
     }
 
-    /// `DeleteMessage`. Returns the body of the deleted message. With a stale handle, SQS reports success but deletes
-    /// nothing, and the result is `None`.
+    /// Deletes a message, as `DeleteMessage` does, and returns its body. Returns `None` for a stale handle, for which
+    /// SQS reports success but deletes nothing.
     pub(crate) fn delete(&mut self, receipt: ReceiptHandle) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot);
@@ -329,8 +337,8 @@ impl<T> SqsQueue<T> {
         Some(message.body)
     }
 
-    /// Handles a timer that has run out. If the message has changed since the timer was set, or its slot has a newer
-    /// message, nothing happens.
+    /// Handles a timer that has run out. Does nothing if the message has changed since the timer was set, or if its
+    /// slot now holds another message.
     pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
         match timer {
             QueueTimer::Appears(receipt) => {
@@ -350,7 +358,7 @@ impl<T> SqsQueue<T> {
         }
     }
 
-    /// Returns true if a receive would return a message, or remove one that was received too often.
+    /// Returns true if a receive can return a message, or can remove a message that was received too often.
     pub(crate) fn has_visible(&self) -> bool {
         !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
     }
@@ -373,8 +381,8 @@ impl<T> SqsQueue<T> {
         })
     }
 
-    /// Returns the message received with this handle, even if the message has been received again since; `None` if the
-    /// message is gone.
+    /// Returns the message that was received with this handle, even if a later receive has given it a newer handle.
+    /// Returns `None` if the message is gone.
     fn received_with(&mut self, receipt: ReceiptHandle) -> Option<&mut QueuedMessage<T>> {
         let is_its = |message: &&mut QueuedMessage<T>| {
             (message.sent_as + 1..=message.number).contains(&receipt.number)
@@ -382,8 +390,8 @@ impl<T> SqsQueue<T> {
         self.messages.get_mut(receipt.slot).filter(is_its)
     }
 
-    /// Returns the data of a message in flight, and the moment at which the message becomes visible; `None` if the
-    /// message is not in flight. The handle may be from an earlier receive.
+    /// Returns the sender's data of a message in flight, and the time at which the message becomes visible. Returns
+    /// `None` if the message is not in flight. The handle may come from any receive of the message.
     pub(crate) fn hidden(&mut self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
         T: Copy,
@@ -416,9 +424,10 @@ impl<T> SqsQueue<T> {
     }
 }
 
-/// Injected faults. A standard queue may show them at any time, because it guarantees only at-least-once delivery.
+/// Methods that inject faults. A standard queue guarantees only at-least-once delivery.
 impl<T> SqsQueue<T> {
-    /// Makes a hidden message visible and returns it, if `receipt` is still its latest receipt; otherwise `None`.
+    /// Makes a hidden message visible before its timeout ends, and returns the message. Returns `None` if the message
+    /// is not hidden, or if `receipt` is not its latest receipt.
     pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<Received> {
         let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
         message.state = State::Visible;
@@ -428,7 +437,7 @@ impl<T> SqsQueue<T> {
         Some(received)
     }
 
-    /// Makes a receipt handle stale, as if somebody else had received the message.
+    /// Makes a receipt handle stale, as if another receiver had received the message.
     pub(crate) fn make_stale<H: Ord + From<QueueTimer>>(
         &mut self,
         receipt: ReceiptHandle,
@@ -451,7 +460,7 @@ impl<T> SqsQueue<T> {
 }
 
 impl<T> QueuedMessage<T> {
-    /// Writes the message as a receiver sees it into `record`, reusing its buffers.
+    /// Writes the message into `record` as a receiver sees it, and reuses the buffers of the record.
     fn write(&self, receipt: ReceiptHandle, record: &mut Record) {
         record.message_id.clear();
         self.id.write(&mut record.message_id);
@@ -467,7 +476,7 @@ impl<T> QueuedMessage<T> {
     }
 }
 
-/// Makes an empty record, to be written into.
+/// Makes a record with empty fields, which the caller fills.
 pub(crate) fn blank(now: Timestamp) -> Record {
     Record {
         message_id: String::new(),

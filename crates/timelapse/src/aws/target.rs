@@ -1,5 +1,5 @@
-//! Asynchronous invocations of the target functions, and Lambda's records of their failures. A target is down for a
-//! while. After the outage, an invocation may fail by chance.
+//! Asynchronous invocations of the target functions, and Lambda's records of failed invocations. Each target has an
+//! outage. After the outage, an invocation may still fail by chance.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -10,7 +10,8 @@ use rand::{Rng, SeedableRng};
 use slab::Slab;
 use uuid::{Builder, Uuid};
 
-/// ARN of the function whose events are retried, unless a scenario names others. The policy must allow this function.
+/// ARN of the default target function, which is used unless a scenario names other functions. The policy must allow
+/// this function.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
 pub(crate) const DOWN: TargetError = TargetError {
@@ -38,10 +39,10 @@ struct Invocation<T> {
     function: usize,
 }
 
-/// Ways in which invocations of the target fail, and their run times.
+/// Settings that decide how invocations of the targets fail, and how long the invocations run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ways {
-    /// If set, a function that is down alternates between down and up, each for this long.
+    /// If set, a function alternates between down and up during its outage. Each phase lasts this long.
     pub(crate) flapping: Option<Duration>,
     /// Time after which Lambda's timeout ends an invocation of a function that is down; `None` if such an invocation
     /// fails at once.
@@ -57,33 +58,32 @@ pub(crate) struct Ways {
 pub(crate) struct Fate {
     /// Index of the invoked function.
     pub(crate) function: usize,
-    /// Random number. If it is below the failure rate, the invocation fails by chance.
+    /// Random number from 0 to 1. If the number is below the failure rate, the invocation fails by chance.
     pub(crate) luck: f64,
     /// True if the event always fails.
     pub(crate) is_poison: bool,
 }
 
-/// A simulated function that is down for a while.
+/// A simulated target function, with its outage and its capacity.
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
-    /// Mean number of invocations that the function handles in a minute; `None` if there is no limit. Further
-    /// invocations fail.
+    /// Number of invocations that the function can handle in a minute, on average; `None` if the number is unlimited.
+    /// Further invocations fail.
     capacity: Option<f64>,
-    /// The last minute in which the function was invoked while it was up, and the number of its invocations in that
-    /// minute.
+    /// The last minute in which the function was invoked while it was up, and the number of invocations in that minute.
     taken: (u64, u32),
     records: FailureRecords,
 }
 
-/// All target functions, and their invocations. Each invocation carries its caller's data (`T`). Lambda never reads
-/// that data.
+/// All target functions, and their running invocations. Each invocation carries its caller's data (`T`), which the
+/// simulated Lambda never reads.
 #[derive(Debug)]
 pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
     functions: Vec<Function>,
     ways: Ways,
-    /// When the outages began.
+    /// Start of all outages.
     start: Timestamp,
     ids: Xoshiro256PlusPlus,
     /// Buffers of earlier records, for reuse.
@@ -91,7 +91,8 @@ pub(crate) struct Target<T> {
 }
 
 impl<T> Target<T> {
-    /// Makes functions, each from its ARN, the end of its outage, and its capacity. The outages begin at `start`.
+    /// Makes the functions. Each function is given by its ARN, the end of its outage, and its capacity in invocations a
+    /// minute. All outages begin at `start`.
     pub(crate) fn new(
         functions: impl IntoIterator<Item = (String, Timestamp, Option<f64>)>,
         ways: Ways,
@@ -149,7 +150,8 @@ impl<T> Target<T> {
         self.invocations[key].request_id.to_string()
     }
 
-    /// Ends an invocation. If it failed, also returns the error and the invocation record that Lambda writes.
+    /// Ends an invocation, and returns its caller's data. If the invocation failed, also returns the error and the
+    /// invocation record that Lambda writes.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) -> (T, Option<(TargetError, String)>) {
         let Invocation { carried, request_id, payload, error, function } = self.invocations.remove(key);
         let failure = error.map(|error| {
@@ -160,14 +162,14 @@ impl<T> Target<T> {
         (carried, failure)
     }
 
-    /// Copies a record. Reuses the buffer of an earlier record if one is free.
+    /// Copies a record into the buffer of an earlier record if such a buffer is free, otherwise into a new buffer.
     pub(crate) fn copy(&mut self, record: &str) -> String {
         let mut copy = self.spare.pop().unwrap_or_default();
         record.clone_into(&mut copy);
         copy
     }
 
-    /// Keeps a record's buffer for reuse. With many events, this saves a twentieth of a retry's time.
+    /// Keeps a record's buffer for reuse. With many events, reuse saves a twentieth of the time to simulate a retry.
     pub(crate) fn reuse(&mut self, record: String) {
         self.spare.push(record);
     }
@@ -180,7 +182,8 @@ impl Function {
             self.taken = (minute, 0);
         }
         self.taken.1 += 1;
-        // Rounded to whole invocations at each minute, so that the invocations of many minutes add up to the capacity.
+        // The capacity up to the end of each minute is rounded down, so that the limits of many minutes add up to the
+        // capacity.
         let until = |minutes: u64, capacity: f64| (minutes as f64 * capacity).floor();
         self.capacity.is_none_or(|it| f64::from(self.taken.1) <= until(minute + 1, it) - until(minute, it))
     }
@@ -194,7 +197,7 @@ pub struct TargetError {
     /// `errorMessage` in the invocation record.
     pub error_message: &'static str,
     /// The wait that the target requests with `RetryAfter`, in whole seconds; `None` if the target requests no wait. In
-    /// the record, the wait is written before the message.
+    /// the invocation record, `errorMessage` begins with the wait.
     pub retry_after: Option<Duration>,
 }
 
@@ -206,14 +209,15 @@ pub(crate) struct FailedInvocation<'p> {
     pub(crate) error: TargetError,
 }
 
-/// Writes invocation records of failures. Caches the formatted minute, because formatting a date is slow. Source:
-/// "Retaining records of asynchronous invocations", AWS Lambda Developer Guide, which gives the members and their
-/// order.
+/// Writes the invocation records of failures. Caches the formatted minute, because formatting a date is slow.
+///
+/// Source of the record's members and their order: "Retaining records of asynchronous invocations", AWS Lambda
+/// Developer Guide.
 #[derive(Debug)]
 pub(crate) struct FailureRecords {
     function_arn: String,
     minute: Option<u64>,
-    /// The current minute, such as `2026-09-14T15:46:`.
+    /// The formatted minute, such as `2026-09-14T15:46:`.
     minute_text: String,
 }
 
@@ -222,8 +226,8 @@ impl FailureRecords {
         Self { function_arn: function_arn.into(), minute: None, minute_text: String::new() }
     }
 
-    /// Writes the record of an invocation that failed now into the buffer of `text`. The record contains `payload` byte
-    /// for byte.
+    /// Writes the record of an invocation that failed at `now`. Returns the record in the buffer of `text`. The record
+    /// contains the payload byte for byte.
     pub(crate) fn write(&mut self, now: Timestamp, failed: FailedInvocation<'_>, mut text: String) -> String {
         let FailedInvocation { request_id, payload, error } = failed;
         text.clear();
@@ -252,8 +256,8 @@ impl FailureRecords {
         text
     }
 
-    /// Writes the record of an event that Lambda gave up because no concurrency was free. The function never ran for
-    /// this event.
+    /// Writes the record of an event that Lambda discards because no concurrency was free while Lambda kept the event.
+    /// The function never ran for this event.
     pub(crate) fn write_aged(&mut self, now: Timestamp, request_id: Id, payload: &str) -> String {
         let mut time = String::new();
         self.write_time(now, &mut time);
@@ -297,7 +301,8 @@ impl Id {
         Uuid::parse_str(text).ok().map(Self)
     }
 
-    /// Appends the usual 36 characters, faster than `Display` does: three ids are written for each retry.
+    /// Appends the usual 36 characters of the id. This is faster than `Display`, and three ids are written for each
+    /// retry.
     pub(crate) fn write(self, text: &mut String) {
         text.push_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
     }
