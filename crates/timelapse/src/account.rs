@@ -17,7 +17,7 @@ pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
 /// A simulated AWS that receives the handler's calls.
 pub(crate) trait Service {
-    /// Returns false if the handler crashes before its next call.
+    /// Called before each call of the handler. Returns false if the handler crashes before this call.
     fn lives_on(&mut self) -> bool {
         true
     }
@@ -42,10 +42,11 @@ pub(crate) trait Service {
 pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,
-    /// Total time that the handler has waited between its calls. These waits only bring the handler's deadline nearer.
+    /// Total time that the handler has waited between its calls. The virtual clock does not move during these waits,
+    /// but the handler's deadline comes nearer.
     pub(crate) waited: Cell<Duration>,
     /// True during a call. If this is still true after a call, the simulation panicked in the call, and the handler
-    /// took this bug of ours for a failed call.
+    /// treated the panic as a failed call.
     pub(crate) at_work: Cell<bool>,
 }
 
@@ -104,7 +105,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
-    /// Sends the copy of each moved message once.
+    /// Sends the copies of moved messages, without retries.
     async fn send_again(
         &self,
         moves: &[Move<'_>],
@@ -129,7 +130,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
     async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
         let answer = self.call(S::read_pauses).await;
         if answer.is_err() {
-            // The slowest answer takes this long.
+            // A failed read is assumed to take the longest possible time.
             self.wait(PAUSES_TIMEOUT);
         }
         answer

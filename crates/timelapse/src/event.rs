@@ -1,9 +1,9 @@
-//! The events of a run. Their payloads contain values that parsers tend to change: numbers such as `1.0`, escapes and
-//! white space.
+//! The events of a run. Their payloads contain values that JSON parsers tend to change: numbers such as `1.0`, escapes
+//! and white space.
 
 use std::fmt::{self, Write};
 
-/// Identifies an event of a run: 0 for the first to arrive, and so on.
+/// Number of an event in a run, in the order of arrival. The first event has the number 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventNumber(pub usize);
 
@@ -13,12 +13,12 @@ impl fmt::Display for EventNumber {
     }
 }
 
-/// The part of a payload before its filler; `END` is the part after the filler.
+/// Start of the member that pads a payload to its size. `END` is the end of that member and of the payload.
 const NOTE: &str = r#","note":""#;
 const END: &str = "\"}";
 
 impl EventNumber {
-    /// Writes the event's payload into `text`, padded to at least this many bytes.
+    /// Writes the event's payload into `text`, padded to at least `bytes` bytes.
     pub(crate) fn write_payload(self, bytes: usize, text: &mut String) {
         let Self(event) = self;
         text.clear();

@@ -33,8 +33,8 @@ struct Die {
 }
 
 impl Dice {
-    /// Windows are counted from `start`. Each fault has its own generator, so that adding a fault changes no draw of
-    /// another fault.
+    /// Makes the dice for these faults, whose windows count from `start`. Each fault has its own generator, so that
+    /// adding a fault changes no draw of another fault.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {
@@ -49,21 +49,21 @@ impl Dice {
         Self { dice, notes: Vec::new() }
     }
 
-    /// Decides whether the fault strikes now. If so, returns the fault's generator for further draws, and the caller
-    /// must [note](Self::note) the strike; otherwise returns `None`.
+    /// Decides whether the fault strikes now. If the fault strikes, returns its generator for further draws, and the
+    /// caller must [note](Self::note) the strike. Otherwise, returns `None`.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);
         strikes.then_some(&mut die.rng)
     }
 
-    /// Counts one strike of a fault, and notes the events it affects.
+    /// Counts one strike of a fault, and records the affected events.
     pub(crate) fn note(&mut self, fault: Fault, events: impl IntoIterator<Item = EventNumber>) {
         self.dice[fault as usize].as_mut().expect("BUG: a fault struck that is off").struck += 1;
         self.notes.extend(events.into_iter().map(|event| (fault, event)));
     }
 
-    /// Returns true if the fault strikes now, and then also notes the strike.
+    /// Decides whether the fault strikes now. If the fault strikes, notes the strike and returns true.
     pub(crate) fn strikes(
         &mut self,
         fault: Fault,

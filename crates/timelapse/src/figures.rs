@@ -20,8 +20,8 @@ use prices::{ApiCall, CallCounts};
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
-    /// Number of lines in the handler's log: one for each message, except that the messages of a batch that only
-    /// continue to wait share one line.
+    /// Number of lines in the handler's log: one line for each message that the handler decides on. The messages of a
+    /// batch that are only moved again share one line.
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,
@@ -45,7 +45,7 @@ pub struct Minute {
     pub in_flight: u32,
     /// Peak number of visible messages, ready to be received.
     pub visible: u32,
-    /// Peak number of delayed messages. Until its delay ends, such a message is neither visible nor in flight.
+    /// Peak number of delayed messages. A delayed message is neither visible nor in flight.
     pub delayed: u32,
 }
 
@@ -70,7 +70,7 @@ impl Tallies {
         &mut self.minutes[index(now)]
     }
 
-    /// Notes that the queue had this depth from one moment until another.
+    /// Records that the queue had this depth between two times.
     pub(crate) fn note_depth(&mut self, from: Timestamp, until: Timestamp, depth: Depth) {
         let [visible, in_flight, delayed] = [depth.visible, depth.in_flight, depth.delayed]
             .map(|messages| u32::try_from(messages).unwrap_or(u32::MAX));
@@ -86,10 +86,10 @@ fn index(moment: Timestamp) -> usize {
     moment.since(START).as_secs() as usize / 60
 }
 
-/// Figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`, always.
+/// Figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
 ///
-/// In JSON, a summary has the members below in this order, and nothing that depends on the machine. Members may be
-/// added, never renamed.
+/// In JSON, a summary has the members below in this order. It contains nothing that depends on the machine. Later
+/// versions may add members, but do not rename any.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Seed of the scenario.
@@ -100,20 +100,21 @@ pub struct Summary {
     pub virtual_seconds: u64,
     /// Events that an invocation of the target handled successfully.
     pub delivered: usize,
-    /// Dead-lettered events, by reason. Two of the reasons do not come from the handler: with `max_receive_count`, SQS
-    /// itself moved the message to the dead-letter queue; with `expired`, SQS deleted the message after 14 days.
+    /// Number of dead-lettered events, by reason. Two of the reasons do not come from the handler: with
+    /// `max_receive_count`, SQS itself moved the message to the dead-letter queue; with `expired`, SQS deleted the
+    /// message after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events that are still waiting for a retry at the end of the run.
     pub waiting: usize,
-    /// Events whose arrival would come after the end of the run.
+    /// Events that do not arrive before the end of the run.
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event
-    /// arrived.
+    /// Percentiles of an event's last attempt number, over the events that arrived. An event that was never retried
+    /// counts as 0. `None` if no event arrived.
     pub attempts: Option<Percentiles>,
-    /// For each event that arrived during the outage and was delivered: milliseconds from the outage's end to the
-    /// delivery. `None` if there was no such event.
+    /// Percentiles of the time from the outage's end to an event's delivery, in milliseconds. Only delivered events
+    /// that arrived during the outage count. `None` if there was no such event.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Peak number of messages in flight.
     pub peak_in_flight: usize,
@@ -121,9 +122,9 @@ pub struct Summary {
     pub in_flight_limit: usize,
     /// Peak number of visible messages. Messages pile up if there are too few pollers, or at the in-flight limit.
     pub peak_visible: usize,
-    /// Peak number of delayed messages. Until its delay ends, such a message is neither visible nor in flight.
+    /// Peak number of delayed messages. A delayed message is neither visible nor in flight.
     pub peak_delayed: usize,
-    /// Number of messages sent again with a delay instead of being hidden.
+    /// Number of moves: messages sent again with a delay instead of being hidden.
     pub moves: u64,
     /// Number of moves made while fewer than half of `HIDE_UP_TO` messages were in flight. These moves happen because
     /// an environment of the handler cannot use another environment's share of the room.
@@ -139,16 +140,16 @@ pub struct Summary {
     pub log_bytes: u64,
     /// List price of the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
-    /// Figures of each target. If there is only one target, empty and omitted from the JSON.
+    /// Figures of each target. Empty, and omitted from the JSON, if there is only one target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetFigures>,
-    /// Counts of the faults that struck. If no fault could strike, `None` and omitted from the JSON.
+    /// Counts of the faults that struck. `None`, and omitted from the JSON, if no fault could strike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
     /// The run, minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
-    /// Number of arrived events with 0 retries, with 1 retry, and so on. Not part of the JSON.
+    /// Number of arrived events by their number of retries, starting with 0 retries. Not part of the JSON.
     #[serde(skip)]
     pub events_by_attempts: Vec<usize>,
     /// Number of events that arrived during the outage, delivered or not. Not part of the JSON.
@@ -160,7 +161,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Sums up a finished run in which these faults could strike. Fails if an event has vanished.
+    /// Summarizes a finished run. `struck` has the number of strikes of each fault that could strike. Fails if an event
+    /// has vanished.
     pub(crate) fn of(
         scenario: &Scenario,
         tallies: Tallies,
@@ -232,17 +234,17 @@ pub struct TargetFigures {
     pub events: usize,
     /// Events that an invocation of this target handled successfully.
     pub delivered: usize,
-    /// Dead-lettered events, by reason.
+    /// Number of dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events that are still waiting for a retry at the end of the run.
     pub waiting: usize,
-    /// Events whose arrival would come after the end of the run.
+    /// Events that do not arrive before the end of the run.
     pub not_arrived: usize,
-    /// Number of the last attempt of each event that arrived; 0 if an event was never retried. `None` if no event
-    /// arrived.
+    /// Percentiles of an event's last attempt number, over the events that arrived. An event that was never retried
+    /// counts as 0. `None` if no event arrived.
     pub attempts: Option<Percentiles>,
-    /// For each event that arrived during this target's outage and was delivered: milliseconds from the outage's end to
-    /// the delivery. `None` if there was no such event.
+    /// Percentiles of the time from the end of this target's outage to an event's delivery, in milliseconds. Only
+    /// delivered events that arrived during the outage count. `None` if there was no such event.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Number of this target's retries in each minute. Not part of the JSON.
     #[serde(skip)]
@@ -274,7 +276,7 @@ impl TargetFigures {
     }
 }
 
-/// Counts how often each value occurs, from 0 to the largest.
+/// Counts how often each value from 0 to the largest value occurs.
 fn counts(values: &[u64]) -> Vec<usize> {
     let mut counts = vec![0; values.iter().max().map_or(0, |&most| most as usize + 1)];
     for &value in values {
@@ -315,7 +317,7 @@ impl Percentiles {
     }
 }
 
-/// Returns the value at this percentile, by nearest rank; `None` if there are no values.
+/// Returns a percentile of sorted values by nearest rank; `None` if there are no values.
 pub(crate) fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }

@@ -18,7 +18,7 @@ use goal::grid;
 pub use candidate::Candidate;
 pub use goal::{Goal, REHEARSED};
 
-/// Result of planning: the policies of a grid, compared for a goal.
+/// A plan: the policies of a grid, rehearsed with the same events and compared for a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// The outage to recover from, and the time allowed for the recovery.
@@ -30,8 +30,8 @@ pub struct Plan {
     /// The default policy, with its figures.
     pub defaults: Candidate,
     /// The policies that lose nothing and that no other such policy beats, the fastest first. A policy beats another if
-    /// none of its figures (the 99th percentile of recovery, the retries and the price) is higher, and at least one is
-    /// lower.
+    /// none of its figures (the 99th percentile of recovery, the retries and the price) is higher, and at least one
+    /// figure is lower.
     pub unbeaten: Vec<Candidate>,
     /// Every policy that was compared.
     pub grid: Vec<Candidate>,
@@ -53,8 +53,8 @@ pub enum LimitedBy {
     /// `MAX_AGE` ends before the outage ends. Of the policies that recover soon enough, the [`Limit`] has the policy
     /// that dead-letters the fewest events.
     MaxAge,
-    /// `MAX_RETRIES` ends the retries before the outage ends. The [`Limit`] has a policy chosen as for
-    /// [`MaxAge`](Self::MaxAge).
+    /// `MAX_RETRIES` ends the retries before the outage ends. The policy of the [`Limit`] is chosen in the same way as
+    /// for [`MaxAge`](Self::MaxAge).
     MaxRetries,
     /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. The [`Limit`] has the policy that needs the
     /// lowest value.
@@ -75,7 +75,7 @@ pub enum PlanError {
     Refused {
         /// Errors of the refused settings.
         settings: Vec<SettingError>,
-        /// Errors of the refused parts of the goal, in the words of the command line.
+        /// Errors of the refused parts of the goal. Each part has its name on the command line.
         goal: Vec<ScenarioError>,
     },
     /// The run of one of the policies broke an invariant.
@@ -84,13 +84,13 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Rehearses every policy of the grid, on all cores. All policies have these `settings`, but the grid varies
-    /// `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`. `progress` is called after each rehearsal. The same goal and
+    /// Rehearses every policy of the grid, on all cores. The grid varies `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`.
+    /// All other settings are the given `settings`. `progress` is called after each rehearsal. The same goal and
     /// settings give the same plan on any number of cores.
     ///
     /// # Errors
     ///
-    /// Fails if the goal or the settings were refused, or if a run broke an invariant.
+    /// Fails if a setting or a part of the goal is out of range, or if a run breaks an invariant.
     pub fn of(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> Result<Self, PlanError> {
         let in_settings = Policy::new(settings.clone()).err().unwrap_or_default();
         let in_goal = goal.check().err().unwrap_or_default();
@@ -102,7 +102,7 @@ impl Plan {
             progress();
             candidate
         };
-        // Collects all results first, so that the same violation is reported each time.
+        // All results are collected first, so that the reported violation does not depend on which run ends first.
         let candidates: Vec<Result<Candidate, RunError>> =
             grid(goal, settings).par_iter().map(rehearse).collect();
         let candidates = candidates.into_iter().collect::<Result<_, _>>().map_err(|error| match error {
@@ -118,7 +118,8 @@ impl Plan {
     }
 
     fn chosen(goal: Goal, grid: Vec<Candidate>) -> Self {
-        // Computed, not simulated: a simulated target may use up a minute's capacity in its first second.
+        // The limit is computed instead of simulated, because a simulated target may use up a minute's capacity in the
+        // minute's first second.
         let is_possible = !goal.takes_too_little();
         let cheapest = cheapest(&grid, goal.recover_within).filter(|_| is_possible).cloned();
         let limits = if cheapest.is_some() { Vec::new() } else { limits(&grid, &goal) };
@@ -169,7 +170,7 @@ fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
         return soonest.map(|candidate| limit(LimitedBy::Capacity, candidate)).into_iter().collect();
     }
     let time = goal.recover_within;
-    // If nothing is delivered at all, nothing is late either.
+    // A policy that delivers no event is not late.
     let is_late =
         |candidate: &&Candidate| p99(candidate).is_finite() && p99(candidate) > time.as_millis() as f64;
     let in_time: Vec<&Candidate> = grid.iter().filter(|candidate| !is_late(candidate)).collect();

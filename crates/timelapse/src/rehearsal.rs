@@ -10,31 +10,31 @@ use serde::Serialize;
 
 use crate::account::{Answers, Invoked, Service, SimulatedAccount};
 
-/// A call that the handler made. In JSON, each variant has the name of its API operation.
+/// A call that the handler made. In JSON, `operation` names the API operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "operation")]
 pub enum Call {
-    /// The call that hides messages.
+    /// Hides messages.
     #[serde(rename = "sqs:ChangeMessageVisibilityBatch")]
     ChangeMessageVisibilityBatch {
         /// The messages to hide.
         entries: Vec<Hidden>,
     },
-    /// The call that invokes a target function asynchronously.
+    /// Invokes a target function asynchronously.
     #[serde(rename = "lambda:Invoke")]
     Invoke {
-        /// The API's `FunctionName`.
+        /// `FunctionName` of the API call: the function's ARN.
         function_name: String,
-        /// The payload, as a string: not every JSON reader keeps `1E400` or repeated keys.
+        /// The payload as a string, because not every JSON parser preserves values such as `1E400` or repeated keys.
         payload: String,
     },
-    /// The call that dead-letters messages.
+    /// Dead-letters messages.
     #[serde(rename = "sqs:SendMessageBatch")]
     SendMessageBatch {
         /// The messages for the dead-letter queue.
         messages: Vec<SentMessage>,
     },
-    /// The call that moves messages, by sending them to the retry queue again.
+    /// Moves messages, by sending them to the retry queue again.
     #[serde(rename = "sqs:SendMessageBatch (retry queue)")]
     SendAgain {
         /// The copies of the messages. Their bodies are omitted, because moving does not change them.
@@ -56,7 +56,7 @@ pub struct Hidden {
 pub struct SentMessage {
     /// Name and value of each message attribute.
     pub attributes: Vec<(String, String)>,
-    /// The body, as a string.
+    /// Body of the message.
     pub body: String,
 }
 
@@ -80,7 +80,8 @@ pub struct Rehearsal<'a> {
     pub calls: Vec<Call>,
 }
 
-/// Passes a batch to a new environment of the handler at `now`, with nothing in flight and no function paused.
+/// Passes a batch to a new environment of the handler at `now`. No message is in flight, no function is paused, and AWS
+/// accepts every call.
 pub fn rehearse<'a>(batch: &'a BatchEvent, policies: &Policies, now: Timestamp) -> Rehearsal<'a> {
     let account = SimulatedAccount::new(Recorder { now, calls: Vec::new() });
     let mut environment = Environment::new(policies.clone());

@@ -1,4 +1,4 @@
-//! The scenario of a run: all its input apart from the policy.
+//! The scenario of a run: all input of the run except the policies.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::targets::SimulatedTarget;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
-/// Range of the waits that a target may request. SQS keeps no message longer than the maximum.
+/// Range of the waits that a target may request. The maximum is SQS's longest retention.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Largest payload, in bytes. Lambda drops an invocation record over SQS's 1 MiB, and the record has up to 2 KiB
-/// besides the payload.
+/// Largest payload, in bytes. Lambda drops an invocation record of more than 1 MiB, SQS's limit. The record has up to 2
+/// KiB besides the payload.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
-/// All input of a run apart from the policy. The default is the scenario of `comeback simulate`: 1,000 events, whose
-/// target is down for the first 3 of 24 hours.
+/// All input of a run except the policies. The default is the scenario of `comeback simulate`: a run of 24 hours with
+/// 1,000 events, whose target is down for the first 3 hours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// Seed of everything random.
@@ -34,7 +34,7 @@ pub struct Scenario {
     pub targets: Vec<SimulatedTarget>,
     /// Number of events that reach the targets, each once; 1 to 10,000,000.
     pub events: usize,
-    /// Length of the period in which events arrive, at random times, counted from the start of the run.
+    /// Length of the period in which events arrive at random times, counted from the start of the run.
     pub arrival_spread: Duration,
     /// Duration of the outage. Every invocation that begins within this time from the start fails, except invocations
     /// of a target with an outage of its own.
@@ -43,16 +43,18 @@ pub struct Scenario {
     pub failure_rate: f64,
     /// Share of the events that always fail; 0 to 1.
     pub poison: f64,
-    /// If set, the target alternates between down and up during its outage, each for this long.
+    /// If set, the target alternates between down and up during its outage. Each phase lasts this long, at least a
+    /// minute.
     pub flapping: Option<Duration>,
     /// If set, an invocation of a target that is down takes this long, until its timeout ends it; at most 15 minutes.
     pub hang: Option<Duration>,
-    /// If set, the target handles this multiple of its usual traffic per minute, and fails the other invocations.
+    /// Capacity of the target in a minute, as a multiple of its usual traffic (0.1 to 1000). Invocations beyond the
+    /// capacity fail. `None` means an unlimited capacity.
     pub capacity: Option<f64>,
-    /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days. With
-    /// `None`, the target requests no wait.
+    /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days. `None` if
+    /// the target requests no wait.
     pub retry_after: Option<Duration>,
-    /// Minimum size of a payload in bytes, at most 1,046,528. With a smaller minimum, payloads have about 100 bytes.
+    /// Minimum size of a payload in bytes, at most 1,046,528. Without padding, a payload has about 100 bytes.
     pub payload_size: usize,
     /// Run time of an invocation of the target, failed or not; at most 15 minutes.
     pub run_time: Duration,
@@ -69,7 +71,7 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// Faults to inject, besides the target's failures.
     pub faults: Faults,
-    /// Operators who act during the run. If there are none, the handler reads no pauses parameter.
+    /// Operators who act during the run. With `None`, the handler reads no pauses parameter.
     pub operators: Option<MakeOperators>,
 }
 
@@ -240,7 +242,7 @@ impl Scenario {
         self.targets.iter().map(|target| target.outage.unwrap_or(self.outage)).max().unwrap_or_default()
     }
 
-    /// Lists the functions in the form of the environment variable `TARGET_FUNCTIONS`.
+    /// Returns the ARNs of all target functions, as a value of the environment variable `TARGET_FUNCTIONS`.
     pub fn target_functions(&self) -> String {
         self.targets.iter().map(SimulatedTarget::arn).collect::<Vec<_>>().join(",")
     }

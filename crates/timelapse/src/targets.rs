@@ -16,12 +16,13 @@ pub struct SimulatedTarget {
     pub name: String,
     /// Share of all events that are for this function, relative to the other functions' shares; more than 0.
     pub share: f64,
-    /// Every invocation that begins within this time from the start fails. `None` stands for the scenario's outage.
+    /// Duration of this function's outage, from the start of the run. Every invocation that begins in the outage fails.
+    /// `None` means the scenario's outage.
     pub outage: Option<Duration>,
 }
 
 impl SimulatedTarget {
-    /// Name of the function that gets all events if the scenario names no others.
+    /// Name of the only target of a default scenario.
     pub const DEFAULT_NAME: &str = "orders";
 
     /// Returns the ARN of this function.
@@ -40,7 +41,7 @@ impl Default for SimulatedTarget {
     }
 }
 
-/// Draws the function that each event is for, by the event's number.
+/// Chooses a function for each event at random. The choice depends only on the seed and the event's number.
 #[derive(Clone, Debug)]
 pub(crate) struct Mix {
     seed: u64,

@@ -3,32 +3,33 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Effect of a fault on the number of messages in flight. The handler limits this number by its room for hidden
-/// messages.
+/// Effect of a fault on the number of messages in flight, which the handler limits by hiding only as many messages as
+/// it has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Room {
-    /// The fault does not keep messages in flight without the handler's knowledge, prevent moves, or distort the
-    /// handler's counts or clock.
+    /// The limit holds: the fault does not keep messages in flight without the handler's knowledge, prevent moves, or
+    /// distort the handler's counts or clock.
     Kept,
     Exceeded,
-    /// The fault may fill the queue to its in-flight limit: directly, by making counts old, or by leaving messages and
-    /// their copies behind again and again.
+    /// The fault may fill the queue to its in-flight limit. It does so directly, by making counts old, or by repeatedly
+    /// leaving messages and their copies behind.
     Full,
 }
 
 macro_rules! faults {
     ($($(#[doc = $doc:literal])* $fault:ident = $name:literal, $rate:literal, $room:ident;)*) => {
-        /// A kind of failure of AWS to inject. Each variant says what its rate applies to: messages, calls or batches.
+        /// A kind of AWS failure to inject. The documentation of each variant says what its rate applies to: messages,
+        /// calls or batches.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Fault {
             $($(#[doc = $doc])* $fault,)*
         }
 
         impl Fault {
-            /// Every fault, in the order of the documentation.
+            /// Every fault, in the order of declaration.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$fault),*];
 
-            /// Name of the fault in flags and in JSON. It also seeds the fault's dice.
+            /// Name of the fault in command-line flags and in JSON. The name also seeds the fault's random generator.
             pub const fn name(self) -> &'static str {
                 self.row().0
             }
@@ -45,13 +46,13 @@ macro_rules! faults {
 }
 
 // The rates of chaos are high enough for each fault to strike dozens of times in a run of 2,000 events, and low enough
-// for most events to be delivered. Deliveries repeat a refused call up to three times, so refusals have high rates, and
-// so do faults of rare calls: counts, dead-letters, reads of pauses.
+// for most events to be delivered. The handler repeats a refused call up to three times, so refusals have high rates.
+// Faults of rare calls (counts, dead-letters, reads of pauses) have high rates too.
 faults! {
     /// Per message received: SQS delivers the hidden message again, in the same batch or within the hour.
     DuplicateDelivery = "duplicate_delivery", 0.01, Exceeded;
-    /// Per message received: the handler gets an old receipt handle, which deletes nothing, so the message comes back
-    /// when its visibility timeout ends.
+    /// Per message received: the handler gets an old receipt handle, which deletes nothing. The message comes back when
+    /// its visibility timeout ends.
     StaleReceiptHandle = "stale_receipt_handle", 0.005, Exceeded;
     /// Per message received: `ApproximateReceiveCount` is one too high.
     ReceiveCountHigh = "receive_count_high", 0.01, Kept;
@@ -85,7 +86,7 @@ faults! {
     PollerThrottled = "poller_throttled", 0.01, Exceeded;
     /// Per batch: the handler's clock is up to 5 s ahead of SQS's clock or behind it.
     ClockSkew = "clock_skew", 0.2, Exceeded;
-    /// Per batch: the handler fails before its first call. With a rate of 1 within a window, this is an outage.
+    /// Per batch: the handler fails before its first call. A rate of 1 within a window makes an outage of the handler.
     HandlerOutage = "handler_outage", 0.0, Full;
     /// Per poll: SQS returns nothing, as at the in-flight limit.
     InFlightLimit = "in_flight_limit", 0.0, Full;
@@ -93,8 +94,8 @@ faults! {
     IncompleteMessage = "incomplete_message", 0.005, Exceeded;
     /// Per invocation record: a member is missing, required or not.
     IncompleteRecord = "incomplete_record", 0.01, Kept;
-    /// Per invocation record that is otherwise intact: its error is a `RetryAfter` with a message that nobody would
-    /// write.
+    /// Per invocation record that is otherwise intact: the error is a `RetryAfter` with an absurd message, such as a
+    /// number with 900,000 digits.
     HostileMessage = "hostile_message", 0.005, Exceeded;
     /// Per invocation record: the record names a function that is not in `TARGET_FUNCTIONS`. The policy must not allow
     /// this function.
@@ -105,7 +106,7 @@ faults! {
     MoveThrottled = "move_throttled", 0.1, Exceeded;
     /// Per `SendMessageBatch` call to the retry queue: SQS executes the call, but the answer is lost.
     MoveLost = "move_lost", 0.03, Exceeded;
-    /// Per batch: the handler crashes once it has moved messages. Strikes only batches with moves.
+    /// Per batch: the handler crashes as soon as it has moved messages. Strikes only batches with moves.
     HandlerDiedAfterMove = "handler_died_after_move", 0.01, Full;
     /// Per batch: the event source mapping's `DeleteMessageBatch` has no effect.
     DeleteLost = "delete_lost", 0.005, Full;
@@ -113,11 +114,11 @@ faults! {
     CountFailed = "count_failed", 0.2, Kept;
     /// Per count of the messages in flight: the count is ten minutes old, instead of a minute at most.
     CountStale = "count_stale", 0.2, Full;
-    /// Per message moved, if its record says when the record was written: the copy's message attribute is cut off, so
-    /// that the copy counts as a new message.
+    /// Per message moved, if its record has a timestamp and a request id: the copy's message attribute is cut in half,
+    /// so the copy counts as a new message.
     AttributeGarbled = "attribute_garbled", 0.005, Kept;
-    /// Per message moved, if its record says when the record was written: the copy loses its message attribute, so that
-    /// the copy counts as a new message.
+    /// Per message moved, if its record has a timestamp and a request id: the copy loses its message attribute, so the
+    /// copy counts as a new message.
     AttributeStripped = "attribute_stripped", 0.005, Kept;
     /// Per read of the pauses: access is denied.
     PausesDenied = "pauses_denied", 0.05, Kept;
@@ -125,12 +126,12 @@ faults! {
     PausesThrottled = "pauses_throttled", 0.05, Kept;
     /// Per read of the pauses: the answer comes too late.
     PausesLate = "pauses_late", 0.05, Kept;
-    /// Per read of the pauses that finds any: the parameter's value is unreadable.
+    /// Per read of a pauses parameter that has a value: the value is unreadable.
     PausesGarbled = "pauses_garbled", 0.05, Kept;
     /// Per read of the pauses: the answer is ten minutes old.
     PausesStale = "pauses_stale", 0.05, Kept;
-    /// Per message sent: its retention ends within 12 hours. Its event then counts as `expired`. Not part of
-    /// [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent it.
+    /// Per message sent: the message's retention ends within 12 hours, and its event counts as `expired`. Not part of
+    /// [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent this loss.
     RetentionEnded = "retention_ended", 0.0, Exceeded;
 }
 

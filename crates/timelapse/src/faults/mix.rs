@@ -43,8 +43,8 @@ impl Strikes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults(BTreeMap<Fault, Strikes>);
 
-/// For each kind of call that the handler makes, and for the end of a batch: the faults that [`Faults::storm`] can
-/// choose from.
+/// The faults from which [`Faults::storm`] chooses: one list for each kind of call that the handler makes, and one list
+/// for the end of a batch.
 const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
     &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],
@@ -61,15 +61,15 @@ impl Faults {
         self
     }
 
-    /// Returns every fault except the end of retention, each striking occasionally throughout the run. Two more begin
-    /// in the first eighth of the run: an outage of the handler, for 1/24 to 1/12 of the run, and a time at the
-    /// in-flight limit, half as long.
+    /// Returns every fault except [`Fault::RetentionEnded`]. Most faults strike occasionally throughout the run. Two
+    /// faults strike at every opportunity, in a window that begins in the first eighth of the run:
+    /// [`Fault::HandlerOutage`] for 1/24 to 1/12 of the run, and [`Fault::InFlightLimit`] for 1/48 to 1/24.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let steady = Fault::ALL.into_iter().filter(|fault| fault.row().1 > 0.0);
         let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.row().1))).collect());
         for (fault, longest) in [(Fault::HandlerOutage, duration / 12), (Fault::InFlightLimit, duration / 24)]
         {
-            // A separate generator, so that a window does not change the rolls of the fault's dice.
+            // The window has its own generator, so that it does not change the rolls of the fault's dice.
             let mut rng = generator(seed, fault.name(), "window");
             let length = longest.mul_f64(rng.random_range(0.5..1.0));
             let start = duration.mul_f64(rng.random_range(0.0..0.125));
@@ -79,9 +79,9 @@ impl Faults {
         faults
     }
 
-    /// Returns blackouts: one for each kind of call that the handler makes, and one for the ends of its batches. A
-    /// blackout lasts 1 to 60 minutes, and in that time every such call or end fails. The seed chooses the kind of
-    /// failure, and the moment at which the blackout begins, in the first eighth of the run.
+    /// Returns one blackout for each kind of call that the handler makes, and one for the end of its batches. A
+    /// blackout lasts 1 to 60 minutes, and every such call or batch fails in that time. The seed determines the kind of
+    /// failure and the start of each blackout, in the first eighth of the run.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {
@@ -94,7 +94,7 @@ impl Faults {
         faults
     }
 
-    /// Returns each fault that may strike, with its rate and window.
+    /// Returns each fault that can strike, with its rate and window.
     pub fn iter(&self) -> impl Iterator<Item = (Fault, &Strikes)> {
         self.0.iter().map(|(&fault, strikes)| (fault, strikes))
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-/// ARN in the records that [`UnlistedFunction`](crate::Fault::UnlistedFunction) changes. A policy must not allow this
-/// function.
+/// ARN that the fault [`UnlistedFunction`](crate::Fault::UnlistedFunction) writes into invocation records. A policy
+/// must not allow this function.
 pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
 /// The reason why an event cannot be retried after a fault has changed its invocation record.
@@ -22,8 +22,8 @@ const FUNCTION_ARN: &str = r#""functionArn":""#;
 /// Beginning of the last member of an invocation record.
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
-/// Members of an invocation record that can be removed: for each, the start of the member, the start of what follows
-/// it, and true if the event cannot be retried without the member.
+/// Members of an invocation record that a fault can remove. Each entry has the start of the member, the start of the
+/// text after the member, and true if the event cannot be retried without the member.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),
@@ -49,7 +49,7 @@ pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
     Flaw::Unlisted
 }
 
-/// Beginnings of hostile `RetryAfter` messages, with the wait that each requests; `None` if it requests none.
+/// Hostile `RetryAfter` messages, and the wait that each message requests; `None` if the message requests no wait.
 const HOSTILE: [(&str, Option<Duration>); 12] = [
     // Bare numbers above 14 days are ambiguous, so they request nothing.
     ("9999999999", None),
@@ -65,13 +65,13 @@ const HOSTILE: [(&str, Option<Duration>); 12] = [
     ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
     ("900 🕐", None),
 ];
-/// Lengths of hostile numbers, in digits: 401 as in 10^400, and nearly a megabyte.
+/// Lengths of hostile numbers, in digits: 401, the length of 10^400, and nearly a megabyte.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
 /// Maximum size of a record, in bytes. Lambda would drop a record that is much larger.
 const LARGEST_RECORD: usize = 1_000_000;
 
-/// Turns a record's error into a `RetryAfter` that nobody would write. Returns the wait that this `RetryAfter`
-/// requests; `None` if it requests no wait.
+/// Replaces a record's error with a hostile `RetryAfter`. Returns the wait that the `RetryAfter` requests; `None` if it
+/// requests no wait.
 pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Duration> {
     let start = record.rfind(RESPONSE_PAYLOAD).expect("BUG: Lambda writes what the function answered");
     record.truncate(start);

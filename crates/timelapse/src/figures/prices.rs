@@ -32,9 +32,9 @@ pub const TARGET_MEMORY_GB: f64 = 0.125;
 const BATCHES: u64 = 100_000;
 
 texts! {
-    /// An API call that Comeback causes and AWS bills. An event's first invocation of the target is not such a call.
+    /// An API call that AWS bills because of Comeback. The first invocation of the target for an event is not included.
     pub enum ApiCall;
-    /// Name of the call as `service:Operation`. The two kinds of `Invoke` add the function.
+    /// Name of the call as `service:Operation`. Two calls of the same operation differ by a note in parentheses.
     pub fn name;
 
     /// Lambda sends an invocation record to the retry queue.
@@ -95,7 +95,8 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// Serializes as an object from a call's name to its count. Omits the reads of the pauses if the run had none.
+/// Serializes as an object that maps a call's name to its count. Omits the reads of the pauses if the run made no such
+/// read.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -107,7 +108,7 @@ impl Serialize for CallCounts {
     }
 }
 
-/// Price of this many requests, in US dollars.
+/// Price of this many requests of one kind of call, in US dollars.
 pub fn requests(call: ApiCall, requests: u64) -> f64 {
     let a_million = match call {
         ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,
@@ -118,7 +119,7 @@ pub fn requests(call: ApiCall, requests: u64) -> f64 {
     requests as f64 / 1e6 * a_million
 }
 
-/// Compute of this many invocations, in GB-seconds. Lambda bills each in whole milliseconds.
+/// Compute of this many invocations, in GB-seconds. Lambda bills each invocation in whole milliseconds.
 pub fn gb_seconds(invocations: u64, run_time: Duration, memory_gb: f64) -> f64 {
     invocations as f64 * run_time.as_millis() as f64 / 1e3 * memory_gb
 }
@@ -128,8 +129,8 @@ pub fn compute(gb_seconds: f64) -> f64 {
     gb_seconds * LAMBDA_GB_SECOND
 }
 
-/// Bytes in the logs: the handler's lines about its decisions, and Lambda's about invocations of the handler and the
-/// target.
+/// Number of bytes in the logs: the handler's lines about its decisions, and Lambda's lines about invocations of the
+/// handler and of the target.
 pub(crate) fn log_bytes(decisions: u64, invocations: u64) -> u64 {
     decisions * DECISION_LINE + invocations * INVOCATION_LINES
 }
@@ -139,8 +140,8 @@ pub fn logs(bytes: u64) -> f64 {
     bytes as f64 / 1e9 * LOGS_GB
 }
 
-/// Price of one retry in a full batch of small messages, in US dollars. The retry's invocation record is sent once and
-/// received twice: first to be hidden, then to be re-invoked and deleted.
+/// Price of one retry in a full batch of small messages, in US dollars. The retry's message is sent once and received
+/// twice: the handler hides it on the first receive, and re-invokes the target on the second.
 pub fn usd_a_retry() -> f64 {
     let Scenario { handler_run_time, run_time, batch_size, .. } = Scenario::default();
     let retries = BATCHES * batch_size as u64;
@@ -192,7 +193,7 @@ mod tests {
         assert!((requests(ApiCall::InvokeTarget, 1_000_000) - 0.20).abs() < 1e-12);
         let gb_seconds = gb_seconds(1_000_000, Duration::from_millis(100), HANDLER_MEMORY_GB);
         assert!((compute(gb_seconds) - 0.333_335).abs() < 1e-9);
-        // For each retry: two decisions, a tenth of two batches, and the retry's own invocation.
+        // Each retry has two decisions, two tenths of a batch, and an invocation of its own.
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
     }
 

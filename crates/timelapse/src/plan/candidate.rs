@@ -14,7 +14,7 @@ use crate::schedule::Schedule;
 use crate::schedule::in_flight::pollers;
 use crate::simulation::{RunError, run};
 
-/// Number of never-succeeding events to follow. They are all alike, so a few are enough.
+/// Number of never-succeeding events to follow. All such events are alike, so a few are enough.
 const NEVER_SUCCEEDING: usize = 100;
 const MINUTE: f64 = 60.0;
 
@@ -27,8 +27,8 @@ pub struct Candidate {
     pub jitter: &'static str,
     /// `BASE_BACKOFF` of the policy, in seconds.
     pub base_backoff: u64,
-    /// Milliseconds from the outage's end to the delivery of an event that failed in the outage. `None` if no event is
-    /// delivered.
+    /// Percentiles of the time from the outage's end to the delivery of an event that failed in the outage, in
+    /// milliseconds. `None` if no event is delivered.
     pub recovery_ms: Option<Percentiles>,
     /// Mean number of retries of an event that reaches the target in the outage.
     pub retries_per_event: f64,
@@ -48,12 +48,12 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Rehearses the outage with this many events. Every message is hidden and polled at once; moves and pollers are
-    /// computed afterwards, at the goal's own rate.
+    /// Rehearses the outage with this many events. In the rehearsal, the handler hides every message, and pollers are
+    /// never short. Moves and pollers are computed afterwards from the goal's rate of events.
     ///
     /// # Errors
     ///
-    /// Fails if the goal was refused, or if the run broke an invariant.
+    /// Fails if a part of the goal is out of range, or if the run breaks an invariant.
     ///
     /// # Panics
     ///
@@ -115,7 +115,7 @@ impl Candidate {
     }
 }
 
-/// Figures of the events that never succeed, in the steady state in which as many are dead-lettered as arrive.
+/// Figures of the events that never succeed, in the steady state: as many events are dead-lettered as arrive.
 #[derive(Default)]
 struct Never {
     /// Mean number of retries of one event.
@@ -143,8 +143,8 @@ impl Never {
     }
 }
 
-/// Computes the moves of the outage's events beyond the room for hidden messages. Each event takes one move for each
-/// 900 s of delay. Returns the total number of moves, and the moves a second in the busiest minute.
+/// Computes the moves of the outage's events for which there is no room among the hidden messages. Each event takes one
+/// move for each 900 s of delay. Returns the total number of moves, and the moves a second in the busiest minute.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
     let (sum, most) = delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));
@@ -161,8 +161,7 @@ mod tests {
     use crate::plan::REHEARSED;
     use crate::scenario::Scenario;
 
-    /// The tolerance allows for what only the simulation counts: polls that find nothing, and batches that are not
-    /// quite full.
+    /// The tolerance allows for costs that only the simulation has: empty polls, and batches that are not quite full.
     #[test]
     fn price_of_a_retry_matches_a_run_with_full_batches() {
         let settings = Settings {

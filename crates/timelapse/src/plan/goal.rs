@@ -11,7 +11,7 @@ use crate::scenario::{Scenario, ScenarioError};
 /// Range of the times in a goal: from a second, SQS's unit of time, to SQS's longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Number of events rehearsed under each policy. They stand for all events, because events affect each other only in
+/// Number of events rehearsed under each policy. This sample is large enough, because events affect each other only in
 /// the queue.
 pub const REHEARSED: usize = 1_000;
 
@@ -25,13 +25,14 @@ pub struct Goal {
     pub outage: Duration,
     /// Number of events that reach the target in a second, more than 0. During the outage, all of them fail.
     pub events_per_second: f64,
-    /// Time allowed from the end of the outage until 99 % of its events are delivered; 1 s to 14 days.
+    /// Time allowed from the end of the outage until 99 % of the events of the outage are delivered; 1 s to 14 days.
     #[serde(rename = "recover_within_seconds", serialize_with = "seconds")]
     pub recover_within: Duration,
     /// Share of the events that fail every time, during the outage or not; from 0 to less than 1.
     pub never_succeed: f64,
-    /// If set, the target handles this multiple of the usual rate in a minute (0.1 to 1000), and fails the other
-    /// invocations. After the outage, the whole capacity is for the retries of the events that can succeed.
+    /// Capacity of the target in a minute, as a multiple of the usual rate of events (0.1 to 1000). Invocations beyond
+    /// the capacity fail. `None` means an unlimited capacity. After the outage, the whole capacity is for the retries
+    /// of the events that can succeed.
     pub capacity: Option<f64>,
 }
 
@@ -53,7 +54,7 @@ impl Goal {
     /// Makes a scenario: the outage, followed by enough time to deliver or dead-letter every event under these
     /// settings.
     pub(super) fn scenario(&self, settings: &Settings, events: usize) -> Scenario {
-        // A scenario's traffic consists of its own events, at least a minute's worth.
+        // The capacity of a scenario is relative to the traffic of its own events, spread over at least a minute.
         let shorter = (60.0 / self.outage.as_secs_f64()).max(1.0);
         let capacity = self.capacity.map(|times| (times * shorter / (1.0 - self.never_succeed)).min(1_000.0));
         Scenario {
@@ -109,18 +110,19 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
     serializer.serialize_f64(duration.as_secs_f64())
 }
 
-/// Compared values of `BASE_BACKOFF`, in seconds. A longer base would delay events that fail outside an outage.
+/// Values of `BASE_BACKOFF` that a plan compares, in seconds. A longer base would delay events that fail outside an
+/// outage.
 const BASES: [u64; 3] = [1, 10, 60];
-/// Compared values of `MAX_BACKOFF`, in seconds. The last value is the longest possible.
+/// Values of `MAX_BACKOFF` that a plan compares, in seconds. The last value is the longest possible.
 const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
-/// Compared jitters. `none` is omitted: it makes retries come together, which a plan cannot show, because its events
-/// arrive evenly.
+/// Values of `JITTER` that a plan compares. `none` is omitted: it makes retries come together, but a plan cannot show
+/// this effect, because its events arrive evenly.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
 /// Returns the settings to compare for a goal: the defaults, and a grid by cap, then jitter, then base.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
-    // A cap under half of the goal's recovery time would only cost more.
+    // A cap below half of the goal's recovery time would only raise the cost.
     let shortest = (goal.recover_within / 2).as_secs();
     let first = CAPS.iter().rposition(|&cap| cap <= shortest).unwrap_or(0);
     let mut grid = Vec::new();

@@ -28,13 +28,14 @@ pub(crate) struct Polled {
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) started: Timestamp,
-    /// Time on the handler's clock when it started on the batch.
+    /// Time on the handler's clock at the start of the batch. A fault may make this clock wrong.
     pub(crate) clock: Timestamp,
-    /// The Lambda event before faults: all of its messages are complete.
+    /// The Lambda event with complete messages, before faults remove fields.
     pub(crate) event: BatchEvent,
-    /// The Lambda event that the handler gets, if a fault has removed fields from messages; otherwise `None`.
+    /// The Lambda event with incomplete messages, which the handler gets instead of `event`. `None` if no fault removes
+    /// fields.
     pub(crate) struck: Option<BatchEvent>,
-    /// Further data of each message, in the order of the event.
+    /// Receipt of each message and the oracle's data about it, in the order of the event's records.
     pub(crate) messages: Vec<Polled>,
     pub(super) attributes: Vec<Option<Attributes>>,
     /// The handler's environment, which is busy until the batch ends.
@@ -42,13 +43,13 @@ pub(crate) struct Batch {
     pub(crate) death: Option<Death>,
 }
 
-/// A crash of the handler, caused by a fault. The handler crashes after this many calls, or as soon as [it has moved
-/// messages](Fault::HandlerDiedAfterMove).
+/// A planned crash of the handler, caused by a fault. The handler crashes after `calls` calls, or as soon as [it has
+/// moved messages](Fault::HandlerDiedAfterMove).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Death {
     pub(crate) fault: Fault,
     pub(crate) calls: u64,
-    /// Time from the handler's start to its calls; `None` stands for the handler's usual run time.
+    /// Time from the handler's start to its calls; `None` means the handler's usual run time.
     pub(crate) calls_at: Option<Duration>,
 }
 
@@ -61,7 +62,7 @@ impl Batch {
         self.event.records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
     }
 
-    /// Applies the stored attributes to moved messages, as the handler does.
+    /// Restores the records of moved messages from the stored attributes, as the handler does.
     pub(super) fn restore(&mut self) {
         for (record, attributes) in self.event.records.iter_mut().zip(&self.attributes) {
             let Some(attributes) = attributes else { continue };
@@ -90,7 +91,7 @@ pub(crate) struct AtHand {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// The planned crash; `None` if none is planned. Its `calls` is the number of calls left until the crash.
+    /// The planned crash; `None` if no crash is planned. The crash's `calls` counts down to the crash.
     pub(crate) death: Option<Death>,
 }
 
@@ -110,13 +111,13 @@ impl AtHand {
 pub(crate) struct SimulatedEnvironment {
     pub(crate) handler: Environment,
     pub(super) reads: Reads,
-    /// Number of policy changes that the environment's policies include.
+    /// Number of policy changes that had taken effect when the environment was made.
     pub(super) policies: usize,
     born: Timestamp,
     idle_since: Timestamp,
 }
 
-/// The idle environments of the handler. Lambda makes and ends them.
+/// The handler's idle environments, and the templates from which Lambda makes new environments.
 #[derive(Debug)]
 pub(crate) struct Environments {
     /// Idle environments, the most recently used last.
@@ -143,8 +144,8 @@ impl Environments {
         Self { idle: Vec::new(), new, reads }
     }
 
-    /// Acts for Lambda: takes an idle environment for a batch, or makes a new one. No environment is reused once the
-    /// function's environment variables have changed.
+    /// Returns an environment for a batch, as Lambda does: an idle environment if there is one, otherwise a new
+    /// environment. Once the function's environment variables have changed, no older environment is reused.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
         let policies = self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default();
         let lives = |it: &SimulatedEnvironment| {
@@ -157,13 +158,13 @@ impl Environments {
         })
     }
 
-    /// Returns the policies of environments that Lambda makes now.
+    /// Returns the policies of an environment that Lambda makes at `now`.
     pub(super) fn policies(&self, now: Timestamp) -> &Arc<Policies> {
         let new = self.new.iter().rfind(|(from, _)| *from <= now).or(self.new.first());
         new.expect("BUG: no policies").1.policies()
     }
 
-    /// Takes an environment back when its batch has ended. A crashed environment is never given back.
+    /// Takes an environment back after its batch. The caller does not give back an environment that crashed.
     pub(super) fn give_back(&mut self, now: Timestamp, environment: SimulatedEnvironment) {
         self.idle.push(SimulatedEnvironment { idle_since: now, ..environment });
     }

@@ -20,10 +20,10 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
 
-/// Longest time between the writing and the sending of a record: if more time has passed, the handler takes the record
-/// for a redriven record.
+/// Longest time from the timestamp of an invocation record to its sending. The handler treats an older record as
+/// redriven.
 const A_DAY: Duration = Duration::from_secs(24 * 3_600);
-/// Age of a stale answer to a read of the pauses.
+/// Age of the pauses that a stale read returns.
 const STALE: Duration = Duration::from_secs(600);
 
 impl Service for World {
@@ -195,7 +195,7 @@ impl World {
         Ok(())
     }
 
-    /// If the fault strikes, chooses about half of the entries to refuse.
+    /// Returns true for each entry that SQS refuses: about half of the entries if the fault strikes, otherwise none.
     fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
             return vec![false; events.len()];
@@ -231,7 +231,7 @@ impl World {
         self.tallies.moves_with_room += u64::from(has_room);
     }
 
-    /// Applies faults to the message attribute of a moved copy. Returns true if one strikes.
+    /// Applies faults to the message attribute of a moved copy. Returns true if a fault strikes.
     fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
         // Without these members, a copy that lost its attribute would count as a different failure, with a different
         // key.
@@ -248,7 +248,7 @@ impl World {
         true
     }
 
-    /// Notes the handler's report on a batch. All messages that are moved again share one log line.
+    /// Records the handler's report on a batch. All messages of the batch that are only moved again share one log line.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
         self.operated.log(report, self.now);
         let mut quiet = 0;

@@ -27,7 +27,7 @@ impl Operated {
         written.map(|(_, text)| text.clone())
     }
 
-    /// Keeps the handler's log lines about a batch. While nobody reads the log, does nothing.
+    /// Stores the handler's log lines about a batch, if operators read the log.
     pub(super) fn log(&mut self, report: &BatchReport<'_>, now: Timestamp) {
         let Some(lines) = &mut self.lines else { return };
         lines.extend(report.log_lines(now).map(|line| {

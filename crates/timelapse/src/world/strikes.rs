@@ -19,7 +19,7 @@ use crate::faults::records::{
 
 /// Largest difference between the clocks of SQS and of the handler, in ms.
 const SKEW_MS: u64 = 5_000;
-/// Fields of a message that SQS always writes. Each has the path of the object that contains the field, and the field's
+/// Fields that every SQS message has. Each entry is the path of the object that contains the field, and the field's
 /// name.
 const FIELDS: [(&str, &str); 6] = [
     ("", "messageId"),
@@ -54,7 +54,7 @@ impl World {
         None
     }
 
-    /// If the fault strikes, plans an early end of a message's retention.
+    /// If [`RetentionEnded`](Fault::RetentionEnded) strikes, plans an early end of a message's retention.
     pub(super) fn strike_retention(&mut self, slot: usize, id: Id, carried: Carried) {
         let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) else { return };
         let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));
@@ -62,7 +62,8 @@ impl World {
         self.early_expiries.push((slot, id, carried));
     }
 
-    /// Ends a message's retention early. If the message is gone by now, does nothing.
+    /// Ends a message's retention early, unless the message is already gone. `index` is the message's index in
+    /// `early_expiries`.
     pub(super) fn expire_early(&mut self, index: usize) {
         let (slot, id, Carried { entry, origin }) = self.early_expiries[index];
         if self.queue.expire_early(slot, id) {
@@ -83,7 +84,8 @@ impl World {
                 records[index].receive_count -= 1;
             }
             if let Some(rng) = self.dice.roll(Fault::DuplicateDelivery, self.now) {
-                // If the batch has room, half of the copies come at once. The others come within the hour, mostly soon.
+                // If the batch has room, half of the copies come in the same batch. The other copies come within the
+                // hour, most of them soon.
                 if messages.len() < self.scenario.batch_size && rng.random_bool(0.5) {
                     let (slot, index, agenda) = (received.receipt.slot, records.len(), &mut self.agenda);
                     let copy = self.queue.hand_out(self.now, slot, agenda);
@@ -101,7 +103,7 @@ impl World {
         }
     }
 
-    /// Delivers a hidden message again. If the message has changed state since the fault struck, does nothing.
+    /// Makes a hidden message visible early, unless the message's state has changed since the fault struck.
     pub(super) fn appear_early(&mut self, receipt: ReceiptHandle) {
         if let Some(received) = self.queue.appear_early(receipt) {
             let Polled { carried, .. } = self.polled(received);
@@ -114,7 +116,8 @@ impl World {
         self.oracle.duplicated(entry);
     }
 
-    /// Returns the time on the handler's clock when it starts on a batch.
+    /// Returns the time on the handler's clock at the start of a batch. If the fault strikes, this clock is up to 5 s
+    /// off.
     pub(super) fn handlers_clock(&mut self, batch: &Batch) -> Timestamp {
         let Some(rng) = self.dice.roll(Fault::ClockSkew, self.now) else { return self.now };
         let ahead = rng.random_range(0..=2 * SKEW_MS);
@@ -122,8 +125,8 @@ impl World {
         Timestamp::from_millis(self.now.as_millis() + ahead - SKEW_MS)
     }
 
-    /// Draws the crash of a handler whose batch has this many messages; `None` if no fault strikes. The strike is
-    /// counted only when the handler crashes.
+    /// Draws a crash for a handler whose batch has this many messages. Returns `None` if no fault strikes. The strike
+    /// is counted only when the handler crashes.
     pub(super) fn draw_death(&mut self, messages: u64) -> Option<Death> {
         for fault in [
             Fault::HandlerOutage,
