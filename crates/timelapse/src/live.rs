@@ -1,8 +1,9 @@
-//! Simulates a deployment that keeps running: its functions and its retry handler, advanced from moment to moment.
+//! Simulates a deployment that keeps running: its functions and its retry handler. Each call to [`Live::run`] advances
+//! the deployment to a later time.
 //!
-//! For [`run`](crate::run), everything that will happen is planned in advance. Here, somebody acts on the deployment
-//! while the deployment runs: the queues, the pauses parameter and the logs are [`Surroundings`], which others read and
-//! change between two steps.
+//! For [`run`](crate::run), everything that will happen is planned in advance. A [`Live`] deployment can be changed
+//! while it runs: the queues, the pauses parameter and the logs are [`Surroundings`], which the caller can read and
+//! change between two calls.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -27,39 +28,40 @@ use crate::world::batch::{IDLE, LIFE};
 
 /// Time until a poller receives a visible message.
 const POLL_DELAY: Duration = Duration::from_millis(20);
-/// Run time of the retry handler for a batch. The handler makes its calls at the end.
+/// Run time of the retry handler for a batch. The handler makes its calls at the end of this time.
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
 /// Maximum number of messages in a batch.
 const BATCH_SIZE: usize = 10;
-/// Maximum age of an event that Lambda keeps while no concurrency is free; the value that `attach` sets.
+/// Maximum age of an event that Lambda keeps while no concurrency is free. `comeback attach` sets this value.
 const EVENT_AGE: Duration = Duration::from_secs(60);
 
-/// Everything around the functions and the handler: queues, the pauses parameter, logs and counts. Others can read and
-/// change it.
+/// The parts of a deployment that are outside [`Live`]: queues, the pauses parameter and logs. The caller of
+/// [`Live::run`] can read and change these parts between two calls.
 pub trait Surroundings {
-    /// `ReceiveMessage` on the retry queue. Returns the event with which a poller invokes the handler.
+    /// Receives up to `most` messages from the retry queue, as `ReceiveMessage` does. Returns the event with which a
+    /// poller invokes the handler.
     fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent;
 
-    /// `DeleteMessage` on the retry queue.
+    /// Deletes a message from the retry queue, as `DeleteMessage` does.
     fn delete(&mut self, now: Timestamp, receipt_handle: &str);
 
-    /// `ChangeMessageVisibility` on the retry queue.
+    /// Changes the visibility timeout of a message in the retry queue, as `ChangeMessageVisibility` does.
     fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> Answer;
 
-    /// `SendMessage` to the retry queue by Lambda: the invocation record of a failure.
+    /// Sends the invocation record of a failure to the retry queue, as Lambda does.
     fn send_failure(&mut self, now: Timestamp, record: String);
 
-    /// `SendMessage` to the retry queue by the handler: the copy of a moved message.
+    /// Sends the copy of a moved message to the retry queue, as the handler does.
     fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> Answer;
 
-    /// `SendMessage` to the dead-letter queue.
+    /// Sends a dead-letter to the dead-letter queue.
     fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> Answer;
 
-    /// Returns true if at least one message of the retry queue is visible.
+    /// Returns true if at least one message in the retry queue is visible.
     fn has_visible(&mut self, now: Timestamp) -> bool;
 
-    /// Returns the next moment at which the queue changes on its own, because a message becomes visible or expires;
-    /// `None` if there is no such moment.
+    /// Returns the next time at which the retry queue changes without a call, because a message becomes visible or
+    /// expires. Returns `None` if there is no such time.
     fn next_change(&self) -> Option<Timestamp>;
 
     /// Returns the number of in-flight messages in the retry queue.
@@ -68,10 +70,10 @@ pub trait Surroundings {
     /// Returns the value of the pauses parameter; `None` if the parameter does not exist.
     fn pauses(&mut self, now: Timestamp) -> Option<String>;
 
-    /// Called when a function has written a line to its log at this time. For the handler, `function` is empty.
+    /// Called when a function writes a line to its log. For the handler, `function` is empty.
     fn log(&mut self, at: Timestamp, function: &str, stream: &str, line: String);
 
-    /// Called when the handler has handled a batch.
+    /// Called after the handler has finished a batch.
     fn handled(&mut self, now: Timestamp);
 }
 
@@ -80,9 +82,9 @@ pub trait Surroundings {
 pub struct LiveFunction {
     /// ARN of the function, without a qualifier.
     pub arn: String,
-    /// Mean number of events an hour. They arrive at random moments.
+    /// Mean number of events an hour. The events arrive at random times.
     pub events_per_hour: f64,
-    /// Returns the payload of an event, given the event's number.
+    /// Returns the payload of the event with the given number.
     pub payload: fn(u64) -> String,
     /// Run time of an invocation.
     pub run_time: Duration,
@@ -97,8 +99,8 @@ pub enum Defect {
     Down(TargetError),
     /// Invocations whose payload contains this string fail with this error.
     Bug(&'static str, TargetError),
-    /// At most this many invocations run at a time, each for this long. An event that finds all of them busy never
-    /// runs.
+    /// At most this many invocations run at a time, each for this long. If an event arrives while all of them are busy,
+    /// the function never runs for this event.
     Throttled(usize, Duration),
 }
 
@@ -110,13 +112,13 @@ struct Function {
     running: usize,
 }
 
-/// Something planned to happen in the simulation.
+/// A planned happening of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     /// An event arrives for the function with this index.
     Arrival(usize),
     InvocationEnds(usize),
-    /// A poller of the event source mapping asks for messages.
+    /// A poller of the event source mapping requests messages.
     Poll,
     /// The handler makes its calls for a batch, and responds.
     BatchEnds(usize),
@@ -135,7 +137,7 @@ struct Invocation {
 enum Ending {
     Delivered,
     Failed(TargetError),
-    /// No concurrency was free for the event until it was too old for Lambda.
+    /// No concurrency was free for the event until Lambda discarded it as too old.
     NotRun,
 }
 
@@ -155,7 +157,8 @@ struct LiveEnvironment {
     idle_since: Timestamp,
 }
 
-/// A running deployment: Lambda with the functions and the handler, and the event source mapping between them.
+/// A running deployment: the target functions, the retry handler, and the event source mapping that invokes the
+/// handler.
 #[derive(Debug)]
 pub struct Live {
     now: Timestamp,
@@ -173,7 +176,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts a deployment. The same seed, functions and steps always give the same run.
+    /// Starts a deployment at `now`. The same seed, functions and calls always give the same run.
     pub fn new(seed: u64, now: Timestamp, functions: Vec<LiveFunction>) -> Self {
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(seed);
         let function = |is: LiveFunction| {
@@ -206,15 +209,15 @@ impl Live {
         self.functions[function].is.defect = defect;
     }
 
-    /// Changes the handler's environment variables: from now on, Lambda starts new environments with these policies.
-    /// With `None`, the handler does not start.
+    /// Changes the handler's environment variables. From now on, Lambda starts new environments with these policies.
+    /// With `None`, the handler refuses its settings and does not start.
     pub fn set_policies(&mut self, policies: Option<Arc<Policies>>) {
         self.policies = policies;
         self.idle.clear();
     }
 
-    /// Adds an asynchronous invocation that somebody else made and Lambda accepted under this request id. If the
-    /// function does not run here, or the id is not a UUID, does nothing.
+    /// Adds an asynchronous invocation that another caller made and that Lambda accepted under this request id. Does
+    /// nothing if the deployment does not contain the function, or if the id is not a UUID.
     pub fn invoke(&mut self, function_arn: &str, payload: String, request_id: &str) {
         if let (Some(function), Some(request_id)) = (self.position(function_arn), Id::read(request_id)) {
             self.start(function, payload, request_id);
@@ -272,7 +275,7 @@ impl Live {
         self.plan(gap, Happening::Arrival(function));
     }
 
-    /// Lambda accepts an event for the function with this index.
+    /// Starts an invocation, as Lambda does after it accepts an event. `position` is the function's index.
     fn start(&mut self, position: usize, payload: String, request_id: Id) {
         let function = &mut self.functions[position];
         let (ends, run_time) = match function.is.defect {
@@ -296,7 +299,7 @@ impl Live {
         let Function { is, records, running, .. } = &mut self.functions[function];
         if !matches!(ends, Ending::NotRun) {
             *running -= 1;
-            // A running invocation has a slot of its own. The slot stands for the invocation's environment.
+            // No two running invocations have the same key, so the key identifies the invocation's environment.
             let stream = stream(started, function as u64, key as u64);
             for (at, line) in function_log(request_id, started, self.now, ends) {
                 surroundings.log(at, short_name(&is.arn), &stream, line);
@@ -331,7 +334,8 @@ impl Live {
         self.batches.len() < most as usize
     }
 
-    /// Lambda chooses an idle environment for a batch, or makes a new one. `None` if the handler does not start.
+    /// Returns an idle environment of the handler for a batch, or a new environment. Returns `None` if the handler does
+    /// not start.
     fn environment(&mut self) -> Option<LiveEnvironment> {
         let now = self.now;
         self.idle.retain(|it| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE);
@@ -342,7 +346,7 @@ impl Live {
         })
     }
 
-    /// Passes one batch through the real retry handler.
+    /// Passes one batch to the real retry handler.
     fn handle(&mut self, key: usize, surroundings: &mut impl Surroundings) {
         let Batch { started, event, mut environment } = self.batches.remove(key);
         let now = self.now;
@@ -428,7 +432,7 @@ impl<S: Surroundings> Service for Calls<'_, S> {
     }
 }
 
-/// The log lines of Lambda and the function about an invocation, each with its time.
+/// Returns the log lines that Lambda and the function write about an invocation, each with its time.
 fn function_log(
     request_id: Id,
     started: Timestamp,

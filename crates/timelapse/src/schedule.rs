@@ -1,5 +1,4 @@
-//! Schedules: the retries of events whose target fails every time. Every wait is decided by
-//! [`comeback_engine::decide()`].
+//! Schedules: the retries of events whose target fails every time. [`comeback_engine::decide()`] computes every wait.
 
 pub(crate) mod in_flight;
 
@@ -19,10 +18,10 @@ use crate::event::EventNumber;
 use crate::faults::mix::seeded;
 use crate::figures::nearest_rank;
 
-/// Maximum number of events to follow.
+/// Maximum number of events that a [`Schedule`] follows.
 pub const MAX_EVENTS: usize = 100_000;
-/// Number of events followed by default. If an event has many retries, fewer are followed, so that the total is about
-/// [`RETRIES_IN_ALL`].
+/// Number of events followed by default. If an event has many retries, fewer events are followed, with about
+/// [`RETRIES_IN_ALL`] retries in total.
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
 const FEWEST_EVENTS: usize = 100;
@@ -38,7 +37,7 @@ pub struct Schedule {
     pub retries_made: RetriesMade,
     /// Number of events dead-lettered in the end, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Figures of the first retry, of the second, and so on, up to the highest number of retries that any event had.
+    /// Figures of each retry, starting with the first. The length is the highest number of retries that any event had.
     pub retries: Vec<ScheduledRetry>,
     /// Seconds from each event's first failure to its last retry, in ascending order.
     #[serde(skip)]
@@ -71,17 +70,18 @@ pub struct RetriesMade {
 pub struct ScheduledRetry {
     /// Number of the retry, *n*; 1 for the first.
     pub retry: u64,
-    /// Ceiling of the wait before this retry, in seconds. `None` under decorrelated jitter, which has only the cap.
+    /// Ceiling of the wait before this retry, in seconds. `None` under decorrelated jitter, which has a cap but no
+    /// ceilings.
     pub ceiling_seconds: Option<u64>,
     /// Number of events that had this retry. The figures below are about these events.
     pub events: usize,
-    /// Time since the failure before this retry. The engine's waits are whole seconds.
+    /// Time from the previous failure to this retry, in whole seconds.
     pub wait_seconds: Spread,
-    /// Time since the event's first failure, in seconds.
+    /// Time from the event's first failure to this retry, in seconds.
     pub since_first_failure_seconds: Spread,
 }
 
-/// Mean of some values, and the range of the middle nine tenths of these values.
+/// Mean, 5th percentile and 95th percentile of some values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Mean of the values.
@@ -143,7 +143,7 @@ impl Schedule {
     }
 }
 
-/// Returns the policy with an allow-list that contains only the followed events' function.
+/// Returns the policy with [`TARGET_ARN`], the function of the followed events, as its only target function.
 fn of_the_followed(policy: &Policy) -> Policies {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..policy.settings().clone() };
     Policy::new(settings).expect("BUG: only the allow-list has changed").into()
@@ -193,14 +193,14 @@ struct Chain {
 /// The times of one retry, in seconds. The engine's waits are whole seconds, and in a schedule nothing else takes time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
-    /// Time since the failure before this retry.
+    /// Time from the previous failure to this retry.
     wait: u32,
-    /// Time since the event's first failure.
+    /// Time from the event's first failure to this retry.
     at: u32,
 }
 
 impl Chain {
-    /// Follows an event through the engine's own decisions. Time passes only while its messages are hidden.
+    /// Follows an event through the engine's own decisions. Time passes only while the event's messages are hidden.
     fn follow(policies: &Policies, seed: u64, event: EventNumber) -> Self {
         let mut rng = seeded([&seed.to_le_bytes(), &(event.0 as u64).to_le_bytes()]);
         let mut records = FailureRecords::of(TARGET_ARN);
@@ -226,8 +226,8 @@ impl Chain {
     }
 }
 
-/// Receives a message until it is retried or dead-lettered, and moves `now` to that moment. Returns the payload of the
-/// retry, or the reason of the dead-letter.
+/// Receives a message repeatedly until it is retried or dead-lettered, and advances `now` to that time. Returns the
+/// payload of the retry, or the reason of the dead-letter.
 fn serve_backoff(
     record: &mut Record,
     policies: &Policies,
@@ -247,7 +247,7 @@ fn serve_backoff(
     }
 }
 
-/// Returns the number of moves with which a message waits this many seconds.
+/// Returns the number of moves that a wait of this many seconds takes.
 fn moves_of(wait: u32) -> u64 {
     u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
 }

@@ -1,4 +1,4 @@
-//! Observes a run: as it goes, as a trace, or in the report of a broken invariant.
+//! Observers of a run: the [`Watcher`] trait, the [`Trace`] of a run, and the [`Violation`] of an invariant.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -21,7 +21,7 @@ pub trait Watcher {
     /// if the invocation succeeded.
     fn invoked(&mut self, _at: Duration, _event: EventNumber, _attempt: u64, _error: Option<TargetError>) {}
 
-    /// Called when the handler has decided on a message of an event, and acted.
+    /// Called after the handler has decided on a message and acted on its decision.
     fn decided(&mut self, _at: Duration, _event: EventNumber, _outcome: &Outcome<'_>) {}
 
     /// Called for each event that a fault strikes.
@@ -104,7 +104,7 @@ pub(crate) fn elapsed(time: Duration) -> String {
 
 const SHOWN_LINES: usize = 40;
 
-/// A broken invariant, with the events that led to it. The run stopped when the invariant broke.
+/// A broken invariant, and the history that led to it. The run stopped when the invariant broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The broken invariant.
@@ -117,7 +117,7 @@ pub struct Violation {
     pub event: Option<EventNumber>,
     /// Describes what was wrong.
     pub detail: String,
-    /// Everything that happened to the event, one line each; empty if no single event broke the invariant.
+    /// Everything that happened to the event, one line for each step; empty if no single event broke the invariant.
     pub history: String,
     /// The last lines of the run's trace.
     pub trace: String,
@@ -137,7 +137,7 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Watches a run that is known to break an invariant, and records what led to it.
+/// Records the history in the report of a [`Violation`], in the second run of a scenario that breaks an invariant.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     event: Option<EventNumber>,

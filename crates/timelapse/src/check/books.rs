@@ -13,10 +13,10 @@ use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
 
-/// The longest delay of a message. Source: SQS quotas, "Message delay".
+/// Maximum delay of a message. Source: SQS quotas, "Message delay".
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// Longest time between the timestamp of an invocation record and the moment when Lambda sends it. An older record was
-/// sent by somebody else.
+/// Longest time from the timestamp of an invocation record until Lambda sends the record. An older record was sent by
+/// another sender.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
     /// Number of the attempt; 0 for the event's first invocation.
     pub(crate) number: u64,
-    /// When a fault made the event's record look redriven, so that the event started anew; `None` if that has not
-    /// happened.
+    /// Time at which the event started again because a fault made its record look redriven; `None` if the event never
+    /// started again.
     pub(crate) anew: Option<Timestamp>,
 }
 
@@ -33,15 +33,15 @@ pub(crate) struct Attempt {
 pub(crate) struct Origin {
     pub(crate) attempt: Attempt,
     pub(crate) flaw: Option<Flaw>,
-    /// Time of the failure; `None` if the record lacks it.
+    /// Time of the failure; `None` if the record has no timestamp.
     pub(crate) written: Option<Timestamp>,
-    /// The wait that the target asked for with `RetryAfter`; `None` if it asked for none.
+    /// The wait that the target requested with `RetryAfter`; `None` if the target requested no wait.
     pub(crate) asked: Option<Duration>,
-    /// The error type; `None` if the record lacks it.
+    /// Error type in the record; `None` if the record has no error type.
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time of a retry whose wait the target requested. At the latest due time, the wait is a tenth
+/// Earliest and latest due time of a retry whose wait the target requested. The latest due time makes the wait a tenth
 /// longer than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
@@ -50,17 +50,17 @@ pub(crate) struct Window {
 }
 
 impl Origin {
-    /// Returns the earliest and latest due time of the next retry. If the record has no time, the requested wait counts
-    /// from `first_sent`. `None` if the target requested no wait.
+    /// Returns the earliest and latest due time of the next retry. If the record has no timestamp, the requested wait
+    /// counts from `first_sent`. Returns `None` if the target requested no wait.
     pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
         Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
     }
 
-    /// Returns the origin as seen by a handler that takes a moved copy, sent at `sent`, for a new message. If the
-    /// record is old, the handler takes it for a redriven one: it starts the event again, and ignores the record's
-    /// error. If neither the record nor an envelope has a time, `MAX_AGE` counts from `sent`.
+    /// Returns the origin of a moved copy, sent at `sent`, as the handler sees it if it treats the copy as a new
+    /// message. If the record is old, the handler treats the event as redriven: it starts the event again, and ignores
+    /// the record's error. If neither the record nor an envelope has a time, `MAX_AGE` counts from `sent`.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {
@@ -81,7 +81,7 @@ pub(crate) struct Entry {
 }
 
 /// The oracle's data about a message, attached to the message on the simulated retry queue. The simulated AWS never
-/// reads it.
+/// reads this data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) entry: Entry,
@@ -91,23 +91,23 @@ pub(crate) struct Carried {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Book {
     pub(super) id: Id,
-    /// The message must not be re-invoked before this moment, which follows from the visibility timeouts that handlers
-    /// have set.
+    /// Earliest time at which the message may be re-invoked, according to the visibility timeouts that handlers have
+    /// set.
     pub(super) not_before: Timestamp,
     /// True if the message was re-invoked, dead-lettered or moved.
     pub(super) settled: bool,
-    /// No invoke may happen before this moment, which follows from the last invoke that was not refused and from later
+    /// Earliest time of the next invoke. This time follows from the last invoke that was not refused, and from later
     /// hidings.
     pub(super) no_invoke_before: Timestamp,
-    /// True if SQS delivered the message while it was hidden, or if the data about its earlier waits was lost. The
-    /// oracle then does not check the spacing of its invokes.
+    /// True if SQS delivered the message while it was hidden, or if the data about earlier waits of the message was
+    /// lost. In both cases, the oracle does not check the time between the message's invokes.
     pub(super) duplicated: bool,
     /// True if the message, or an earlier copy, has lost the time of its first sending.
     pub(super) forgotten: bool,
-    /// When the message was last seen by a handler that neither crashed nor ran out of time for its calls.
+    /// Time of the last receive by a handler that neither crashed nor ran out of time for its calls.
     pub(super) seen: Timestamp,
     pub(super) cut: bool,
-    /// Number of policy changes that the policies of the last handler to see the message include.
+    /// Number of policy changes that had taken effect for the last handler that received the message.
     pub(super) policies: usize,
     pub(super) hops: Hops,
 }
@@ -132,8 +132,8 @@ impl Book {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Notes the policies of a handler that sees the message. If they differ from the last handler's, the message's
-    /// wait may change, and may even end earlier.
+    /// Records the policies of a handler that receives the message. If they differ from the policies of the previous
+    /// handler, the message's wait may change, or even end earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -141,7 +141,7 @@ impl Book {
         }
     }
 
-    /// Notes that a moved copy has lost its message attribute, so that it counts as a new message.
+    /// Records that a moved copy has lost its message attribute, so that the handler treats the copy as a new message.
     pub(super) fn forget(&mut self, now: Timestamp) {
         *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
     }
@@ -149,27 +149,29 @@ impl Book {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hops {
-    /// When the handler decided on the first move; `None` before that.
+    /// Time at which the handler decided on the first move; `None` before the first move.
     since: Option<Timestamp>,
     made: u32,
-    /// Number of moves allowed beyond those that the time since the first move explains. Another clock or another wait
-    /// caused them.
+    /// Number of additional moves allowed. A wrong clock or a changed wait can cause moves that the time since the
+    /// first move does not explain.
     pub(super) excused: u32,
-    /// Latest end of the wait after a failed call, or of the hold, that the copies carry; `None` if they carry neither.
+    /// Latest end of a hold, or of the wait after a failed call, that the message's copies carry; `None` if the copies
+    /// carry neither.
     pub(super) held_until: Option<Timestamp>,
     /// Pause boundaries known to the last handler that moved the message.
     boundaries: Boundaries,
 }
 
 impl Hops {
-    /// Notes the pause boundaries that the handler knows. If they have changed, the message's wait may change.
+    /// Records the pause boundaries known to the handler. If the boundaries have changed, the message's wait may
+    /// change.
     pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
         }
     }
 
-    /// Returns the record with one more move, decided at `now`. If the move is not allowed, fails with a description.
+    /// Adds a move that the handler decided on at `now`. Fails with a description if the move is not allowed.
     pub(super) fn after(mut self, now: Timestamp, delay: Duration) -> Result<Self, String> {
         if !(Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) || delay.subsec_nanos() > 0 {
             return Err(format!("moved with a delay of {delay:?}; SQS takes 1 to 900 whole seconds"));
@@ -191,8 +193,8 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct Books {
     books: Slab<Book>,
-    /// Numbers of settlings of the messages that a fault excuses. An entry outlives its message, because a handler may
-    /// still be working on the message. For other messages, the flag `Book::settled` is enough.
+    /// Number of settlings of each message that a fault allows to be settled again. An entry outlives its message,
+    /// because a handler may still be working on the message. For other messages, the flag `Book::settled` is enough.
     excused: HashMap<Id, Excused>,
 }
 
@@ -211,7 +213,7 @@ impl Books {
         self.books.remove(entry.key)
     }
 
-    /// If the message is still on the queue, changes its record.
+    /// Changes a message's record, if the message is still on the queue.
     pub(super) fn change(&mut self, entry: Entry, change: impl FnOnce(&mut Book)) {
         self.get(entry).map(change).unwrap_or_default();
     }
@@ -227,8 +229,8 @@ impl Books {
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Notes that a message is re-invoked, dead-lettered or moved. Returns false for the first time, true for a
-    /// duplicate that a fault explains, and `None` if no fault explains it.
+    /// Records that a message is re-invoked, dead-lettered or moved. Returns false for the first of these actions, true
+    /// for a duplicate that a fault explains, and `None` for a duplicate that no fault explains.
     pub(super) fn settle(&mut self, entry: Entry) -> Option<bool> {
         let before = self.get(entry).map(|book| std::mem::replace(&mut book.settled, true));
         let Some(excused) = self.excused.get_mut(&entry.id) else {

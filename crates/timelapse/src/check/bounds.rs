@@ -1,5 +1,5 @@
-//! The bounds that a policy sets for each call of the handler. On purpose, they repeat some of the engine's arithmetic
-//! and share only `ceiling` with it. Whatever depends on random jitter is bounded from both sides.
+//! The bounds that a policy sets for each call of the handler. The bounds deliberately repeat some of the engine's
+//! arithmetic, and share only `ceiling` with the engine. Values that depend on jitter have a lower and an upper bound.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::faults::fault::Room;
 use crate::faults::records::Flaw;
 use crate::scenario::Scenario;
 
-/// A message counts as due this long before its due time; see rule 8 in the engine's `decide.rs`.
+/// A message counts as due from this long before its due time. See rule 8 in the engine's `decide.rs`.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Longest visibility timeout on a first receive: 12 hours, which SQS counts from the receive, less 30 s.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// Longest visibility timeout on a later receive. It is 1,230 s shorter, because a throttled poller may have held the
-/// message for the whole visibility timeout of the queue.
+/// Longest visibility timeout on a later receive. This timeout is 1,230 s shorter than on a first receive, because a
+/// throttled poller may have held the message for the whole visibility timeout of the queue.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// Age after which the handler dead-letters a message, half a day before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Visibility timeout after a re-invocation without an answer.
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
-/// Time after which an invoke without an answer counts as unanswered.
+/// Time that the handler waits for the answer to an invoke.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// The largest message that SQS accepts, in bytes.
 const LARGEST_MESSAGE: usize = 1_048_576;
@@ -40,7 +40,7 @@ pub(super) struct Bounds {
     pub(super) between_reads: Duration,
 }
 
-/// A failed call about a message, as far as the message's handler knows. The worst failure is the greatest value.
+/// The worst failed call about a message, as far as the message's handler can tell. Worse failures compare as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
     /// A re-invocation or a dead-letter failed.
@@ -51,7 +51,7 @@ pub(super) enum After {
     LostCopy,
 }
 
-/// A message as its handler sees it, with what the oracle knows about it.
+/// A message as its handler sees it, together with the oracle's data about the message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenMessage {
     pub(super) origin: Origin,
@@ -63,23 +63,23 @@ pub(super) struct SeenMessage {
     pub(super) first_sent: Timestamp,
     /// Size of the message's body, in bytes.
     pub(super) bytes: usize,
-    /// The due times that the target's `RetryAfter` allows; `None` if it requested no wait.
+    /// The due times that the target's `RetryAfter` allows; `None` if the target requested no wait.
     pub(super) asked: Option<Window>,
-    /// The message must not be re-invoked before this moment, which follows from the visibility timeouts that handlers
-    /// have set.
+    /// Earliest time at which the message may be re-invoked, according to the visibility timeouts that handlers have
+    /// set.
     pub(super) not_before: Timestamp,
     /// Latest end of the wait after a failed call; `None` if the message carries no such wait.
     pub(super) held_until: Option<Timestamp>,
 }
 
-/// A message that a handler works on, as of the moment when the handler started on its batch.
+/// A message that a handler processes, as of the start of the batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handling<'a> {
     pub(super) seen: &'a SeenMessage,
     pub(super) now: Timestamp,
-    /// When the event really first failed, whatever time the handler sees.
+    /// Actual time of the event's first failure, whatever time the handler reads.
     pub(super) first_failure: Timestamp,
-    /// The pauses that the handler can know.
+    /// The pauses that the handler has read.
     pub(super) known: &'a KnownPauses,
 }
 
@@ -144,7 +144,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// Checks the visibility timeout of a backoff. Returns the moment before which the message is not due.
+    /// Checks the visibility timeout of a backoff. Returns the earliest time at which the message can be due.
     pub(super) fn deferral(
         &self,
         handling: &Handling<'_>,
@@ -197,11 +197,11 @@ impl Bounds {
             ReasonCode::MalformedRecord | ReasonCode::PayloadLost => {
                 seen.origin.flaw == Some(Flaw::Unreadable)
             }
-            // The oracle cannot tell from the policy which errors these are; the policy's own tests check them.
+            // The oracle does not check which errors are non-retryable. The policy's own tests check this.
             ReasonCode::NonRetryableError => true,
             ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
             ReasonCode::Cancelled => known.cancelled(handling.failed(key), now),
-            // Nothing in the simulation causes these.
+            // Nothing in the simulation causes these reasons.
             ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
         };
         if is_true {
@@ -219,9 +219,9 @@ impl Bounds {
         Err(handling.broken(invariant, detail))
     }
 
-    /// Checks the visibility timeout set after a call. After a failed call, it is at most min(3,600, 2^receive count)
-    /// seconds. After a call without an answer, it is one to two hours, and shorter only if a last retry would
-    /// otherwise come too late.
+    /// Checks the visibility timeout set after a call. After a failed call, the timeout is at most min(3,600, 2^receive
+    /// count) seconds. After a call without an answer, the timeout is one to two hours. It is shorter only if a last
+    /// retry would otherwise come too late.
     pub(super) fn hiding(
         &self,
         handling: &Handling<'_>,
@@ -250,8 +250,8 @@ impl Bounds {
         Err(handling.broken(invariant, detail))
     }
 
-    /// Returns the allowed visibility timeouts before a call. Counted from the latest end of the batch, they are one to
-    /// two hours, and shorter only if a last retry would otherwise come too late.
+    /// Returns the range of visibility timeouts that are allowed before a call. Counted from the latest end of the
+    /// batch, a timeout is one to two hours. It is shorter only if a last retry would otherwise come too late.
     pub(super) fn guard(&self, handling: &Handling<'_>) -> RangeInclusive<Duration> {
         let cut = self
             .end(handling)
@@ -264,15 +264,16 @@ impl Bounds {
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// Returns the longest time that the original of a moved copy may be hidden: as long as before any call, regardless
-    /// of what is left of `MAX_AGE`. If `hidden_for` is the copy's own wait, the original may be hidden for longer.
+    /// Returns the longest time for which the original of a moved copy may be hidden. The limit is that of any call,
+    /// regardless of the time left of `MAX_AGE`. If `hidden_for` is the copy's own wait, the original may be hidden for
+    /// longer.
     pub(super) fn longest_of_original(&self, handling: &Handling<'_>, hidden_for: Duration) -> Duration {
         let is_its_wait = handling.is_held(hidden_for) || self.deferral(handling, hidden_for).is_ok();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// Returns the longest wait of a message that is held, or whose handler does not know the pauses. `None` if neither
-    /// is true, or if `wait` is longer.
+    /// Returns the longest wait of a message that is held, or whose handler has not read the pauses. Returns `None` if
+    /// neither is true, or if `wait` is longer.
     pub(super) fn longest_keep(&self, handling: &Handling<'_>, wait: Duration) -> Option<Duration> {
         let after_failure = self.longest_after_failure(handling.seen, false);
         let longest = handling.known.longest_keep(handling.now, handling.seen.receive_count, after_failure);
@@ -314,18 +315,18 @@ impl Bounds {
         seen.asked.filter(|_| self.policy.settings().directives)
     }
 
-    /// Returns the latest end of a wait from `start` that leaves time for a last retry before `end`.
+    /// Returns the latest end of a wait that begins at `start` and leaves time for a last retry before `end`.
     fn latest_before(&self, start: Timestamp, end: Timestamp) -> Timestamp {
         start.max(end.before(self.last_retry())).saturating_add(SECOND)
     }
 
-    /// Returns true if a wait from `start` leaves no time for a retry before `end`.
+    /// Returns true if a wait that begins at `start` leaves no time for a retry before `end`.
     fn is_too_old(&self, now: Timestamp, start: Timestamp, end: Timestamp) -> bool {
         now > end || end.since(start) < 2 * self.last_retry()
     }
 
-    /// Returns how long before the end of `MAX_AGE` the last retry comes. At least as much time passes between the
-    /// first receive and the last retry.
+    /// Returns the time from the last retry to the end of `MAX_AGE`. At least the same time passes between the first
+    /// receive and the last retry.
     fn last_retry(&self) -> Duration {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
@@ -357,10 +358,10 @@ impl Bounds {
     }
 }
 
-/// Limits on the number of messages in flight. They hold if only the handler keeps messages in flight.
+/// Limits on the number of messages in flight. The limits hold if only the handler keeps messages in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlightBound {
-    /// Maximum number of messages in flight; `None` if it is unlimited.
+    /// Maximum number of messages in flight; `None` if the number is unlimited.
     most: Option<usize>,
     /// True if no message may stay visible while a poller is free.
     no_stall: bool,
@@ -379,7 +380,7 @@ impl InFlightBound {
         Self { most, no_stall: fits && worst < Some(Room::Full) }
     }
 
-    /// Fails if more messages are in flight than allowed, or if messages stay visible although a poller is free.
+    /// Fails if more messages are in flight than allowed, or if messages are visible although a poller is free.
     pub(crate) fn check(self, in_flight: usize, left_visible: bool) -> Result<(), Broken> {
         if let Some(most) = self.most.filter(|&most| in_flight > most) {
             let detail = format!("{in_flight} messages are in flight; {most} at most");
@@ -393,13 +394,14 @@ impl InFlightBound {
     }
 }
 
-/// Returns when the handler dead-letters a message, whatever its event's age, because SQS would delete it soon.
+/// Returns the time at which the handler dead-letters a message regardless of its event's age, because SQS would soon
+/// delete the message.
 fn last_of_retention(seen: &SeenMessage) -> Timestamp {
     seen.sent.saturating_add(OLDEST_MESSAGE)
 }
 
 impl Handling<'_> {
-    /// Returns true if `wait` may continue the wait that a moved message carries from an earlier copy's failed call.
+    /// Returns true if `wait` may be the rest of a wait after a failed call that an earlier copy of the message began.
     pub(super) fn is_held(&self, wait: Duration) -> bool {
         let ends_by = |until: Timestamp| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
@@ -407,8 +409,8 @@ impl Handling<'_> {
         self.seen.held_until.is_some_and(ends_by)
     }
 
-    /// Returns the properties of the event by which requests choose events. `key` is the key that the handler has
-    /// written.
+    /// Returns the properties by which operators' requests select the event. `key` is the event's key as the handler
+    /// has written it.
     fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }
@@ -419,7 +421,7 @@ impl Handling<'_> {
 }
 
 impl SeenMessage {
-    /// Returns true if this is the message's first receive, by the count that the handler sees.
+    /// Returns true if this is the message's first receive, according to the receive count that the handler sees.
     fn is_first_receive(&self) -> bool {
         self.receive_count <= 1
     }

@@ -1,4 +1,5 @@
-//! The ledger: how each event ended, as the simulated world saw it. The handler's own reports play no part.
+//! The ledger, which records how each event ended. The entries come from the simulated world, not from the handler's
+//! reports.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::event::EventNumber;
 
 // Real faults never multiply events this often. A run that exceeds these limits would hardly end.
 
-/// Maximum number of invocations and messages that carry one event at the same time. In a run with few events, it is
+/// Maximum number of invocations and messages that carry one event at the same time. In a run with few events, this is
 /// also the maximum for all events together.
 const MOST_COPIES: u64 = 10_000;
 /// Maximum number of invocations and messages per event, on average over many events.
@@ -18,7 +19,7 @@ const MOST_COPIES_OF_EACH: u64 = 50;
 /// Maximum number of retries of one event: ten times the highest `MAX_RETRIES`.
 const MOST_RETRIES: u64 = 100_000;
 
-/// The life of one event. Invocations and messages are its carriers.
+/// The life of one event. The event's carriers are the invocations and messages that contain it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Life {
     pub(super) carriers: u64,
@@ -51,11 +52,11 @@ pub(crate) struct Multiplied {
 /// Counts of the faults that struck in a run, and of the duplicates that they caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
-    /// Number of strikes of each fault, by the fault's name; 0 for one that never struck.
+    /// Number of strikes of each fault, by the fault's name. A fault that never struck has 0 strikes.
     pub struck: BTreeMap<&'static str, u64>,
     /// Re-invocations of a message that had already been re-invoked or dead-lettered.
     pub duplicate_retries: u64,
-    /// Dead-letters of a message that had already been re-invoked or dead-lettered.
+    /// Moved copies of a message that had already been re-invoked, dead-lettered or moved.
     pub duplicate_dead_letters: u64,
     /// Copies of a message that had already been settled, or already had a copy.
     pub duplicate_moves: u64,
@@ -67,7 +68,7 @@ pub(crate) struct Balance {
     pub(crate) dead_lettered: BTreeMap<&'static str, usize>,
     pub(crate) waiting: usize,
     pub(crate) not_arrived: usize,
-    /// For each event that arrived, the number of its last retry.
+    /// Number of the last retry of each event that arrived.
     pub(crate) attempts: Vec<u64>,
     /// For each event that arrived in an outage and was delivered, the milliseconds from the outage's end to its
     /// delivery, in ascending order.
@@ -121,8 +122,8 @@ impl Ledger {
         }
     }
 
-    /// Counts the events by how they ended, without those for which `counted` returns false. Fails if an event has
-    /// vanished. `outage_end` returns when the outage of the event's target ends.
+    /// Counts the events for which `counted` returns true, by how they ended. `outage_end` returns the end of the
+    /// outage of an event's target. Fails if an event has vanished.
     pub(crate) fn balance(
         &self,
         counted: impl Fn(EventNumber) -> bool,
@@ -162,8 +163,8 @@ enum End {
 }
 
 impl Life {
-    /// Returns how the event ended. If any copy was delivered, the event is delivered; otherwise, it waits while an
-    /// invocation or a message carries it. Fails if the event has vanished.
+    /// Returns how the event ended. An event with a delivered copy is delivered. Otherwise, the event is waiting while
+    /// an invocation or a message carries it. Fails if the event has vanished.
     fn end(&self, event: EventNumber) -> Result<End, Broken> {
         match (self.delivered, self.dead_lettered) {
             (Some(_), _) => Ok(End::Delivered),

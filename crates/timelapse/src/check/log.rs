@@ -1,4 +1,4 @@
-//! Checks the handler's log: at the end of a run, its lines taken together must agree with the messages on the queue.
+//! Checks the handler's log. At the end of a run, the log lines must agree with the messages on the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -12,21 +12,21 @@ use comeback_engine::{
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Maximum number of events to check. A run may have millions; the limit keeps the check fast and small.
+/// Maximum number of events to check. A run may have millions of events, and the limit keeps the check fast and small.
 const MOST_EVENTS: usize = 10_000;
-/// Allowed difference between two due times of one wait. The first is computed with the handler's clock, later ones
-/// with SQS's, and each clock may be wrong by 5 s.
+/// Allowed difference between two due times of one wait. The first due time is computed with the handler's clock, later
+/// due times with SQS's clock. Each clock may be wrong by 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
 
-/// Collects the handler's log lines and reports during a run, and compares them with the queue at its end.
+/// Collects the handler's log lines and reports during a run, and compares them with the queue at the end of the run.
 #[derive(Debug, Default)]
 pub(crate) struct LogCheck {
     log: LogFold<Hasher>,
     reported: BTreeMap<u64, Reported>,
     event_of: BTreeMap<Box<str>, EventNumber>,
-    /// Events with a message that the queue itself has removed; they are not checked.
+    /// Events with a message that the queue itself has removed. These events are not checked.
     excused: BTreeSet<EventNumber>,
     /// True if moving a copy again, which writes no log line, may change the message's due time.
     can_change: bool,
@@ -57,7 +57,7 @@ impl LogCheck {
         Self { can_change, ..Self::default() }
     }
 
-    /// Records the handler's report on a batch, and the log lines that it writes.
+    /// Records the handler's report on a batch, and the log lines of the report.
     pub(crate) fn reported(
         &mut self,
         report: &BatchReport<'_>,
@@ -86,7 +86,7 @@ impl LogCheck {
         };
         match before {
             Some(Reported::Settled) => {}
-            // The handler that first moved the message died and wrote no line.
+            // The handler that first moved the message crashed and wrote no line.
             None if outcome.only_moves_on() => {}
             Some(Reported::Waits { waits_for: said, .. }) if outcome.only_moves_on() => {
                 if !self.can_change && !agree(said, waits_for) {
@@ -103,14 +103,15 @@ impl LogCheck {
         }
     }
 
-    /// Excludes an event from the check because the queue has removed its message, unseen by any handler.
+    /// Excludes an event from the check, for example because the queue has removed the event's message while no handler
+    /// had it.
     pub(crate) fn excuse(&mut self, event: EventNumber) {
         if event.0 < MOST_EVENTS {
             self.excused.insert(event);
         }
     }
 
-    /// Compares the log with the messages on the queue. The caller has restored the records of moved messages.
+    /// Compares the log with the messages on the queue. The caller must have restored the records of moved messages.
     pub(crate) fn check(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);
@@ -156,7 +157,8 @@ impl LogCheck {
     }
 }
 
-/// Returns the next step that a message waits for after this report; `None` if it was re-invoked or dead-lettered.
+/// Returns the next step that a message waits for after this report. Returns `None` if the message was re-invoked or
+/// dead-lettered.
 fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     match outcome.what {
         What::Defer { due, due_by: by, .. } => Some(WaitsFor::Due { due, by }),
@@ -170,7 +172,7 @@ fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     }
 }
 
-/// Returns true if two reports about a wait agree on when it ends.
+/// Returns true if two reports about a wait agree on the end of the wait.
 fn agree(said: WaitsFor, now: WaitsFor) -> bool {
     match (said, now) {
         (WaitsFor::Due { due: said, .. }, WaitsFor::Due { due, .. }) => {

@@ -1,4 +1,4 @@
-//! The oracle: checks the invariants against what really happened in the simulation.
+//! The oracle, which checks the invariants against what happens in the simulation.
 
 use std::iter::once;
 use std::time::Duration;
@@ -23,16 +23,17 @@ use crate::faults::records::Flaw;
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::{Mix, SimulatedTarget};
 
-/// A message that a handler has seen within this time must not expire. The time is the longest backoff.
+/// A message must not expire within this time after a handler has received it. The time is the longest possible
+/// backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
-/// Longest time by which the policies that a command uses may be out of date.
+/// Maximum age of the policies that an operator's command uses.
 const RECENT_READ: Duration = Duration::from_secs(60);
 /// Maximum error when a handler measures the time between two reads of the pauses. Its clock may be off by 5 s at each
 /// read.
 const SKEW: Duration = Duration::from_secs(10);
 
-/// Checks the invariants during a run. Each public method records one step of the run. The first broken invariant is
-/// kept.
+/// Checks the invariants during a run. Each public method records one step of the run. The oracle keeps only the first
+/// broken invariant.
 #[derive(Debug)]
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
@@ -44,7 +45,7 @@ pub(crate) struct Oracle {
     in_flight_bound: InFlightBound,
     /// True if the handler reads the pauses parameter.
     reads_pauses: bool,
-    /// When the policies change.
+    /// Times at which the policies change.
     changes: Vec<Timestamp>,
     written: Written,
     payload_size: usize,
@@ -53,7 +54,7 @@ pub(crate) struct Oracle {
     pub(crate) broken: Option<Broken>,
 }
 
-/// The pauses that an environment of the handler can know, and when it last tried to read them.
+/// The pauses that an environment of the handler has read, and the time of its last attempt to read them.
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
     known: KnownPauses,
@@ -67,7 +68,7 @@ pub(crate) struct Start {
     /// True if the handler does not crash and has time for its calls.
     pub(crate) can_act: bool,
     pub(crate) reads: Reads,
-    /// Number of policy changes that the handler's policies include.
+    /// Number of policy changes that had taken effect when the handler's environment was made.
     pub(crate) policies: usize,
 }
 
@@ -81,17 +82,17 @@ struct Hands {
 struct InHand {
     entry: Entry,
     seen: SeenMessage,
-    /// True if the message lacks a field, so that the handler only reports it failed.
+    /// True if the message lacks a field, so that the handler can only report the message failed.
     overlooked: bool,
-    /// The worst failure that the handler's calls about the message may have had; `None` if the handler only set a
-    /// backoff.
+    /// The worst failure that is possible for the handler's calls about the message; `None` if the handler has only set
+    /// a backoff.
     after: Option<After>,
-    /// The last visibility timeout that the handler asked for; `None` if it is too short to precede a call. It is
-    /// checked once its purpose is clear.
+    /// The last visibility timeout that the handler requested; `None` if the timeout is too short to precede a call.
+    /// The timeout is checked once it is clear whether a call follows.
     guard: Option<Duration>,
-    /// When the message becomes visible again; `None` if the handler has not hidden it.
+    /// Time at which the message becomes visible again; `None` if the handler has not hidden the message.
     hidden_until: Option<Timestamp>,
-    /// True if a re-invocation, a dead-letter or a copy of the message was accepted, whether or not the handler knows.
+    /// True if AWS accepted a re-invocation, a dead-letter or a copy of the message, even if the answer was lost.
     settled: bool,
     reason: Option<ReasonCode>,
 }
@@ -131,7 +132,8 @@ impl Oracle {
         self.ledger.carry(event).arrived = Some(now);
     }
 
-    /// Records the end of an invocation. If it failed, Lambda has already [sent](Self::sent) its invocation record.
+    /// Records the end of an invocation. If the invocation failed, Lambda has already [sent](Self::sent) its invocation
+    /// record.
     pub(crate) fn invocation_ended(&mut self, event: EventNumber, succeeded: bool, now: Timestamp) {
         if succeeded {
             self.ledger.life(event).delivered.get_or_insert(now);
@@ -194,7 +196,8 @@ impl Oracle {
         until: Timestamp,
         now: Timestamp,
     ) {
-        // Without a fault, only one receiver has a message at a time.
+        // A message with duplicate deliveries is not checked. Without a fault, only one receiver has a message at a
+        // time.
         let Some(book) = self.books.get(entry).filter(|book| !book.duplicated) else { return };
         let guarded_until = book.no_invoke_before;
         // Timeouts are whole seconds, rounded up.
@@ -207,8 +210,8 @@ impl Oracle {
         }
     }
 
-    /// Records that the mapping deletes a message that the handler did not report failed. `is_gone` is false if the
-    /// handle was stale, so that SQS kept the message.
+    /// Records that the mapping deletes a message that the handler did not report failed. `is_gone` is false if SQS
+    /// kept the message because the handle was stale.
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
         if self.books.get(entry).is_some_and(|book| !book.settled) {
             let detail = "its message was deleted, but neither re-invoked nor dead-lettered nor moved";
@@ -220,22 +223,23 @@ impl Oracle {
         }
     }
 
-    /// Checks, after each step of the run, the number of messages in flight, and that no message stays visible while a
-    /// poller is free.
+    /// Checks that the number of messages in flight is within its limit, and that no message stays visible while a
+    /// poller is free. Called after each step of the run.
     pub(crate) fn queue_settled(&mut self, in_flight: usize, left_visible: bool) {
         let checked = self.in_flight_bound.check(in_flight, left_visible);
         self.note(checked);
     }
 }
 
-/// Steps of a handler with its batch.
+/// Steps of a handler while it processes a batch.
 impl Oracle {
     pub(crate) fn environment_made(&self) -> Reads {
         let known = if self.reads_pauses { KnownPauses::NOTHING } else { KnownPauses::NO_PAUSES };
         Reads { known, last_tried: None }
     }
 
-    /// Records that a handler begins its calls. The handler overlooks messages that lack a field.
+    /// Records that a handler begins its calls. Each message comes with true if it lacks a field, so that the handler
+    /// cannot parse it.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
@@ -304,8 +308,8 @@ impl Oracle {
         self.broke(Invariant::WorkingCommands, None, what);
     }
 
-    /// Records that the handler tries to read the pauses. `read` is the moment as of which the handler gets the text;
-    /// `None` if the read fails.
+    /// Records that the handler tries to read the pauses. The handler gets the text as of `read`; `None` if the read
+    /// fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.hands_mut().start.reads;
@@ -315,7 +319,7 @@ impl Oracle {
         }
     }
 
-    /// Checks that a move's delay ends by the due time that the handler reports.
+    /// Checks that a move's delay ends at most a second after the due time that the handler reports.
     pub(crate) fn hop_reported(&mut self, message_id: &str, delay: Duration, due: Timestamp) {
         let end = self.hands().start.clock.saturating_add(delay);
         if end.since(due) > Duration::from_secs(1) {
@@ -324,8 +328,8 @@ impl Oracle {
         }
     }
 
-    /// Checks a message whose log line has a receipt handle. With the handle, an operator may end the message's hiding,
-    /// so there must be no handle after a call that Lambda or SQS may have accepted.
+    /// Checks a message whose log line has a receipt handle. With the handle, an operator can end the message's hiding.
+    /// Therefore, the line must not have a handle after a call that Lambda or SQS may have accepted.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let InHand { seen, after, settled, reason, hidden_until, .. } = *self.in_hand(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
@@ -335,8 +339,7 @@ impl Oracle {
         }
     }
 
-    /// Records that the handler is done with its batch. Returns what its environment knows about the pauses from now
-    /// on.
+    /// Records that the handler has finished its batch. Returns the pauses that the handler's environment has read.
     pub(crate) fn finished(&mut self) -> Reads {
         for position in 0..self.hands().messages.len() {
             let InHand { guard, settled, after, .. } = *self.in_hand(position);
@@ -353,7 +356,7 @@ impl Oracle {
     }
 
     /// Records that SQS deletes no message of the batch, because the handler crashed or the deletion was lost. The
-    /// handler will repeat its calls.
+    /// messages come back, and a handler repeats the calls.
     pub(crate) fn kept_after_all(&mut self) {
         let settled = self.hands().messages.iter().filter(|message| message.settled);
         let settled: Vec<Entry> = settled.map(|message| message.entry).collect();
@@ -372,7 +375,7 @@ impl Oracle {
         &self.hands().messages[position]
     }
 
-    /// Changes the notes on a message, for all its copies in the batch.
+    /// Changes the data of a message, in all its copies in the batch.
     fn mark(&mut self, position: usize, change: impl Fn(&mut InHand)) {
         let entry = self.in_hand(position).entry;
         let copies = self.hands_mut().messages.iter_mut();
@@ -399,20 +402,21 @@ impl Oracle {
     }
 }
 
-/// Calls of the handler. Each is about the message at one position of its batch.
+/// Calls of the handler. `position` is the index of the message in the batch.
 impl Oracle {
-    /// Records that the handler asks to hide a message. If the time is long enough, a call may follow.
+    /// Records that the handler requests to hide a message. If the visibility timeout is long enough, a call may
+    /// follow.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let guards = hidden_for >= *self.bounds(position).guard(&self.handling(position)).start();
-        // The guard applies only to this copy. An earlier copy in the batch may count as a first receive, so that its
-        // backoff has another start.
+        // The guard applies only to this copy of the message. An earlier copy in the batch may count as a first
+        // receive, so that the earlier copy's backoff has another start.
         self.hands_mut().messages[position].guard = guards.then_some(hidden_for);
         if !guards {
             self.judge_hiding(position, hidden_for);
         }
     }
 
-    /// Checks a visibility timeout that no call has followed.
+    /// Checks a visibility timeout after which the handler made no call.
     fn judge_hiding(&mut self, position: usize, hidden_for: Duration) {
         let (handling, message) = (self.handling(position), *self.in_hand(position));
         if let Some(after) = message.after {
@@ -424,7 +428,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a visibility timeout that was set by a handler which then crashed and may have been about to make a call.
+    /// Checks a visibility timeout that a handler set before it crashed, possibly in preparation of a call.
     fn judge_hiding_before_death(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         if hidden_for > self.bounds(position).longest_of_original(&handling, hidden_for) {
@@ -434,8 +438,8 @@ impl Oracle {
         }
     }
 
-    /// Checks the length of a backoff. If the message may be hidden for another reason, checks nothing and returns
-    /// `None`.
+    /// Checks the length of a backoff. Checks nothing and returns `None` if the message may be hidden for another
+    /// reason.
     fn check_backoff(
         &self,
         position: usize,
@@ -452,7 +456,7 @@ impl Oracle {
         // A dead-letter whose answer is lost counts as refused.
         let is_moved = settled && reason.is_none();
         let is_duplicated = self.books.get(entry).is_none_or(|book| book.duplicated);
-        // If the original is not deleted after all, it comes back at `until`.
+        // If the deletion of the original is lost, the original comes back at `until`.
         if is_moved && after != Some(After::Unanswered) && Some(until) < hidden_until && !is_duplicated {
             let detail = format!("its copy was sent, but it is hidden only until {until}");
             self.broke(Invariant::SpacedInvokes, seen.origin.attempt.event, detail);
@@ -469,7 +473,7 @@ impl Oracle {
         self.mark_after(position, After::Failure);
     }
 
-    /// Checks that the handler has hidden a message, or tried to, before a call that must not be repeated soon.
+    /// Checks that the handler has hidden a message, or has tried to, before a call that must not be repeated soon.
     fn check_guard(&mut self, position: usize, longest: Duration) -> Result<(), Broken> {
         let handling = self.handling(position);
         match self.in_hand(position).guard {
@@ -518,7 +522,8 @@ impl Oracle {
         payload == self.payload
     }
 
-    /// Checks that the handler which re-invokes knows of no pause, and has tried to read the pauses recently enough.
+    /// Checks that the handler has read no active pause, and that it has tried to read the pauses recently enough to
+    /// re-invoke.
     fn check_paused(&self, event: EventNumber) -> Result<(), Broken> {
         let Start { received_at, clock, ref reads, .. } = self.hands().start;
         let broken = |why: String| {
@@ -556,8 +561,8 @@ impl Oracle {
         self.mark_after(position, After::Unanswered);
     }
 
-    /// Returns when the message is visible again. If the handler has not hidden it, that is the end of the queue's own
-    /// visibility timeout.
+    /// Returns the time at which the message becomes visible again. If the handler has not hidden the message, this is
+    /// the end of the queue's own visibility timeout.
     fn back(&self, position: usize) -> Timestamp {
         let unhidden = self.hands().start.received_at.saturating_add(UNHIDDEN);
         self.in_hand(position).hidden_until.unwrap_or(unhidden)
@@ -575,8 +580,8 @@ impl Oracle {
         }
     }
 
-    /// Checks a dead-letter that the handler sends. `original` is the message's body; `None` if the message is no
-    /// longer on the queue.
+    /// Checks a dead-letter that the handler sends. `original` is the body of the dead-lettered message; `None` if the
+    /// message is no longer on the queue.
     pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
         let checked = self.check_dead_letter(position, dead_letter, original);
         let reason = self.note(checked);
@@ -642,7 +647,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a move. `altered` is true if the copy has another body than the original.
+    /// Checks a move. `altered` is true if the copy's body differs from the original's body.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
         let guard = self.in_hand(position).guard.unwrap_or_default();
         let longest = self.bounds(position).longest_of_original(&self.handling(position), guard);
@@ -668,7 +673,7 @@ impl Oracle {
         let shortest = self.bounds(position).shortest_after_unanswered(&handling);
         let boundaries = handling.known.boundaries(clock);
         let mut book = self.books.get(entry).map_or_else(
-            // Another receiver has taken the message off the queue meanwhile.
+            // Another receiver has removed the message from the queue in the meantime.
             || Book { duplicated: true, forgotten: true, ..Book::new(copy, clock) },
             |book| *book,
         );
@@ -696,7 +701,7 @@ impl Oracle {
         self.books.open(book.of_copy(copy, now))
     }
 
-    /// Records that a moved copy loses its message attribute, and with it all data about earlier waits.
+    /// Records that a moved copy loses its message attribute, which holds all data about earlier waits.
     pub(crate) fn attribute_lost(&mut self, copy: Entry, now: Timestamp) {
         self.books.change(copy, |book| book.forget(now));
     }
@@ -707,7 +712,7 @@ impl Oracle {
         self.mark_after(position, After::LostCopy);
     }
 
-    /// Records that a message was re-invoked, dead-lettered or moved. Returns true if that is a duplicate.
+    /// Records that a message was re-invoked, dead-lettered or moved. Returns true for a duplicate.
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);

@@ -8,21 +8,21 @@ use serde_json::Value;
 
 use super::{Broken, HOLD, Invariant, UNHIDDEN};
 
-/// The longest text that the parameter holds, in bytes.
+/// Maximum length of the parameter's text, in bytes.
 const LONGEST_TEXT: usize = 4_096;
-/// The longest time until lost edits are back after two operators have written at the same time. It allows for clocks
-/// that are a few seconds off.
+/// Longest time until lost edits are back after two operators have written at the same time. The time includes an
+/// allowance for clocks that are a few seconds off.
 const SETTLES: Duration = Duration::from_secs(120);
-/// The longest time that SQS keeps a message. A pause that ended earlier has no effect.
+/// Longest time that SQS keeps a message. A pause that ended earlier has no effect.
 const RETENTION: Duration = Duration::from_secs(14 * 86_400);
-/// The longest time that a request lasts.
+/// Longest time that a request lasts.
 const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
-/// The longest time that SQS hides a message.
+/// Longest time that SQS hides a message.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600);
-/// The longest time that the handler hides a message after a refused call.
+/// Longest time that the handler hides a message after a refused call.
 const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 
-/// The parameter's text, parsed. Requests that cannot be parsed are left out, because handlers ignore them.
+/// The parsed text of the parameter. Requests that cannot be parsed are left out, because handlers ignore them.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) pauses: Vec<WrittenPause>,
@@ -70,7 +70,7 @@ pub(super) struct Waits {
 }
 
 impl Document {
-    /// Parses the text.
+    /// Parses the parameter's text. Fails if handlers cannot read the text.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
         if value["v"] != 1 {
@@ -110,7 +110,7 @@ impl Document {
     }
 
     /// Fails if the text has lost or reversed an entry of `before` that still has an effect and is older than
-    /// `SETTLES`. For lack of room, it may lose ended pauses and withdrawn requests.
+    /// `SETTLES`. If the parameter has no room, the text may lack ended pauses and withdrawn requests.
     fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {
@@ -154,7 +154,7 @@ impl Document {
         pause.from >= end || is_old || self.pauses.iter().any(covers)
     }
 
-    /// Returns true if the pause had ended and is open again.
+    /// Returns true if a pause that had ended is open again in the text.
     fn reopens(&self, pause: &WrittenPause, now: Timestamp) -> bool {
         let is_open = |it: &WrittenPause| {
             it.target == pause.target && it.from == pause.from && !it.is_over(now.saturating_add(SETTLES))

@@ -1,5 +1,5 @@
-//! The pauses and requests that the handler of a batch can know: those that operators had made when its environment
-//! last read the parameter.
+//! The pauses and requests that the handler of a batch has read. They are those that the pauses parameter contained
+//! when the handler's environment last read it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
 /// Longest time between two attempts of an environment to read the pauses: 30 s, or 0.3 s for each possible environment
-/// if that is more, plus a quarter.
+/// if that is longer. A quarter is added to this time.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 /// Allowance for rounding: visibility timeouts are whole seconds, rounded up.
@@ -26,15 +26,15 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 /// The texts that operators have written to the pauses parameter.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// For each text, the moment of its writing and the knowledge that a handler gets from it, the latest last.
+    /// Each text with the time when it was written, and its content as handlers read it. The latest text comes last.
     texts: Vec<(Timestamp, KnownPauses)>,
     latest: Document,
 }
 
-/// A handler's knowledge of the pauses parameter.
+/// Content of the pauses parameter, as a handler last read it.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// Pauses of the target, in the order of their beginnings; `None` if the handler has never read the parameter.
+    /// Pauses of the target, in the order of their start; `None` if the handler has never read the parameter.
     spans: Option<Vec<Span>>,
     retries: Vec<KnownRequest>,
     cancels: Vec<KnownRequest>,
@@ -42,8 +42,8 @@ pub(crate) struct KnownPauses {
     texts: usize,
 }
 
-/// The number of written texts and the number of ended pauses that a handler knows of. If either number rises, another
-/// wait may begin.
+/// The number of written texts and the number of ended pauses, as known to a handler. If either number rises, the
+/// handler may begin another wait.
 pub(crate) type Boundaries = (usize, usize);
 
 /// An operator's request to retry or cancel waiting events. If it names errors, it covers only events with one of them;
@@ -56,14 +56,14 @@ struct KnownRequest {
     keys: Vec<String>,
 }
 
-/// The properties of a failed event by which requests choose events.
+/// The properties of a failed event by which requests select events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failed<'a> {
-    /// When the event's first message was sent.
+    /// Time at which the event's first message was sent.
     pub(super) sent: Timestamp,
     /// The event's error type; `None` if the record lacks it.
     pub(super) error: Option<&'a str>,
-    /// The key in the event's envelope or dead-letter; `None` if there is none.
+    /// The key in the event's envelope or dead-letter; `None` if neither has a key.
     pub(super) key: Option<&'a str>,
 }
 
@@ -75,7 +75,8 @@ pub(crate) struct Span {
 }
 
 impl Written {
-    /// Adds a text. Fails if handlers cannot read the text, or if it makes a change that no operator may make.
+    /// Adds a text. Fails if handlers cannot read the text, or if the text makes a change that an operator must not
+    /// make.
     pub(super) fn add(&mut self, text: &str, waits: Waits, now: Timestamp) -> Result<(), Broken> {
         let unreadable = |why| Broken::new(Invariant::KeptEdits, None, format!("it is unreadable: {why}"));
         let document = Document::read(text).map_err(unreadable)?;
@@ -85,7 +86,7 @@ impl Written {
         Ok(())
     }
 
-    /// Returns the knowledge of a handler that reads the parameter at `moment`.
+    /// Returns the content that a handler gets if it reads the parameter at `moment`.
     pub(crate) fn known_at(&self, moment: Timestamp) -> KnownPauses {
         let written = self.texts.iter().rev().find(|(at, _)| *at <= moment);
         written.map_or(KnownPauses::NO_PAUSES, |(_, known)| known.clone())
@@ -94,7 +95,7 @@ impl Written {
 
 impl KnownPauses {
     pub(crate) const NOTHING: Self = Self { spans: None, retries: Vec::new(), cancels: Vec::new(), texts: 0 };
-    /// The knowledge of a handler that reads no pauses parameter: there are no pauses.
+    /// Content for a handler that reads no pauses parameter: there are no pauses.
     pub(crate) const NO_PAUSES: Self =
         Self { spans: Some(Vec::new()), retries: Vec::new(), cancels: Vec::new(), texts: 0 };
 
@@ -129,8 +130,8 @@ impl KnownPauses {
         self.active(now).map(|span| format!("its handler knows that it has been paused since {}", span.from))
     }
 
-    /// Returns the longest wait that begins at `now` while an event is held, or while its handler does not know the
-    /// pauses and therefore makes the event wait as after a failed call. `None` in every other state.
+    /// Returns the longest wait from `now` on if the event is held. If the handler has never read the pauses, returns
+    /// `after_failure`, the longest wait after a failed call. Returns `None` in all other cases.
     pub(crate) fn longest_keep(
         &self,
         now: Timestamp,
@@ -148,9 +149,9 @@ impl KnownPauses {
         self.spans.is_none()
     }
 
-    /// Returns when an event is too old, as seen at `now`. Paused time does not count towards `max_age`. It lasts from
-    /// the beginning of a pause until the handler must know of its end, up to `between_reads` later, plus one hold.
-    /// While the pauses are unknown, all time counts.
+    /// Returns the time at which an event becomes too old, as seen at `now`. Paused time does not count towards
+    /// `max_age`. Paused time lasts from the start of a pause until the handler must have read its end (up to
+    /// `between_reads` later), plus one hold. If the handler has never read the pauses, all time counts.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
@@ -175,7 +176,7 @@ impl KnownPauses {
     }
 
     /// Returns the end and the spread of each pause that ended between `start` and `now`. Each end may have changed the
-    /// due time of a wait that began at `start`. Another environment may not know of the end yet.
+    /// due time of a wait that began at `start`. Another environment might not have read the end yet.
     pub(crate) fn over(
         &self,
         start: Timestamp,
@@ -192,8 +193,9 @@ impl KnownPauses {
         dues.fold(latest, Timestamp::max)
     }
 
-    /// Returns the time of the earliest retry request that may bring back this event at `now`; `None` if no request
-    /// covers the event. If a `RetryAfter` asked for the wait, only a request that names the event's key ends it.
+    /// Returns the time of the earliest retry request that may end this event's wait at `now`. Returns `None` if no
+    /// request covers the event. If the target requested the wait with `RetryAfter`, only a request that names the
+    /// event's key ends it.
     pub(super) fn requested(&self, failed: Failed<'_>, is_asked: bool, now: Timestamp) -> Option<Timestamp> {
         let reaches = |request: &&KnownRequest| {
             let may_end_it = !is_asked || !request.keys.is_empty();

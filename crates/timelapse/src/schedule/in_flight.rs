@@ -8,8 +8,8 @@ use crate::aws::queue::LONGEST_DELAY;
 use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
-/// Number of waiting events (arrival rate × mean wait) when events keep failing at a steady rate, and the places in
-/// which they wait.
+/// Figures of the events that wait when events keep failing at a steady rate: how many wait (arrival rate × mean wait),
+/// and how many of their messages are hidden or delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
     /// Number of events a second that fail every time.
@@ -18,30 +18,33 @@ pub struct InFlight {
     pub mean_wait_seconds: f64,
     /// Number of waiting events, once as many events are dead-lettered as arrive.
     pub waiting: f64,
-    /// Number of messages that would be hidden, and therefore in flight, in a queue without a limit: at most about
-    /// `HIDE_UP_TO`.
+    /// Number of hidden messages in a queue without an in-flight limit; at most about `HIDE_UP_TO`. Hidden messages are
+    /// in flight.
     pub in_flight: f64,
     /// Maximum number of hidden messages between two counts of the queue: twice `HIDE_UP_TO`, plus a batch for each
     /// poller.
     pub in_flight_at_most: f64,
     /// In-flight limit of the queue.
     pub in_flight_limit: usize,
-    /// Seconds from the first of these failures until the in-flight limit is reached; `None` if it is never reached.
+    /// Seconds from the first failure until the in-flight limit is reached; `None` if the limit is never reached.
     pub full_after_seconds: Option<f64>,
-    /// Highest rate at which the in-flight limit is never reached, in events a second; `None` if no rate reaches it.
+    /// Highest rate of events a second at which the in-flight limit is never reached; `None` if the limit is not
+    /// reached at any rate.
     pub highest_events_per_second: Option<f64>,
     /// Moves of the events whose messages are not hidden.
     pub moves: Moves,
-    /// Number of concurrent batches, if each is full and takes as long as in the default [`Scenario`]; at least 2.
-    /// `MAXIMUM_CONCURRENCY` must be at least this number. Lambda allows up to 1,000.
+    /// Number of concurrent batches, at least 2. Each batch is assumed to be full, and to take as long as in the
+    /// default [`Scenario`]. `MAXIMUM_CONCURRENCY` must be at least this number. Lambda allows up to 1,000.
     pub pollers: u64,
 }
 
 impl Schedule {
     /// Computes the figures for this many events a second that fail every time. By Little's law, L = λ · W events wait.
-    /// Up to `HIDE_UP_TO` of their messages are hidden. The others are delayed messages, which have no limit. If
-    /// `HIDE_UP_TO` is `always`, or not below `limit`, the limit is reached in the end. The computation uses that an
-    /// event has waited for at most `t` when its target has been down for a time `t`.
+    /// Up to `HIDE_UP_TO` of their messages are hidden. The others are delayed, and the number of delayed messages is
+    /// not limited.
+    ///
+    /// If `HIDE_UP_TO` is `always`, or at least `limit`, the messages may reach the in-flight limit. When the target
+    /// has been down for a time `t`, an event has waited for at most `t`.
     ///
     /// ```
     /// use comeback_engine::{HideUpTo, Policy, Settings};
@@ -83,8 +86,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the `t`, in seconds, at which the mean of min(`t`, wait) reaches this value; `None` if the mean never
-    /// reaches it. The mean is linear between two waits.
+    /// Returns the time `t`, in seconds, at which the mean of min(`t`, wait) reaches this value. Returns `None` if the
+    /// mean never reaches the value. The mean is linear between two waits.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {
@@ -110,15 +113,15 @@ pub struct Moves {
     pub delayed: f64,
     /// Maximum number of moves a second.
     pub per_second: f64,
-    /// List price of the moves in an hour, in US dollars, in full batches of small messages.
+    /// List price of the moves in an hour, in US dollars, for full batches of small messages.
     pub usd_per_hour: f64,
     /// List price of the moves for a million event-hours of delay, in US dollars; `None` if no event is delayed.
     pub usd_per_million_event_hours: Option<f64>,
 }
 
 impl Moves {
-    /// Computes the moves when `waiting` events wait and `hidden` of their messages are hidden. `all` is the moves a
-    /// second without hiding.
+    /// Computes the figures when `waiting` events wait and `hidden` of their messages are hidden. `all` is the number
+    /// of moves a second without hiding.
     pub(super) fn of(all: f64, waiting: f64, hidden: f64) -> Self {
         let delayed = waiting - hidden;
         let saved = hidden / LONGEST_DELAY.as_secs_f64();

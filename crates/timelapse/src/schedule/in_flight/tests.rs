@@ -100,9 +100,9 @@ proptest! {
         prop_assert!(in_flight.in_flight <= hide_up_to as f64);
         prop_assert!(in_flight.in_flight_at_most <= 2.0 * hide_up_to as f64);
         prop_assert_eq!((in_flight.full_after_seconds, in_flight.highest_events_per_second), (None, None));
-        // A delay lasts 900 s at most, so each delayed event is sent again at least once in that time.
+        // A delay lasts at most 900 s, so each delayed event is sent again at least once in 900 s.
         prop_assert!(moves.per_second >= moves.delayed / 900.0 * 0.999_999);
-        // With more room to hide, nothing is sent again more often.
+        // Hiding messages never increases the number of moves.
         let none_hidden = of(0);
         prop_assert!(moves.per_second <= none_hidden.moves.per_second);
         prop_assert!(moves.usd_per_hour <= none_hidden.moves.usd_per_hour);
