@@ -1,10 +1,12 @@
-//! The contention study: N clients update one row under optimistic concurrency, and each backs off after a refused
-//! write. It measures what each jitter costs and saves.
+//! The contention study: N clients update one row under optimistic concurrency, and each client backs off after a
+//! refused write. The study measures what each jitter costs and saves.
 //!
 //! The experiment comes from "Exponential Backoff And Jitter" (AWS Architecture Blog). A client reads the row's version
-//! and writes it back. The write is refused if another client's write came in between; after its backoff, the client
-//! reads again. Each of the four hops (read, version, write, answer) takes |Normal(10 ms, 2 ms)|. A run ends when every
-//! client has the answer to an accepted write. The calls of a run are its writes.
+//! and writes it back. The server refuses the write if another client has written since the read. A refused client
+//! backs off, and then reads again.
+//!
+//! Each of the four hops (read, version, write, answer) takes |Normal(10 ms, 2 ms)|. A run ends when every client has
+//! the answer to an accepted write. The calls of a run are its writes.
 //!
 //! The study is independent of the rest of Comeback: it uses neither the retry handler nor the handler's policy.
 //!

@@ -15,7 +15,7 @@ use crate::strategy::{BASE_MS, Strategy};
 /// Duration and number of calls of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Race {
-    /// Milliseconds from the run's start until the last client had its answer.
+    /// Milliseconds from the run's start until the last client has its answer.
     pub(crate) time_ms: f64,
     /// Writes that the server received, including refused ones.
     pub(crate) calls: u64,
@@ -45,7 +45,7 @@ pub(crate) trait Draws {
     fn uniform(&mut self, client: u32, low: f64, high: f64) -> f64;
 }
 
-/// Random numbers of one run. They do not depend on the thread that simulates the run.
+/// Random numbers of one run. The numbers do not depend on the thread that simulates the run.
 #[derive(Debug)]
 pub(crate) struct Stream(Xoshiro256PlusPlus);
 
@@ -73,12 +73,11 @@ impl Draws for Stream {
     }
 }
 
-/// Simulates one run, with one event per call. `reference::run` simulates the same with one event per message.
+/// Simulates one run, with one event per call. `reference::run` simulates the same run with one event per message.
 ///
-/// A write is accepted if the server has accepted no other write since the client's read. This is decided when the
-/// write arrives, so one event can take a client from one write to its next (answer, wait, read, version, write). A run
-/// thus has a quarter of the events of `reference::run`. The results are the same, except that the random numbers are
-/// drawn in another order.
+/// When a write arrives, the server accepts it if it has accepted no other write since the client's read. One event can
+/// therefore take a client from one write to its next (answer, wait, read, version, write), so a run has a quarter of
+/// the events of `reference::run`. The results are the same, but the random numbers are drawn in another order.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
@@ -87,7 +86,7 @@ pub(crate) fn run(
 ) -> Race {
     let mut reads_ms: Vec<f64> = Vec::new();
     let mut memories = vec![BASE_MS; clients as usize];
-    // Each client's next write. Times are not negative, so their bits sort like the numbers.
+    // Each client's next write. Times are not negative, so their bits compare like the times themselves.
     let mut next = BinaryHeap::new();
     for client in 0..clients {
         let read_ms = draws.hop(client);

@@ -18,9 +18,9 @@ enum Packet {
     Answer { accepted: bool },
 }
 
-/// Simulates one run with one event per message. The random numbers are drawn in the order of the published program: a
-/// message's hop when the message is sent; after a refused write, first the hop of the next read, then the wait before
-/// that read.
+/// Simulates one run with one event per message. The random numbers are drawn in the order of the published program. A
+/// message's hop is drawn when the message is sent. After a refused write, the hop of the next read is drawn before the
+/// wait that precedes this read.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
@@ -28,8 +28,8 @@ pub(crate) fn run(
     mut on_write: impl FnMut(Write),
 ) -> Race {
     let mut sent = 0u64;
-    // Messages by arrival time; the order of sending breaks ties. Times are not negative, so their bits sort like the
-    // numbers.
+    // Messages by arrival time; the order of sending breaks ties. Times are not negative, so their bits compare like
+    // the times themselves.
     let mut sending = |arrives: f64, client: u32| {
         sent += 1;
         Reverse((arrives.to_bits(), sent, client))
@@ -71,7 +71,7 @@ pub(crate) fn run(
     Race { time_ms: now, calls }
 }
 
-/// 4·exp(−1/2)/√2, as in CPython's `random.NV_MAGICCONST`.
+/// 4·exp(−1/2)/√2, a constant of `normalvariate`, as in CPython's `random.NV_MAGICCONST`.
 const NV_MAGICCONST: f64 = 1.715_527_769_921_413_5;
 
 /// CPython's `random.Random`: MT19937 with CPython's seeding and its conversion of bits to numbers (Lib/random.py and
@@ -80,19 +80,21 @@ const NV_MAGICCONST: f64 = 1.715_527_769_921_413_5;
 pub(crate) struct CPython(Mt);
 
 impl CPython {
-    /// `random.seed(seed)`: the key is the number's 32-bit words, the least significant first.
+    /// Seeds the generator like `random.seed(seed)`. The key consists of the seed's 32-bit words, the least significant
+    /// first.
     pub(crate) fn new(seed: u64) -> Self {
         let (low, high) = (seed as u32, (seed >> 32) as u32);
         Self(if high == 0 { Mt::new_with_key([low]) } else { Mt::new_with_key([low, high]) })
     }
 
-    /// `random.random()`: 53 bits, from two draws.
+    /// Returns a number from 0 to less than 1, like `random.random()`: 53 random bits from two draws.
     fn random(&mut self) -> f64 {
         let (high, low) = (self.0.next_u32() >> 5, self.0.next_u32() >> 6);
         (f64::from(high) * 67_108_864.0 + f64::from(low)) * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// `random.normalvariate(mean, deviation)`: Kinderman and Monahan's ratio of uniform deviates.
+    /// Returns a normally distributed number, like `random.normalvariate(mean, deviation)`. The method is Kinderman and
+    /// Monahan's ratio of uniform deviates.
     fn normalvariate(&mut self, mean: f64, deviation: f64) -> f64 {
         loop {
             let u1 = self.random();
@@ -110,7 +112,7 @@ impl Draws for CPython {
         self.normalvariate(HOP_MEAN_MS, HOP_DEVIATION_MS).abs()
     }
 
-    /// `random.uniform(low, high)`.
+    /// Returns a uniformly distributed number, like `random.uniform(low, high)`.
     fn uniform(&mut self, _client: u32, low: f64, high: f64) -> f64 {
         low + (high - low) * self.random()
     }

@@ -5,13 +5,13 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Base of the backoff, in ms. It is half the ceiling of the first wait, because the study counts attempts from 1, as
-/// the published program does. Each client's `memory` starts with this value.
+/// Base of the backoff, in ms. Each client's `memory` starts with this value. The base is half the ceiling of the first
+/// wait, because the study counts attempts from 1, as the published program does.
 pub(crate) const BASE_MS: f64 = 5.0;
 /// Cap of every wait, in ms.
 const CAP_MS: f64 = 2_000.0;
 
-/// Backoff strategies: the wait of a client after its n-th refused write. v stands for min(2000, 5·2ⁿ) ms.
+/// Backoff strategies: how long a client waits after its n-th refused write. v stands for min(2000, 5·2ⁿ) ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
@@ -23,8 +23,8 @@ pub enum Strategy {
     Equal,
     /// Waits uniform(0, v).
     Full,
-    /// Waits `last` = min(2000, uniform(5, 3·`last`)), starting from `last` = 5. This is the published form, which caps
-    /// after the draw; `comeback_backoff` caps before it.
+    /// Waits `last` = min(2000, uniform(5, 3·`last`)), starting from `last` = 5. This is the published form, which
+    /// applies the cap after the draw; `comeback_backoff` applies the cap before the draw.
     Decorrelated,
 }
 

@@ -9,7 +9,8 @@ use crate::strategy::Strategy;
 
 /// Maximum number of clients at one point of a study.
 pub const MAX_CLIENTS: u32 = 100_000;
-/// Maximum number of clients without backoff, where the number of calls grows with the square of the number of clients.
+/// Maximum number of clients with [`Strategy::None`]. Without backoff, the number of calls grows with the square of the
+/// number of clients.
 pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
 
 /// One combination to study: a number of clients and a strategy. Each point becomes one cell of the report.
@@ -45,7 +46,7 @@ pub struct Cell {
     pub clients: u32,
     /// Strategy of the point.
     pub strategy: Strategy,
-    /// Mean time from a run's start until the last client had its answer, in ms.
+    /// Mean time from a run's start until the last client has its answer, in ms.
     pub time_ms: f64,
     /// Mean number of writes that the server received in a run.
     pub calls: f64,
@@ -61,9 +62,9 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Checks the points. With `reference`, all runs of a point share one random stream. The report is then, to the
-    /// last digit, the one that a Python program of the published model gives for the same seed. Without `reference`,
-    /// each run has its own stream.
+    /// Checks the points. With `reference`, all runs of a point share one random stream, and the report equals, to the
+    /// last digit, the output of a Python program of the published model with the same seed. Without `reference`, each
+    /// run has its own stream.
     ///
     /// # Errors
     ///
@@ -74,8 +75,8 @@ impl Study {
         Ok(Self { points, seed, reference })
     }
 
-    /// The total work that [`Study::run`] will report to `progress`. Each run counts as the square of its number of
-    /// clients, which is roughly proportional to the run's duration.
+    /// Total work that [`Study::run`] reports to `progress`. Each run counts as the square of its number of clients,
+    /// which is roughly proportional to the run's duration.
     pub fn work(&self) -> u64 {
         self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
     }
@@ -136,8 +137,8 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Returns a callback for a run's writes. The callback reports progress about a hundred times per run, by the number of
-/// accepted writes.
+/// Returns a callback for a run's writes. The callback counts accepted writes, and reports progress about a hundred
+/// times per run.
 fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;
@@ -153,8 +154,8 @@ fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     }
 }
 
-/// Returns the mean (a plain sum from left to right, divided by the count) and its standard error. For a single value,
-/// the standard error is `None`.
+/// Returns the mean (a plain sum from left to right, divided by the count) and the standard error of the mean. For a
+/// single value, the standard error is `None`.
 fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.clone().fold(0.0, |sum, value| sum + value) / n;
@@ -162,9 +163,9 @@ fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>
     (mean, (n > 1.0).then(|| (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// Returns the exponent e with which a strategy's number of calls grows: calls ∝ clientsᵉ. It is the least-squares
-/// slope of ln(calls) over ln(clients). `None` if the strategy's cells have fewer than two different numbers of
-/// clients.
+/// Returns the exponent e with which a strategy's number of calls grows: calls ∝ clientsᵉ. The exponent is the
+/// least-squares slope of ln(calls) over ln(clients). Returns `None` if the strategy's cells have fewer than two
+/// different numbers of clients.
 ///
 /// Without backoff, every accepted write causes the writes of all other clients to be refused, so e approaches 2. If no
 /// write were ever refused, e would be 1.

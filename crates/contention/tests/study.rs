@@ -19,7 +19,7 @@ fn report(points: Vec<Point>, seed: u64, reference: bool) -> Report {
     Study::new(points, seed, reference).expect("a valid study").run(&|_| {})
 }
 
-/// Figures must be within 2 % of the published means. The standard errors of ours and theirs are much smaller.
+/// Figures must be within 2 % of the published means. The standard errors of both are much smaller.
 /// `tests/repository/golden.rs` compares the reference mode with the published model digit by digit.
 #[test]
 fn figures_agree_with_published_ones() {

@@ -264,9 +264,9 @@ impl Bounds {
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// Returns the longest time for which the original of a moved copy may be hidden. The limit is that of any call,
-    /// regardless of the time left of `MAX_AGE`. If `hidden_for` is the copy's own wait, the original may be hidden for
-    /// longer.
+    /// Returns the longest time for which the original of a moved copy may be hidden. The limit is the longest
+    /// visibility timeout before any call, regardless of the time left of `MAX_AGE`. If `hidden_for` is the copy's own
+    /// wait, the original may be hidden for longer.
     pub(super) fn longest_of_original(&self, handling: &Handling<'_>, hidden_for: Duration) -> Duration {
         let is_its_wait = handling.is_held(hidden_for) || self.deferral(handling, hidden_for).is_ok();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }

@@ -1,5 +1,5 @@
-//! The pauses and requests that the handler of a batch has read. They are those that the pauses parameter contained
-//! when the handler's environment last read it.
+//! The pauses and requests that the handler of a batch has read. The pauses parameter contained them when the handler's
+//! environment last read it.
 
 use std::time::Duration;
 

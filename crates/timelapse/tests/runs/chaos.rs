@@ -27,7 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts the deliveries of one kind, and those that failed in every allowed call.
+/// Counts the handler's deliveries of one kind, and the deliveries in which all allowed calls failed.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -56,7 +56,7 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     let names: Vec<&str> = all.map(Fault::name).collect();
     (1..=2u64).into_par_iter().for_each(|seed| {
         let scenario = chaos(seed, Scenario { events: 2_000, ..Scenario::default() });
-        // Without a pause, the pauses' faults have nothing to strike.
+        // Faults that affect pauses can strike only if there is a pause.
         let operators = Script::default().paused(HOUR, HOUR, HOUR).operators();
         let scenario = Scenario { operators, ..scenario };
         let mut deferrals = Deliveries::of("defer");
@@ -77,7 +77,8 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     });
 }
 
-/// Varies the scenario by the seed: each jitter, both styles, and limits that are reached or not.
+/// Varies the scenario and the settings by the seed: all jitters, both envelope styles, and limits that are reached or
+/// not.
 fn varied(seed: u64) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -145,7 +146,7 @@ fn endless_multiplication_ends_the_run() {
     for (events, fault, rate, settings, copies) in [
         (1, Fault::DeleteLost, 0.5, long_waits(), "event 0 more than 10000 copies"),
         (300, Fault::DeleteLost, 0.5, long_waits(), "all events more than 15000 copies"),
-        // There are few copies at once, because ten pollers keep up with them.
+        // There are few copies at the same time, because ten pollers keep up with them.
         (1, Fault::DuplicateDelivery, 1.0, often, "event 0 more than 100000 copies"),
     ] {
         let faults = Faults::default().with(fault, Strikes::always(rate));
@@ -172,12 +173,12 @@ fn two_copies_of_an_event_are_told_apart() {
         maximum_concurrency: 3,
         ..long_waits()
     };
-    // The bug showed at +05:38:41. The events multiply, so all 24 hours would take minutes.
+    // The bug appeared at +05:38:41. The events multiply, so a run of 24 hours would take minutes.
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Factor by which a fault multiplies the number of retries of ten events. The fault begins with an outage of three
-/// hours.
+/// Returns the factor by which a fault multiplies the number of retries of ten events. The fault begins together with
+/// an outage of three hours.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);
@@ -189,8 +190,8 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// Whatever is lost, a call is repeated an hour later at the earliest. So a longer fault does not multiply an event
-/// further.
+/// After a lost answer or a crash, the handler repeats a call an hour later at the earliest. Therefore, a longer fault
+/// does not multiply an event further.
 #[test]
 fn lost_answers_and_deaths_multiply_events_little() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));
@@ -238,12 +239,12 @@ fn the_same_seed_twice_is_byte_identical() {
 fn each_fault_alone_strikes_and_harms_no_event() {
     for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded) {
         let scenario = with(fault, Strikes { rate: 0.1, window: Duration::ZERO..5 * HOUR });
-        // A pause, so that the faults of reading pauses can strike.
+        // With a pause, the faults of reading pauses can strike.
         let pause = Script::default().paused(HOUR, HOUR, HOUR);
         let operators = fault.name().starts_with("pauses_").then(|| pause.operators()).flatten();
-        // Whole batches, so that a handler can do part of one.
+        // Batches are full, so that a handler can crash after a part of a batch.
         let scenario = Scenario { poll_delay: Duration::from_secs(20), operators, ..scenario };
-        // A dead-letter, so that the faults of sending dead-letters can strike.
+        // With a short `MAX_AGE`, events are dead-lettered, so that the faults of sending dead-letters can strike.
         let hide_up_to = HideUpTo::UpTo(40);
         let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..long_waits() });
         assert_eq!(struck(&summary).into_keys().collect::<Vec<_>>(), [fault.name()]);
@@ -272,7 +273,7 @@ fn deliveries_repeat_failed_calls_and_count_each() {
         sent(Fault::DeadLetterRefused),
         sent(Fault::DeadLetterLost),
     ] {
-        // Each call has one entry, so that deliveries can be counted.
+        // Each call has one entry, so that calls and deliveries can be compared.
         let scenario = Scenario {
             batch_size: 1,
             outage: 24 * HOUR,
@@ -280,7 +281,7 @@ fn deliveries_repeat_failed_calls_and_count_each() {
             ..with(fault, Strikes::always(0.5))
         };
         let mut deliveries = Deliveries::of(step);
-        // A re-invocation would hide its message too, so the first is due after the run.
+        // A re-invocation would hide its message too. Therefore, the first re-invocation is due after the run.
         let is_sent = step == "dead_letter";
         let (base_backoff, jitter) = if is_sent { (1, Jitter::Full) } else { (43_170, Jitter::None) };
         let scenario = Scenario { duration: if is_sent { scenario.duration } else { 11 * HOUR }, ..scenario };
@@ -309,7 +310,7 @@ fn events_whose_retention_ends_are_counted_as_expired() {
     assert_eq!(summary.delivered + expired, 60);
 }
 
-/// The policy allows the function that the scenario treats as unlisted, so that an invariant is broken without a bug.
+/// The policy allows the function that the scenario treats as unlisted. This breaks an invariant without a bug.
 #[test]
 fn violation_has_seed_history_and_trace() {
     let target_functions = vec!["arn:aws:lambda:eu-west-1:123456789012:function:*".into()];

@@ -14,11 +14,11 @@ fn every_minute_has_the_queues_depth() {
     let free = summary(&scenario, long_waits());
     let depths = |summary: &Summary| -> Vec<u32> { summary.minutes.iter().map(|m| m.in_flight).collect() };
     assert_eq!(depths(&free).iter().copied().max(), Some(free.peak_in_flight as u32));
-    // Everything that has arrived is hidden until the outage ends.
+    // Every event that has arrived is hidden until the outage ends.
     assert!(depths(&free)[60..180].iter().all(|&depth| depth == 200), "{:?}", depths(&free));
     assert!((90..110).contains(&depths(&free)[30]), "half of them have arrived");
     assert_eq!(depths(&free).last(), Some(&0));
-    // One event without jitter: nothing happens between its retries at 8,191 s and 16,383 s.
+    // Without jitter, nothing happens between the single event's retries at 8,191 s and 16,383 s.
     let one = Scenario { events: 1, arrival_spread: Duration::ZERO, ..Scenario::default() };
     let quiet = summary(&one, Settings { jitter: Jitter::None, ..long_waits() });
     assert!(depths(&quiet)[140..270].iter().all(|&depth| depth == 1), "{:?}", depths(&quiet));

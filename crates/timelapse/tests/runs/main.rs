@@ -1,4 +1,4 @@
-//! Tests of whole simulated runs: the invariants hold in all runs, and some runs have known results.
+//! Tests of whole simulated runs. The invariants hold in all runs, and some runs have known results.
 
 mod chaos;
 mod figures;
@@ -40,7 +40,7 @@ fn policies(settings: Settings) -> Policies {
     Policy::new(settings).expect("a valid policy").into()
 }
 
-/// Returns the run's figures. A violation fails the test with its full report.
+/// Runs the scenario and returns its figures. A violation fails the test with a full report.
 fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
     run(scenario, &policies(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -53,7 +53,7 @@ fn dead_lettered(summary: &Summary) -> usize {
     summary.dead_lettered.values().sum()
 }
 
-/// Makes a small scenario with a little of everything.
+/// Makes a small scenario with an outage and with failures by chance.
 fn busy() -> Scenario {
     Scenario {
         events: 40,
@@ -82,7 +82,7 @@ fn every_event_is_back_within_an_hour_of_any_outage() {
     }
 }
 
-/// `MAX_RETRIES` is high enough for the longest `MAX_AGE`.
+/// The default `MAX_RETRIES` is high enough for the longest `MAX_AGE`.
 #[test]
 fn outage_of_five_days_loses_only_what_always_fails() {
     let fortnight = Settings { max_age: 14 * 86_400, ..Settings::default() };
@@ -131,8 +131,8 @@ fn every_limit_gives_its_reason() {
     assert_eq!(only(Settings { max_age: 600, ..long_waits() }), ["max_age"]);
     let globs = vec!["*Down".into()];
     assert_eq!(only(Settings { non_retryable_errors: globs, ..long_waits() }), ["non_retryable_error"]);
-    // Sizes below and above the limit. With a larger payload, the invocation record of a failed retry would not fit in
-    // a message.
+    // The sizes are below and above the limit. With a larger payload, the invocation record of a failed retry would not
+    // fit into a message.
     for payload_size in [981_000, 983_000, 1_046_528] {
         let large = Scenario { payload_size, events: 2, ..Scenario::default() };
         let reasons = summary(&large, long_waits()).dead_lettered.into_keys().collect::<Vec<_>>();
@@ -162,8 +162,8 @@ fn retries_without_jitter_follow_the_formula() {
     // 1 + 2 + … + 8192 s is the first sum over 3 h (2¹⁴ - 1 s), so the 14th retry is the last.
     assert_eq!((summary.delivered, summary.retries), (1, 14));
     let overhead = summary.recovery_delay_ms.unwrap().max - (16_383 - 10_800) * 1_000;
-    // Each of the 15 runs takes 200 ms and each of the 28 batches 20 ms + 100 ms. A batch's re-invocation comes at its
-    // end, and the timeout of a deferral starts at the end of the batch too.
+    // Each of the 15 runs takes 200 ms, and each of the 28 batches takes 20 ms + 100 ms. The handler re-invokes, or
+    // hides the message, at the end of a batch.
     assert_eq!(overhead, 15 * 200 + 28 * 120);
 }
 

@@ -14,7 +14,7 @@ use super::{HOUR, MINUTE, hours, long_waits, summary, watched};
 
 const DAY: Duration = hours(24);
 
-/// Makes an outage of an hour, in which an operator pauses the target for this long.
+/// Makes a scenario with an outage of an hour. After 30 minutes, an operator pauses every function for this long.
 fn paused(length: Duration, spread: Duration) -> Scenario {
     Scenario {
         outage: HOUR,
@@ -40,7 +40,7 @@ impl ComesBack {
 
 impl Watcher for ComesBack {
     fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, _: Option<TargetError>) {
-        // The run began 200 ms ago.
+        // The invocation began 200 ms ago.
         let begun = at - Duration::from_millis(200);
         if attempt > 0 && begun >= self.until {
             self.first.entry(event.0).or_insert(begun);
@@ -49,8 +49,9 @@ impl Watcher for ComesBack {
     }
 }
 
-/// Makes a run with 200 ended pauses of the target, which began this long apart; the parameter has room for 30. An
-/// operator must still be able to pause every function at once, and to make seven retry requests.
+/// Makes a scenario with 200 ended pauses of the target, each of which began `apart` after the previous one. The
+/// parameter has room for 30. An operator must still be able to pause every function at once, and to make seven retry
+/// requests.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {
@@ -107,7 +108,7 @@ fn held_events_come_back_spread_after_the_pause() {
             *minutes.entry(*seconds as u64 / 60).or_default() += 1;
         }
         let busiest = minutes.values().max().expect("some came back");
-        // Twice the share where the last holds end, if they began evenly.
+        // In a minute in which last holds end, twice the share comes back, if the holds began evenly.
         assert!(*busiest <= after.len() / 60 * 3, "seed {seed}: {busiest} of {} in a minute", after.len());
     });
 }
@@ -120,7 +121,7 @@ fn a_pause_of_13_days_loses_nothing() {
         .into_par_iter()
         .for_each(|settings| {
             let shown = format!("{settings:?}");
-            // All arrive in the pause and fail once.
+            // All events arrive during the pause and fail once.
             let scenario = Scenario {
                 events: 60,
                 outage: HOUR,

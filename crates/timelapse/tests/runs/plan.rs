@@ -38,7 +38,7 @@ fn figures_of_a_policy_match_its_own_run() {
     let Candidate { recovery_ms, retries_per_event, peak_load, .. } = plan.defaults;
     assert_eq!((recovery_ms, retries_per_event), (summary.recovery_delay_ms, summary.retries as f64 / 1e3));
     let busiest = summary.minutes[2..].iter().map(|minute| minute.retries).max().unwrap();
-    // 1,200 events for 1,000; 60 s; 10 events a second.
+    // 1,000 rehearsed events stand for 1,200 events. A minute has 60 s, and the usual rate is 10 events a second.
     assert!((peak_load - f64::from(busiest) * 1.2 / 60.0 / 10.0).abs() < 1e-9);
 }
 
@@ -82,8 +82,8 @@ fn plan_lists_everything_refused() {
     assert!(matches!(error, PlanError::Refused { .. }));
 }
 
-/// `make policy-table` prints every row of docs/plan.md. This test computes again those rows of the defaults that take
-/// the least time.
+/// `make policy-table` prints every row of docs/plan.md. This test recomputes only the rows of the default policy that
+/// take the least time.
 #[test]
 fn page_shows_the_defaults_beside_other_policies() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");

@@ -12,17 +12,17 @@ use rayon::prelude::*;
 pub(crate) const SEEDS: u64 = 20;
 const HOUR: u64 = 3_600;
 pub(crate) const DAY: u64 = 24 * HOUR;
-/// Rate of events: high enough for moves, and for more pollers than the default.
+/// Rate of events a second, high enough for moves and for more pollers than the default.
 const EVENTS_PER_SECOND: f64 = 10.0;
 
-/// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES` of each policy. All have full jitter.
+/// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES` of each policy. All policies have full jitter.
 pub(crate) const POLICIES: [(&str, [u64; 3]); 3] = [
     ("**10 s to 1 h**, the default", [10, 3_600, 1_000]),
     ("10 s to 2 h", [10, 7_200, 1_000]),
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
 
-/// An outage with at least one event a minute. With fewer events, the figures of the busiest minute would be chance.
+/// An outage with at least one event a minute. With fewer events, the figures of the busiest minute would be random.
 #[derive(Clone, Copy)]
 pub(crate) struct Outage {
     pub(crate) name: &'static str,
@@ -51,7 +51,7 @@ pub(crate) fn settings([base_backoff, max_backoff, max_retries]: [u64; 3], max_a
 }
 
 impl Outage {
-    /// `MAX_AGE` in seconds: long enough to deliver each event after the longest outage.
+    /// `MAX_AGE` in seconds, long enough to deliver each event after the longest outage.
     pub(crate) const MAX_AGE: u64 = 2 * DAY;
     pub(crate) const COLUMNS: &str =
         "| outage | policy | p50, min | p99, min | retries an event | busiest minute | pollers | USD |";
@@ -168,13 +168,13 @@ impl Spread {
         }
     }
 
-    /// Formats as `31 (22–37)`: the mean, and the range.
+    /// Formats the mean and the range, such as `31 (22–37)`.
     fn text(&self) -> String {
         format!("{} ({}–{})", rounded(self.mean), rounded(self.least), rounded(self.most))
     }
 }
 
-/// Formats a figure rounded to two digits, or to a whole number.
+/// Formats a figure below 10 with one decimal, and other figures as whole numbers.
 fn rounded(figure: f64) -> String {
     if figure < 10.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
 }

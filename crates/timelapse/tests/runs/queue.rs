@@ -1,4 +1,4 @@
-//! Simulated runs that reach limits of SQS and of the event source mapping. In some, the handler is too slow.
+//! Simulated runs that reach limits of SQS and of the event source mapping. In some runs, the handler is too slow.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn handler_past_its_deadline_loses_nothing() {
     assert!(summary.api_calls.of(ApiCall::InvokeHandler) > 5, "messages come back after the queue's timeout");
 }
 
-/// 1,000 receives, one every 1,230 s, take 14 days and 5 hours.
+/// 1,000 receives, one every 1,230 s, take 14 days and 5 hours, which is longer than the retention.
 #[test]
 fn sqs_moves_no_message_before_its_retention_ends() {
     let late =
@@ -75,7 +75,7 @@ fn a_refusal_of_the_queue_is_final() {
 
 #[test]
 fn stalled_queue_dead_letters_events_before_sqs_deletes_them() {
-    // One message in flight at a time, each for 12 hours.
+    // One message is in flight at a time, for 12 hours each.
     let settings =
         Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..long_waits() };
     let summary = summary(&Scenario { in_flight_limit: 1, ..two_weeks() }, settings);

@@ -1,4 +1,4 @@
-//! Simulated runs in which operators request retries now.
+//! Simulated runs in which operators request immediate retries.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ fn outage() -> Scenario {
     Scenario { events: 1_000, outage: hours(8), arrival_spread: hours(8), ..Scenario::default() }
 }
 
-/// Records the first retry of each event after a moment, and the number of retries that came early.
+/// Records the first retry of each event after `moment`, and counts the retries that came before their due time.
 struct After {
     moment: Duration,
     first: BTreeMap<usize, Duration>,
@@ -75,8 +75,8 @@ fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     });
 }
 
-/// With 1,000 environments, each reads the parameter every 375 s. Even a request to retry within a second reaches every
-/// event: each hidden message is checked when its hiding ends, up to 12 hours later.
+/// Each of the 1,000 environments reads the parameter every 375 s. Even a request to retry within a second reaches
+/// every event: each hidden message is checked when its hiding ends, up to 12 hours later.
 #[test]
 fn request_reaches_messages_hidden_before_it_was_read() {
     let settings =
@@ -94,8 +94,8 @@ fn request_reaches_messages_hidden_before_it_was_read() {
     assert_eq!(seen.early, 1_000, "the last came at {:?}", seen.first.values().max());
 }
 
-/// Events that wait for half a day are held until SQS's last day, while refusals bring their messages back after 1,230
-/// s. No message may reach SQS's 1,000 receives.
+/// Events that wait for half a day are held until the last day of SQS's retention, while refusals bring their messages
+/// back after 1,230 s. No message may reach SQS's maximum of 1,000 receives.
 #[test]
 fn no_message_reaches_a_thousand_receives() {
     [0.0, 0.5, 1.0].into_par_iter().for_each(|rate| {

@@ -1,4 +1,4 @@
-//! Scripts of the pauses parameter: its values in the course of a run.
+//! Scripts of an operator's edits to the pauses parameter in the course of a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 
 type Edit = Arc<dyn Fn(&Pauses, &Policies) -> Pauses + Send + Sync>;
 
-/// Edits of the parameter, each with its time. Times are whole seconds, counted from the run's start.
+/// Edits of the pauses parameter, each with its time. Times are whole seconds, counted from the run's start.
 #[derive(Clone, Default)]
 pub(super) struct Script {
     edits: Vec<(Duration, Edit)>,
@@ -28,12 +28,12 @@ impl Script {
         self
     }
 
-    /// Adds a pause of every function that somebody ends after `length`.
+    /// Adds a pause of every function. An operator ends the pause after `length`.
     pub(super) fn paused(self, at: Duration, length: Duration, spread: Duration) -> Self {
         self.opened(PauseTarget::All, at, None, spread).resumed(PauseTarget::All, at + length, spread)
     }
 
-    /// Adds the beginning of a pause. The end may be planned in advance.
+    /// Opens a pause of this target. The end may be planned in advance.
     pub(super) fn opened(
         self,
         target: PauseTarget,
@@ -47,7 +47,7 @@ impl Script {
         self.with(at, move |pauses, _| pauses.with(pauses.iter().cloned().chain([pause.clone()])))
     }
 
-    /// Adds the end of the open pause of this target.
+    /// Ends the open pause of this target.
     pub(super) fn resumed(self, target: PauseTarget, at: Duration, spread: Duration) -> Self {
         let now = START.saturating_add(at);
         self.with(at, move |pauses, _| {
@@ -58,21 +58,21 @@ impl Script {
         })
     }
 
-    /// Adds a request to retry all events now, within this time.
+    /// Adds a request to retry all waiting events now, spread over `within`.
     pub(super) fn retried(self, at: Duration, within: Duration) -> Self {
         self.with(at, move |pauses, policies| {
             pauses.with_retry(&RetryNow { request: request(at, within, None, policies), within })
         })
     }
 
-    /// Adds a request to cancel all events or, with an `error`, only those with this error.
+    /// Adds a request to cancel all waiting events or, with an `error`, only the events with this error.
     pub(super) fn cancelled(self, at: Duration, error: Option<&'static str>) -> Self {
         self.with(at, move |pauses, policies| {
             pauses.with_cancel(&Cancel { request: request(at, Duration::ZERO, error, policies) })
         })
     }
 
-    /// Withdraws the requests that were made at `made`.
+    /// Withdraws the requests that an operator made at `made`.
     pub(super) fn withdrawn(self, at: Duration, made: Duration) -> Self {
         let made = START.saturating_add(made);
         self.with(at, move |pauses, _| {

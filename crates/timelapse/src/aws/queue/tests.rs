@@ -14,7 +14,7 @@ struct Fixture {
     ids: Xoshiro256PlusPlus,
 }
 
-/// Data that a message carries in these tests: a number that its sender chose.
+/// Data that a message carries in these tests: a number chosen by the test.
 type Sender = usize;
 
 /// A received message: its data, its receipt and its record.

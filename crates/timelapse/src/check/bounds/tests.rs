@@ -1,4 +1,4 @@
-//! Tests each check at its limit: with the last call that it allows, and the first that it refuses.
+//! Tests each check at its limit: the last call that the check allows, and the first call that it refuses.
 
 use comeback_engine::Settings;
 
@@ -175,7 +175,7 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
 
-/// The ceiling of the wait is 8 s, and the last retry comes 60 s before `MAX_AGE` ends.
+/// In this test, the ceiling of the wait is 8 s, and the last retry comes 60 s before `MAX_AGE` ends.
 #[test]
 fn no_wait_past_the_last_retry() {
     let late = SeenMessage { first_receive: at(3_535.0), ..seen(2) };
@@ -225,7 +225,7 @@ fn requested_wait_leaves_time_for_a_last_retry() {
     let check = |now| short.reinvocation(&handling(&asked(seen(2)), at(now)), &RIGHT);
     assert_eq!(check(450.0), Ok(()));
     assert_eq!(invariant(check(449.5)), Invariant::DueTime);
-    // SQS would delete the message.
+    // SQS would delete the message before an endless wait ends, so the wait is cut.
     let fortnight = bounds(Settings { max_age: 1_209_600, ..long_waits() });
     let for_ever = asked_for(Duration::MAX, None).window(at(9.0));
     let check = |now| {
@@ -299,8 +299,8 @@ fn reasons_are_true() {
     }
 }
 
-/// The function was paused for 1,000 s, starting 600 s after the event's first failure, with a spread of 300 s. The
-/// handler reads the parameter at `known_at`.
+/// Returns the pauses that a handler reads at `known_at`. The function was paused for 1,000 s, starting 600 s after the
+/// event's first failure, with a spread of 300 s.
 fn paused(known_at: f64) -> KnownPauses {
     let [from, until] = [600.0, 1_600.0].map(|secs| at(secs).as_secs());
     let mut written = Written::default();

@@ -1,4 +1,4 @@
-//! Tests of the oracle with calls that the real handler never makes. Each breaks an invariant.
+//! Tests of the oracle with calls that the real handler never makes, because they break an invariant.
 
 use comeback_engine::{Attribute, Policy, Settings};
 use rand::SeedableRng;
@@ -37,7 +37,7 @@ impl Fixture {
         Self::reading_pauses(None)
     }
 
-    /// The handler reads a pauses parameter if there are operators.
+    /// Makes the fixture. The handler reads a pauses parameter if there are operators.
     fn reading_pauses(operators: Option<MakeOperators>) -> Self {
         let settings =
             Settings { base_backoff: 1, target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
@@ -86,7 +86,8 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
-    /// Asks to hide the message before a call. SQS refuses, so only the call itself delays the next call.
+    /// Requests to hide the message before a call. SQS refuses the request, so only the call itself delays the next
+    /// call.
     fn guard(&mut self) {
         self.oracle.hides(0, Duration::from_secs(3_660));
     }
@@ -97,7 +98,7 @@ impl Fixture {
         self.oracle.reinvoked(0, at(2));
     }
 
-    /// Makes an invoke that gets no answer.
+    /// Makes an invoke of the target that gets no answer.
     fn invoke_unanswered(&mut self, accepted: bool, now: Timestamp) {
         self.guard();
         self.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
@@ -303,7 +304,7 @@ fn a_wrong_attempt_or_count_of_retries() {
     assert_eq!(fixture.broken(), Some(Invariant::AttemptsByOne));
 }
 
-/// Retry 4 is next, unless the handler takes the record for a redriven one.
+/// Retry 4 is next, unless the handler treats the record as redriven.
 #[test]
 fn a_chain_restarts_only_in_an_old_copy_without_its_attribute() {
     let day = 86_400;
@@ -377,8 +378,8 @@ fn a_moved_original_hidden_too_long() {
     }
 }
 
-/// A moved message whose deletion is lost comes back while its copy is still delayed. The oracle must notice if it is
-/// visible or invoked too early.
+/// A moved message whose deletion is lost comes back while its copy is still delayed. The oracle must notice if the
+/// original is visible or invoked too early.
 #[test]
 fn a_moved_original_shown_or_invoked_too_early() {
     let moved = || {
