@@ -17,7 +17,7 @@ use crate::strategy::{BASE_MS, Strategy};
 pub(crate) struct Race {
     /// Milliseconds from the run's start until the last client has its answer.
     pub(crate) time_ms: f64,
-    /// Writes that the server received, including refused ones.
+    /// Number of writes that the server received, including refused writes.
     pub(crate) calls: u64,
 }
 

@@ -28,8 +28,8 @@ pub(crate) fn run(
     mut on_write: impl FnMut(Write),
 ) -> Race {
     let mut sent = 0u64;
-    // Messages by arrival time; the order of sending breaks ties. Times are not negative, so their bits compare like
-    // the times themselves.
+    // Orders messages by arrival time, and messages with equal arrival times by the order of sending. Times are not
+    // negative, so their bits compare like the times themselves.
     let mut sending = |arrives: f64, client: u32| {
         sent += 1;
         Reverse((arrives.to_bits(), sent, client))

@@ -11,17 +11,18 @@ pub(crate) const BASE_MS: f64 = 5.0;
 /// Cap of every wait, in ms.
 const CAP_MS: f64 = 2_000.0;
 
-/// Backoff strategies: how long a client waits after its n-th refused write. v stands for min(2000, 5·2ⁿ) ms.
+/// Backoff strategies: how long a client waits after its n-th refused write. The ceiling v of this wait is min(2000,
+/// 5·2ⁿ) ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
     /// No wait: the client tries again at once.
     None,
-    /// Waits exactly v, so clients that are refused together come back together.
+    /// Waits exactly the ceiling v, so clients that are refused together come back together.
     Exponential,
-    /// Waits v/2 + uniform(0, v/2).
+    /// Waits half the ceiling v and a random part of the other half: v/2 + uniform(0, v/2).
     Equal,
-    /// Waits uniform(0, v).
+    /// Waits a random part of the ceiling v: uniform(0, v).
     Full,
     /// Waits `last` = min(2000, uniform(5, 3·`last`)), starting from `last` = 5. This is the published form, which
     /// applies the cap after the draw; `comeback_backoff` applies the cap before the draw.
@@ -111,7 +112,8 @@ mod tests {
 
     #[test]
     fn decorrelated_is_capped_after_the_draw() {
-        // After a wait of 2,000, the range is 5 to 6,000: its middle exceeds the cap, its first quarter does not.
+        // After a wait of 2,000, the range is 5 to 6,000. The middle of the range exceeds the cap, but a quarter of
+        // 6,000 does not.
         let mut memory = 2_000.0;
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |low, high| (low + high) / 2.0), 2_000.0);
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |_, high| high / 4.0), 1_500.0);

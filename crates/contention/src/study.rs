@@ -35,7 +35,7 @@ pub struct Study {
 /// The means of a study, one cell per point. As JSON: `{"cells":[{"clients","strategy","time_ms","calls"}]}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// One cell for each point, in the same order.
+    /// One cell for each point, in the order of the points.
     pub cells: Vec<Cell>,
 }
 
@@ -50,7 +50,7 @@ pub struct Cell {
     pub time_ms: f64,
     /// Mean number of writes that the server received in a run.
     pub calls: f64,
-    /// Number of runs behind the means.
+    /// Number of runs over which the means are taken.
     #[serde(skip)]
     pub runs: u32,
     /// Standard error of `time_ms`; `None` if there was only one run.

@@ -149,8 +149,8 @@ struct Calls<'a, S, E> {
 }
 
 impl<S: Service, E> Calls<'_, S, E> {
-    // Boxed, because a delivery takes kilobytes, and the handler's future would hold and copy a delivery for each of
-    // its calls.
+    // The future is boxed, because a delivery takes kilobytes. The handler's future would otherwise hold and copy a
+    // delivery for each of its calls.
     async fn deliver(
         self,
         entries: impl IntoIterator<Item = E>,

@@ -1,5 +1,5 @@
 //! Simulated AWS: an SQS queue, an event source mapping and asynchronous invocations, on a virtual clock. This code
-//! knows nothing of faults, invariants or the outcomes of events.
+//! does not depend on faults, invariants or the outcomes of events.
 
 pub(crate) mod agenda;
 pub(crate) mod contract;

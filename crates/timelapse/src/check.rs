@@ -22,7 +22,7 @@ const HOLD: Duration = Duration::from_secs(1_344);
 texts! {
     /// A rule that must hold in every run, whatever faults strike. The oracle checks it during the run.
     pub enum Invariant;
-    /// Returns the rule, in one clause.
+    /// Returns the rule as text.
     pub fn statement;
 
     NoneVanishes = "every event ends delivered, dead-lettered with a reason, or still waiting",

@@ -1,4 +1,4 @@
-//! The figures of a run: counted in [`Tallies`] during the run, and summed up in a [`Summary`] at its end.
+//! The figures of a run: counted in [`Tallies`] during the run, and summed up in a [`Summary`] at the end.
 
 pub mod prices;
 
@@ -32,7 +32,7 @@ pub(crate) struct Tallies {
     retries_by_target: Vec<Vec<u32>>,
 }
 
-/// One minute of a run: what happened in it, and the peak depth of the retry queue.
+/// One minute of a run: the numbers of retries, deliveries and dead-letters, and the peak depth of the retry queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Minute {
     /// Number of re-invocations.
@@ -98,15 +98,15 @@ pub struct Summary {
     pub events: usize,
     /// Virtual duration of the run, in seconds.
     pub virtual_seconds: u64,
-    /// Events that an invocation of the target handled successfully.
+    /// Number of events that an invocation of the target handled successfully.
     pub delivered: usize,
     /// Number of dead-lettered events, by reason. Two of the reasons do not come from the handler: with
     /// `max_receive_count`, SQS itself moved the message to the dead-letter queue; with `expired`, SQS deleted the
     /// message after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Events that are still waiting for a retry at the end of the run.
+    /// Number of events that are still waiting for a retry at the end of the run.
     pub waiting: usize,
-    /// Events that do not arrive before the end of the run.
+    /// Number of events that do not arrive before the end of the run.
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
@@ -232,13 +232,13 @@ pub struct TargetFigures {
     pub target: String,
     /// Number of events for this target.
     pub events: usize,
-    /// Events that an invocation of this target handled successfully.
+    /// Number of events that an invocation of this target handled successfully.
     pub delivered: usize,
     /// Number of dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Events that are still waiting for a retry at the end of the run.
+    /// Number of events that are still waiting for a retry at the end of the run.
     pub waiting: usize,
-    /// Events that do not arrive before the end of the run.
+    /// Number of events that do not arrive before the end of the run.
     pub not_arrived: usize,
     /// Percentiles of an event's last attempt number, over the events that arrived. An event that was never retried
     /// counts as 0. `None` if no event arrived.

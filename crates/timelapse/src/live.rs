@@ -88,7 +88,7 @@ pub struct LiveFunction {
     pub payload: fn(u64) -> String,
     /// Run time of an invocation.
     pub run_time: Duration,
-    /// Defect of the function; `None` if it works.
+    /// Defect of the function; `None` if the function works.
     pub defect: Option<Defect>,
 }
 
@@ -229,7 +229,7 @@ impl Live {
         self.functions.iter().position(|function| function.is.arn == called)
     }
 
-    /// Runs the deployment until this moment.
+    /// Advances the deployment to the time `until`.
     pub fn run(&mut self, until: Timestamp, surroundings: &mut impl Surroundings) {
         loop {
             if !self.poll_planned && self.has_a_free_poller() && surroundings.has_visible(self.now) {

@@ -75,7 +75,7 @@ pub enum PlanError {
     Refused {
         /// Errors of the refused settings.
         settings: Vec<SettingError>,
-        /// Errors of the refused parts of the goal. Each part has its name on the command line.
+        /// Errors of the refused parts of the goal. The errors name the parts as the command line does.
         goal: Vec<ScenarioError>,
     },
     /// The run of one of the policies broke an invariant.
@@ -118,8 +118,8 @@ impl Plan {
     }
 
     fn chosen(goal: Goal, grid: Vec<Candidate>) -> Self {
-        // The limit is computed instead of simulated, because a simulated target may use up a minute's capacity in the
-        // minute's first second.
+        // This condition is computed instead of simulated, because a simulated target may use up a minute's capacity in
+        // the minute's first second.
         let is_possible = !goal.takes_too_little();
         let cheapest = cheapest(&grid, goal.recover_within).filter(|_| is_possible).cloned();
         let limits = if cheapest.is_some() { Vec::new() } else { limits(&grid, &goal) };

@@ -28,7 +28,7 @@ const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 /// 1,000 events, whose target is down for the first 3 hours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// The functions that the events are for; at least one.
     pub targets: Vec<SimulatedTarget>,
@@ -102,7 +102,7 @@ impl Default for Scenario {
     }
 }
 
-/// Error for a setting of a [`Scenario`] that was refused.
+/// Error for a refused setting of a [`Scenario`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{setting} is {value}; it must be {range}")]
 pub struct ScenarioError {
@@ -117,14 +117,14 @@ pub struct ScenarioError {
 /// A change of the policies during a run. The queue-wide settings must stay the same.
 #[derive(Clone, Debug)]
 pub struct PolicyChange {
-    /// When the new policies take effect, counted from the run's start.
+    /// Time at which the new policies take effect, counted from the run's start.
     pub at: Duration,
     /// The new policies.
     pub policies: Policies,
 }
 
 impl Scenario {
-    /// Draws the moments at which events arrive, the latest first.
+    /// Draws the arrival times of the events, the latest first.
     pub(crate) fn arrivals(&self, seed: u64) -> Vec<Timestamp> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let spread = self.arrival_spread.as_millis() as u64;

@@ -29,13 +29,13 @@ const FEWEST_EVENTS: usize = 100;
 /// The times and the number of retries under a policy, averaged over many events that fail every time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Schedule {
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Number of events followed.
     pub events: usize,
     /// Number of retries of an event.
     pub retries_made: RetriesMade,
-    /// Number of events dead-lettered in the end, by reason.
+    /// Number of dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Figures of each retry, starting with the first. The length is the highest number of retries that any event had.
     pub retries: Vec<ScheduledRetry>,
@@ -183,7 +183,7 @@ impl Spread {
     }
 }
 
-/// An event whose target fails every time: its retries in order, and the reason why they ended.
+/// The retries of an event whose target fails every time, in order, and the reason for the event's dead-letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chain {
     retries: Vec<Made>,
@@ -303,7 +303,8 @@ mod tests {
         // of MAX_AGE before the end of MAX_AGE.
         assert_eq!(made, [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63), (27, 90)]);
         assert_eq!(chain.dead_lettered, ReasonCode::MaxAge);
-        // After 511 s, 512 s more would be too long. A tenth of MAX_AGE would be over a minute.
+        // After 511 s, a wait of 512 s would be too long. A tenth of MAX_AGE is over a minute, so the wait is cut to
+        // end a minute before the end of MAX_AGE.
         let cut = waits(Settings { max_age: 700, ..without_jitter() });
         assert_eq!(cut, [1, 2, 4, 8, 16, 32, 64, 128, 256, 700 - 60 - 511]);
     }

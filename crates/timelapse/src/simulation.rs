@@ -43,7 +43,7 @@ pub enum RunError {
         event: Option<EventNumber>,
         /// Maximum number of copies, which the run exceeded.
         most: u64,
-        /// When the limit was exceeded, counted from the run's start.
+        /// Time at which the limit was exceeded, counted from the run's start.
         at: Duration,
     },
 }
@@ -68,7 +68,8 @@ pub fn run(scenario: &Scenario, policies: &Policies, watcher: &mut dyn Watcher) 
     run_changing(scenario, policies, &[], watcher)
 }
 
-/// Like [`run`], with policies that change while events wait. The changes take effect in the given order.
+/// Simulates a scenario like [`run`], but with policies that change while events wait. The changes take effect in the
+/// given order.
 ///
 /// # Errors
 ///

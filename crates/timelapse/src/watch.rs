@@ -12,7 +12,7 @@ use crate::check::{Broken, Invariant};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 
-/// Receives what happens in a run. Times count from the run's start. `()` ignores everything.
+/// Receives what happens in a run. Times count from the run's start. The watcher `()` ignores everything.
 pub trait Watcher {
     /// Called from time to time as the virtual clock moves on.
     fn clock(&mut self, _at: Duration) {}
@@ -30,7 +30,7 @@ pub trait Watcher {
 
 impl Watcher for () {}
 
-/// Passes everything to two watchers.
+/// Passes every call to both watchers.
 impl<A: Watcher, B: Watcher> Watcher for (A, B) {
     fn clock(&mut self, at: Duration) {
         self.0.clock(at);
@@ -95,7 +95,7 @@ impl Watcher for Trace {
     }
 }
 
-/// Formats a time as `+03:25:45.678`.
+/// Formats a time with hours, minutes, seconds and milliseconds, such as `+03:25:45.678`.
 pub(crate) fn elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
@@ -111,11 +111,11 @@ pub struct Violation {
     pub invariant: Invariant,
     /// Seed of the scenario. The same scenario and policy break the invariant again.
     pub seed: u64,
-    /// When the invariant was broken, counted from the run's start.
+    /// Time at which the invariant was broken, counted from the run's start.
     pub at: Duration,
     /// The event that broke the invariant; `None` if no single event broke the invariant.
     pub event: Option<EventNumber>,
-    /// Describes what was wrong.
+    /// Description of what was wrong.
     pub detail: String,
     /// Everything that happened to the event, one line for each step; empty if no single event broke the invariant.
     pub history: String,

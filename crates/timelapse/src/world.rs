@@ -50,7 +50,6 @@ pub(crate) enum Happening {
     AppearsEarly(ReceiptHandle),
     /// A fault ends the retention of a message. The value is an index into `World::early_expiries`.
     ExpiresEarly(usize),
-    /// The operators act.
     OperatorsAct,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Agenda<H> {
     soon: BinaryHeap<Scheduled<H>>,
     /// The current second, counted from the epoch.
     second: u64,
-    /// Happenings after `second`, by their second.
+    /// Later happenings, grouped by second.
     later: BTreeMap<u64, Vec<Scheduled<H>>>,
     planned: u64,
 }
@@ -72,7 +72,7 @@ mod tests {
         agenda.plan(at(5_200), "poll");
         agenda.plan(at(5_100), "batch 1");
         agenda.plan(at(86_400_000), "batch 4");
-        // The agenda has looked ahead to 5 s by now.
+        // By now, the agenda has advanced to 5 s.
         assert_eq!(agenda.next_until(at(5_000)), None::<(Timestamp, &str)>);
         agenda.plan(at(4_000), "batch 0");
         agenda.plan(at(5_150), "batch 2");

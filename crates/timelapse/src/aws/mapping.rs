@@ -1,4 +1,4 @@
-//! The event source mapping: its pollers, its batches, and its reading of the handler's response.
+//! The event source mapping: its pollers, its batches, and its interpretation of the handler's response.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) struct Mapping<B> {
     under_way: Slab<(Option<B>, Option<usize>)>,
     /// Records of earlier batches, kept so that their buffers can be reused.
     pub(crate) spare: Vec<Vec<Record>>,
-    /// When each poller of a quiet queue began its poll; `None` while the handler works on the poller's batch.
+    /// Time at which each poller of a quiet queue began its poll; `None` while the handler works on the poller's batch.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
     pub(crate) poll_planned: bool,
 }
@@ -59,7 +59,7 @@ impl<B> Mapping<B> {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }
 
-    /// Frees the poller of a batch whose handler has responded or was ended.
+    /// Frees the poller of a batch whose handler has responded or was stopped.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) {
         if let Some(poller) = self.under_way.remove(key).1 {
             self.looking_since[poller] = Some(now);

@@ -16,7 +16,7 @@ use super::target::Id;
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 /// Maximum delay of a message. Source: SQS quotas, "Message delay".
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// The longest time that a received message can stay hidden. Source: SQS quotas, "Message visibility timeout".
+/// Longest time for which a received message can be hidden. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 
 /// Settings of a queue. The defaults equal the settings in `template.yaml`.
@@ -61,8 +61,7 @@ pub(crate) struct Sent<T> {
     pub(crate) delay: Duration,
     /// Message attributes. Boxed because few messages have attributes, and there may be millions of messages.
     pub(crate) attributes: Option<Box<Attributes>>,
-    /// The sender's own data. The queue returns the data with the message. Receivers of the message's record do not see
-    /// the data.
+    /// Data that the simulation attaches to the message, outside the record that a receiver gets.
     pub(crate) carried: T,
 }
 

@@ -256,8 +256,8 @@ impl FailureRecords {
         text
     }
 
-    /// Writes the record of an event that Lambda discards because no concurrency was free while Lambda kept the event.
-    /// The function never ran for this event.
+    /// Writes the record of an event that Lambda discards because no concurrency was free before the event reached its
+    /// maximum age. The function never ran for this event.
     pub(crate) fn write_aged(&mut self, now: Timestamp, request_id: Id, payload: &str) -> String {
         let mut time = String::new();
         self.write_time(now, &mut time);

@@ -14,7 +14,8 @@ use crate::faults::fault::Room;
 use crate::faults::records::Flaw;
 use crate::scenario::Scenario;
 
-/// A message counts as due from this long before its due time. See rule 8 in the engine's `decide.rs`.
+/// Tolerance for differences between clocks. A message already counts as due this long before its due time. See rule 8
+/// in the engine's `decide.rs`.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Longest visibility timeout on a first receive: 12 hours, which SQS counts from the receive, less 30 s.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
@@ -23,7 +24,7 @@ const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// Age after which the handler dead-letters a message, half a day before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
-/// Visibility timeout after a re-invocation without an answer.
+/// Range of the visibility timeout after a re-invocation without an answer.
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
 /// Time that the handler waits for the answer to an invoke.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
@@ -55,11 +56,11 @@ pub(super) enum After {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenMessage {
     pub(super) origin: Origin,
-    /// Receive count that the handler sees; a fault may have changed it.
+    /// Receive count that the handler sees, which a fault may have changed.
     pub(super) receive_count: u32,
     pub(super) first_receive: Timestamp,
     pub(super) sent: Timestamp,
-    /// When the first copy of the message was sent.
+    /// Time at which the first copy of the message was sent.
     pub(super) first_sent: Timestamp,
     /// Size of the message's body, in bytes.
     pub(super) bytes: usize,
@@ -176,7 +177,7 @@ impl Bounds {
         Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
     }
 
-    /// Checks that the reason of a dead-letter is true. `key` is the event's key as the dead-letter has it.
+    /// Checks that the reason of a dead-letter is true. `key` is the event's key in the dead-letter.
     pub(super) fn dead_letter(
         &self,
         handling: &Handling<'_>,
@@ -258,7 +259,7 @@ impl Bounds {
             .since(handling.now.saturating_add(HANDLER_TIMEOUT))
             .saturating_sub(self.last_retry());
         let cut = if cut >= self.last_retry() { cut } else { Duration::from_secs(86_400) };
-        // A cut wait may be off by a second, because the end of MAX_AGE is known only to the second here.
+        // A cut wait may be off by a second, because the oracle has the end of MAX_AGE only in whole seconds.
         let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
         let longest = cut.saturating_add(SECOND).min(*AFTER_UNANSWERED.end());
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
@@ -332,7 +333,7 @@ impl Bounds {
     }
 
     fn end(&self, handling: &Handling<'_>) -> Timestamp {
-        // Envelopes carry whole seconds.
+        // Envelopes contain times in whole seconds.
         let first_failure = Timestamp::from_secs(handling.first_failure.as_secs());
         handling.known.end(first_failure, self.policy.max_age(), self.between_reads, handling.now)
     }
@@ -363,7 +364,7 @@ impl Bounds {
 pub(crate) struct InFlightBound {
     /// Maximum number of messages in flight; `None` if the number is unlimited.
     most: Option<usize>,
-    /// True if no message may stay visible while a poller is free.
+    /// True if messages must not stay visible while a poller is free.
     no_stall: bool,
 }
 
@@ -401,7 +402,7 @@ fn last_of_retention(seen: &SeenMessage) -> Timestamp {
 }
 
 impl Handling<'_> {
-    /// Returns true if `wait` may be the rest of a wait after a failed call that an earlier copy of the message began.
+    /// Returns true if `wait` may continue a wait that began after a failed call about an earlier copy of the message.
     pub(super) fn is_held(&self, wait: Duration) -> bool {
         let ends_by = |until: Timestamp| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-// Real faults never multiply events this often. A run that exceeds these limits would hardly end.
+// Real faults never multiply events this often. A run that exceeds these limits might never end.
 
 /// Maximum number of invocations and messages that carry one event at the same time. In a run with few events, this is
 /// also the maximum for all events together.
@@ -19,7 +19,7 @@ const MOST_COPIES_OF_EACH: u64 = 50;
 /// Maximum number of retries of one event: ten times the highest `MAX_RETRIES`.
 const MOST_RETRIES: u64 = 100_000;
 
-/// The life of one event. The event's carriers are the invocations and messages that contain it.
+/// The life of one event. The carriers of an event are the invocations and messages that contain the event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Life {
     pub(super) carriers: u64,
@@ -56,9 +56,9 @@ pub struct FaultCounts {
     pub struck: BTreeMap<&'static str, u64>,
     /// Re-invocations of a message that had already been re-invoked or dead-lettered.
     pub duplicate_retries: u64,
-    /// Moved copies of a message that had already been re-invoked, dead-lettered or moved.
+    /// Dead-letters of a message that had already been re-invoked or dead-lettered.
     pub duplicate_dead_letters: u64,
-    /// Copies of a message that had already been settled, or already had a copy.
+    /// Moved copies of a message that had already been re-invoked, dead-lettered or moved.
     pub duplicate_moves: u64,
 }
 
@@ -111,8 +111,8 @@ impl Ledger {
         end.map(|_| ())
     }
 
-    /// Counts a retry of the event when it begins. If the event has several chains of retries, the longest determines
-    /// its attempts.
+    /// Counts a retry of the event at the start of the retry. If the event has several chains of retries, the longest
+    /// chain determines the event's attempts.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);

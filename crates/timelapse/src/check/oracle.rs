@@ -28,8 +28,8 @@ use crate::targets::{Mix, SimulatedTarget};
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
 /// Maximum age of the policies that an operator's command uses.
 const RECENT_READ: Duration = Duration::from_secs(60);
-/// Maximum error when a handler measures the time between two reads of the pauses. Its clock may be off by 5 s at each
-/// read.
+/// Maximum error when a handler measures the time between two reads of the pauses. The handler's clock may be off by 5
+/// s at each read.
 const SKEW: Duration = Duration::from_secs(10);
 
 /// Checks the invariants during a run. Each public method records one step of the run. The oracle keeps only the first
@@ -181,7 +181,7 @@ impl Oracle {
             let detail = format!("received 1,000 times; a handler decided about it at {seen}");
             self.broke(Invariant::FewReceives, event, detail);
         }
-        // A handler may still be working on the message.
+        // A handler may still be working on the message, and may settle it.
         self.books.excuse(entry);
         self.ledger.life(event).dead_lettered.get_or_insert(reason);
         self.drop_carrier(event);
@@ -291,7 +291,7 @@ impl Oracle {
 
     /// Records that operators replace the text of the pauses parameter.
     pub(crate) fn pauses_written(&mut self, text: &str, now: Timestamp) {
-        // An operator who has read the policies just before a change may still use the earlier ones.
+        // An operator who has read the policies just before a change may still use the earlier policies.
         let in_force = |moment: Timestamp| {
             let bounds = &self.bounds[self.changes.iter().filter(|at| **at <= moment).count()];
             bounds.iter().map(Bounds::longest_backoff).max().unwrap_or_default()
@@ -308,8 +308,8 @@ impl Oracle {
         self.broke(Invariant::WorkingCommands, None, what);
     }
 
-    /// Records that the handler tries to read the pauses. The handler gets the text as of `read`; `None` if the read
-    /// fails.
+    /// Records that the handler tries to read the pauses. `read` is the time as of which the handler gets the text;
+    /// `None` if the read fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.hands_mut().start.reads;
@@ -428,7 +428,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a visibility timeout that a handler set before it crashed, possibly in preparation of a call.
+    /// Checks a visibility timeout that a handler set before it crashed, possibly in preparation for a call.
     fn judge_hiding_before_death(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         if hidden_for > self.bounds(position).longest_of_original(&handling, hidden_for) {

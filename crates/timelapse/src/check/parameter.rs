@@ -97,7 +97,7 @@ impl Document {
         })
     }
 
-    /// Checks that operators may replace the text `before` with this one at `now`.
+    /// Checks that operators may replace the text `before` with this text at `now`.
     pub(super) fn check(&self, before: &Self, waits: Waits, now: Timestamp) -> Result<(), Broken> {
         self.keeps(before, now).map_err(|lost| Broken::new(Invariant::KeptEdits, None, lost))?;
         let requests = [(&self.retries, &before.retries), (&self.cancels, &before.cancels)];
@@ -191,7 +191,7 @@ impl WrittenRequest {
         self.until.map_or(latest, |until| Timestamp::from_secs(until).min(latest))
     }
 
-    /// Returns true if both are the same request, whether or not it is withdrawn.
+    /// Returns true if `self` and `other` are the same request, whether or not it is withdrawn.
     fn is(&self, other: &Self) -> bool {
         let parts = |it: &Self| (it.at, it.millis, it.within, it.until);
         let texts = |it: &Self| (it.target.clone(), it.errors.clone(), it.keys.clone());

@@ -46,8 +46,8 @@ pub(crate) struct KnownPauses {
 /// handler may begin another wait.
 pub(crate) type Boundaries = (usize, usize);
 
-/// An operator's request to retry or cancel waiting events. If it names errors, it covers only events with one of them;
-/// if it names keys, only events with one of them.
+/// An operator's request to retry or cancel waiting events. A request that names errors covers only events with one of
+/// these errors. A request that names keys covers only events with one of these keys.
 #[derive(Clone, Debug)]
 struct KnownRequest {
     at: Timestamp,
@@ -61,7 +61,7 @@ struct KnownRequest {
 pub(super) struct Failed<'a> {
     /// Time at which the event's first message was sent.
     pub(super) sent: Timestamp,
-    /// The event's error type; `None` if the record lacks it.
+    /// The event's error type; `None` if the record has no error type.
     pub(super) error: Option<&'a str>,
     /// The key in the event's envelope or dead-letter; `None` if neither has a key.
     pub(super) key: Option<&'a str>,
@@ -122,7 +122,8 @@ impl KnownPauses {
         self.spans().iter().find(is_active)
     }
 
-    /// Returns the reason why the handler must not invoke the target at `now`; `None` if it may.
+    /// Returns the reason why the handler must not invoke the target at `now`; `None` if the handler may invoke the
+    /// target.
     pub(crate) fn forbids_invokes(&self, now: Timestamp) -> Option<String> {
         if self.is_nothing() {
             return Some("its handler has never read the pauses".into());
@@ -240,7 +241,7 @@ impl KnownRequest {
     }
 }
 
-/// Returns true if an entry for this target covers the run's functions.
+/// Returns true if a pause or request for `target` covers the run's functions.
 fn covers(target: &str) -> bool {
     target == "*" || target == TARGET_ARN
 }

@@ -51,7 +51,7 @@ pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
 
 /// Hostile `RetryAfter` messages, and the wait that each message requests; `None` if the message requests no wait.
 const HOSTILE: [(&str, Option<Duration>); 12] = [
-    // Bare numbers above 14 days are ambiguous, so they request nothing.
+    // Bare numbers above 14 days are ambiguous, so they request no wait.
     ("9999999999", None),
     ("18446744073709551615; for ever", None),
     ("999999999999d", Some(Duration::from_secs(999_999_999_999 * 86_400))),

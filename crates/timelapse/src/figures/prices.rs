@@ -72,7 +72,7 @@ impl CallCounts {
         self.calls[call as usize]
     }
 
-    /// Number of requests billed for these calls. A call with a large payload is billed as several.
+    /// Number of requests billed for these calls. A call with a large payload is billed as several requests.
     pub const fn requests(&self, call: ApiCall) -> u64 {
         self.requests[call as usize]
     }

@@ -43,7 +43,7 @@ pub struct Candidate {
     pub usd_per_million_events: f64,
     /// Number of concurrent batches in the busiest minute. `MAXIMUM_CONCURRENCY` must be at least this number.
     pub maximum_concurrency: u64,
-    /// Rehearsed events that were dead-lettered although they could have succeeded, by reason.
+    /// Number of rehearsed events that were dead-lettered although they could have succeeded, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
 }
 
@@ -143,7 +143,7 @@ impl Never {
     }
 }
 
-/// Computes the moves of the outage's events for which there is no room among the hidden messages. Each event takes one
+/// Computes the moves of the outage's events whose messages cannot be hidden for lack of room. Each event takes one
 /// move for each 900 s of delay. Returns the total number of moves, and the moves a second in the busiest minute.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));

@@ -11,14 +11,14 @@ use crate::scenario::{Scenario, ScenarioError};
 /// Range of the times in a goal: from a second, SQS's unit of time, to SQS's longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Number of events rehearsed under each policy. This sample is large enough, because events affect each other only in
-/// the queue.
+/// Number of events rehearsed under each policy. These events represent all events, because events affect each other
+/// only in the queue.
 pub const REHEARSED: usize = 1_000;
 
 /// The outage to recover from, and the time allowed for the recovery.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Duration of the outage, in which every invocation of the target fails; 1 s to 14 days.
     #[serde(rename = "outage_seconds", serialize_with = "seconds")]

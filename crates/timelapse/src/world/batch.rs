@@ -68,7 +68,7 @@ impl Batch {
             let Some(attributes) = attributes else { continue };
             record.trace_header = attributes.trace_header.as_deref().map(Into::into);
             if let Some(attribute) = &attributes.comeback {
-                // A garbled attribute is ignored.
+                // The handler ignores a garbled attribute.
                 let _ = record.restore(attribute);
             }
         }

@@ -163,8 +163,7 @@ impl Service for World {
 }
 
 impl World {
-    /// If a fault strikes a batch call, returns the call's error; otherwise `None`. An error without a code means that
-    /// no answer came.
+    /// If the fault strikes, fails with the error of a batch call. An error without a code means that no answer came.
     fn refuse(
         &mut self,
         fault: Fault,

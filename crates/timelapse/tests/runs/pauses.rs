@@ -108,7 +108,7 @@ fn held_events_come_back_spread_after_the_pause() {
             *minutes.entry(*seconds as u64 / 60).or_default() += 1;
         }
         let busiest = minutes.values().max().expect("some came back");
-        // In a minute in which last holds end, twice the share comes back, if the holds began evenly.
+        // If the holds began evenly, twice the share comes back in a minute in which last holds end.
         assert!(*busiest <= after.len() / 60 * 3, "seed {seed}: {busiest} of {} in a minute", after.len());
     });
 }

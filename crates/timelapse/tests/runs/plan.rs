@@ -24,7 +24,7 @@ fn plan(goal: &Goal, settings: &Settings) -> Plan {
     Plan::of(goal, settings, &|| {}).expect("a valid goal")
 }
 
-/// A plan's figures for the default policy must equal those of `comeback simulate`.
+/// A plan's figures for the default policy must equal the figures of `comeback simulate`.
 #[test]
 fn figures_of_a_policy_match_its_own_run() {
     let plan = plan(&goal(), &settings());

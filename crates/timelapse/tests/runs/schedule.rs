@@ -140,7 +140,7 @@ proptest! {
             prop_assert_eq!(retry.retry, i as u64 + 1);
             check(retry, &settings);
         }
-        // Later retries have fewer events, and each of these events has waited once more.
+        // Each retry has at most as many events as the previous retry, and each of these events has waited once more.
         for pair in schedule.retries.windows(2) {
             prop_assert!(pair[1].events <= pair[0].events);
             if pair[1].events == pair[0].events {

@@ -7,7 +7,7 @@ use super::*;
 
 const DAY: u64 = 86_400;
 
-/// A queue with its agenda and a clock. Each step of a test sets the clock.
+/// A queue with its agenda. Each step of a test states its own time.
 struct Fixture {
     queue: SqsQueue<Sender>,
     agenda: Agenda<QueueTimer>,

@@ -120,7 +120,7 @@ fn no_retry_before_the_shortest_wait() {
         assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
         assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
     }
-    // An hour's wait that would end after MAX_AGE is cut to end a minute before it.
+    // A wait of an hour that would end after MAX_AGE is cut, so that it ends a minute before MAX_AGE.
     let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..long_waits() };
     let check = |now| bounds(slow.clone()).reinvocation(&handling(&seen(2), at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
@@ -150,7 +150,7 @@ fn no_retry_before_its_hiding_ends() {
     let check = |now| hourly().reinvocation(&handling(&hidden, at(now)), &RIGHT);
     assert_eq!(check(16.501), Ok(()));
     assert_eq!(invariant(check(16.5)), Invariant::DueTime);
-    // Within the last minute before MAX_AGE, a later check may cut a wait that the first did not.
+    // Within the last minute before MAX_AGE, a later check may cut a wait that the first check did not cut.
     let hidden = SeenMessage { not_before: at(3_590.0), ..seen(2) };
     let check = |now| hourly().reinvocation(&handling(&hidden, at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));

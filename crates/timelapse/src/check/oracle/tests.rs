@@ -1,4 +1,5 @@
-//! Tests of the oracle with calls that the real handler never makes, because they break an invariant.
+//! Tests of the oracle. Most of them make calls that the real handler never makes, because the calls break an
+//! invariant.
 
 use comeback_engine::{Attribute, Policy, Settings};
 use rand::SeedableRng;
@@ -98,7 +99,7 @@ impl Fixture {
         self.oracle.reinvoked(0, at(2));
     }
 
-    /// Makes an invoke of the target that gets no answer.
+    /// Invokes the target without getting an answer.
     fn invoke_unanswered(&mut self, accepted: bool, now: Timestamp) {
         self.guard();
         self.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
@@ -429,7 +430,7 @@ fn another_body_or_a_second_copy_or_too_long_a_delay() {
 #[test]
 fn more_hops_than_a_wait_takes() {
     let mut fixture = Fixture::due();
-    // After a failed call the wait may be longer, but not in steps of a second.
+    // After a failed call, the wait may be longer, but must not be split into moves of a second each.
     fixture.guard();
     fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
     let mut copy = fixture.send_again(1, at(2));
