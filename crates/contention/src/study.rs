@@ -163,9 +163,9 @@ fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>
     (mean, (n > 1.0).then(|| (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// Returns the exponent e with which a strategy's number of calls grows: calls ∝ clientsᵉ. The exponent is the
-/// least-squares slope of ln(calls) over ln(clients). Returns `None` if the strategy's cells have fewer than two
-/// different numbers of clients.
+/// Returns the growth exponent e of a strategy's number of calls: calls ∝ clientsᵉ. The exponent is the least-squares
+/// slope of ln(calls) over ln(clients). Returns `None` if the strategy's cells have fewer than two different numbers of
+/// clients.
 ///
 /// Without backoff, every accepted write causes the writes of all other clients to be refused, so e approaches 2. If no
 /// write were ever refused, e would be 1.

@@ -38,8 +38,8 @@ const EVENT_AGE: Duration = Duration::from_secs(60);
 /// The parts of a deployment that are outside [`Live`]: queues, the pauses parameter and logs. The caller of
 /// [`Live::run`] can read and change these parts between two calls.
 pub trait Surroundings {
-    /// Receives up to `most` messages from the retry queue, as `ReceiveMessage` does. Returns the event with which a
-    /// poller invokes the handler.
+    /// Receives up to `most` messages from the retry queue, as `ReceiveMessage` does. Returns the event that a poller
+    /// passes to the handler.
     fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent;
 
     /// Deletes a message from the retry queue, as `DeleteMessage` does.

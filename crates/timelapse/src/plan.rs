@@ -50,7 +50,7 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// `MAX_AGE` ends before the outage ends. Of the policies that recover soon enough, the [`Limit`] has the policy
+    /// `MAX_AGE` ends before the outage ends. Among the policies that recover soon enough, the [`Limit`] has the policy
     /// that dead-letters the fewest events.
     MaxAge,
     /// `MAX_RETRIES` ends the retries before the outage ends. The policy of the [`Limit`] is chosen in the same way as
@@ -140,8 +140,8 @@ fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the policies that lose nothing and that no other such policy beats, the fastest first. Of policies with
-/// equal figures, returns only the one with the shortest cap.
+/// Returns the policies that lose nothing and that no other such policy beats, the fastest first. If policies have
+/// equal figures, returns only the policy with the shortest cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));
@@ -198,7 +198,7 @@ fn beats(one: &Candidate, other: &Candidate) -> bool {
     one != other && one.iter().zip(&other).all(|(one, other)| one <= other)
 }
 
-/// Returns the figures by which policies are compared. A lower figure is better.
+/// Returns the figures that a plan compares. A lower figure is better.
 fn what_counts(candidate: &Candidate) -> [f64; 3] {
     [p99(candidate), candidate.retries_per_event, candidate.usd_per_million_events]
 }

@@ -30,7 +30,7 @@ const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 pub struct Scenario {
     /// Seed of all random numbers.
     pub seed: u64,
-    /// The functions that the events are for; at least one.
+    /// The target functions that receive the events; at least one.
     pub targets: Vec<SimulatedTarget>,
     /// Number of events that reach the targets, each once; 1 to 10,000,000.
     pub events: usize,

@@ -14,7 +14,7 @@ use crate::event::EventNumber;
 pub struct SimulatedTarget {
     /// Name of the function.
     pub name: String,
-    /// Share of all events that are for this function, relative to the other functions' shares; more than 0.
+    /// Share of the events that this function receives, relative to the shares of the other functions; more than 0.
     pub share: f64,
     /// Duration of this function's outage, from the start of the run. Every invocation that begins in the outage fails.
     /// `None` means the scenario's outage.
@@ -53,7 +53,7 @@ impl Mix {
         Self { seed, shares: targets.iter().map(|target| target.share).collect() }
     }
 
-    /// Returns the index of the function that an event is for.
+    /// Returns the index of the function that receives an event.
     pub(crate) fn target_of(&self, event: EventNumber) -> usize {
         if self.shares.len() == 1 {
             return 0;

@@ -16,16 +16,16 @@ use super::target::Id;
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 /// Maximum delay of a message. Source: SQS quotas, "Message delay".
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// Longest time for which a received message can be hidden. Source: SQS quotas, "Message visibility timeout".
+/// Longest visibility timeout of a received message. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 
 /// Settings of a queue. The defaults equal the settings in `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
-    /// Time for which a receive hides a message. The default is 1,230 s, so that 1,000 receives take longer than the
+    /// Visibility timeout after a receive. The default is 1,230 s, so that 1,000 receives take longer than the
     /// retention.
     pub(crate) visibility_timeout: Duration,
-    /// Time for which SQS stores a message after it was sent. The default, 14 days, is SQS's maximum.
+    /// Retention of a message, counted from its sending. The default, 14 days, is SQS's maximum.
     pub(crate) retention: Duration,
     /// `maxReceiveCount`: number of receives after which SQS moves a message to the dead-letter queue. The default,
     /// 1,000, is SQS's maximum.
@@ -327,8 +327,8 @@ impl<T> SqsQueue<T> {
         Ok(())
     }
 
-    /// Deletes a message, as `DeleteMessage` does, and returns its body. Returns `None` for a stale handle, for which
-    /// SQS reports success but deletes nothing.
+    /// Deletes a message, as `DeleteMessage` does, and returns its body. Returns `None` if the handle is stale: SQS
+    /// then reports success but deletes nothing.
     pub(crate) fn delete(&mut self, receipt: ReceiptHandle) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot);

@@ -30,7 +30,8 @@ const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=
 const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// The largest message that SQS accepts, in bytes.
 const LARGEST_MESSAGE: usize = 1_048_576;
-/// Number of bytes by which the next failure's invocation record may exceed the current one, not counting the envelope.
+/// Allowance for the growth of the invocation record from one failure to the next, in bytes. The envelope is not
+/// included.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum size of an envelope, in bytes.
 const ENVELOPE: usize = 256;
@@ -265,9 +266,9 @@ impl Bounds {
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// Returns the longest time for which the original of a moved copy may be hidden. The limit is the longest
-    /// visibility timeout before any call, regardless of the time left of `MAX_AGE`. If `hidden_for` is the copy's own
-    /// wait, the original may be hidden for longer.
+    /// Returns the longest visibility timeout for the original of a moved copy. This is the longest visibility timeout
+    /// before any call, regardless of the time left of `MAX_AGE`. If `hidden_for` is the copy's own wait, the original
+    /// may be hidden for longer.
     pub(super) fn longest_of_original(&self, handling: &Handling<'_>, hidden_for: Duration) -> Duration {
         let is_its_wait = handling.is_held(hidden_for) || self.deferral(handling, hidden_for).is_ok();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
@@ -410,7 +411,7 @@ impl Handling<'_> {
         self.seen.held_until.is_some_and(ends_by)
     }
 
-    /// Returns the properties by which operators' requests select the event. `key` is the event's key as the handler
+    /// Returns the properties that operators' requests use to select the event. `key` is the event's key as the handler
     /// has written it.
     fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }

@@ -122,8 +122,8 @@ impl Ledger {
         }
     }
 
-    /// Counts the events for which `counted` returns true, by how they ended. `outage_end` returns the end of the
-    /// outage of an event's target. Fails if an event has vanished.
+    /// Counts the events that `counted` accepts, by how they ended. `outage_end` returns the end of the outage of an
+    /// event's target. Fails if an event has vanished.
     pub(crate) fn balance(
         &self,
         counted: impl Fn(EventNumber) -> bool,

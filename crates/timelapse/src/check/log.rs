@@ -94,7 +94,7 @@ impl LogCheck {
                     self.broken.get_or_insert(Broken::new(Invariant::TrueLog, event, detail));
                 }
             }
-            // Of two lines with the same time, either line may be the last.
+            // If two lines have the same time, either line may be the last.
             Some(Reported::Waits { at, waits_for: said }) if at == now && said > waits_for => {}
             _ => {
                 self.event_of.entry(failed.origin_request_id.as_str().into()).or_insert(event);

@@ -308,8 +308,8 @@ impl Oracle {
         self.broke(Invariant::WorkingCommands, None, what);
     }
 
-    /// Records that the handler tries to read the pauses. `read` is the time as of which the handler gets the text;
-    /// `None` if the read fails.
+    /// Records that the handler tries to read the pauses. `read` is the time of the text that the handler gets; `None`
+    /// if the read fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.hands_mut().start.reads;

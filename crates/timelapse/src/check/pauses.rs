@@ -56,7 +56,7 @@ struct KnownRequest {
     keys: Vec<String>,
 }
 
-/// The properties of a failed event by which requests select events.
+/// The properties of a failed event that requests use to select events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failed<'a> {
     /// Time at which the event's first message was sent.

@@ -22,7 +22,7 @@ pub struct Strikes {
 }
 
 impl Strikes {
-    /// Strikes at this rate throughout the run.
+    /// Makes a fault strike at this rate throughout the run.
     pub const fn always(rate: f64) -> Self {
         Self { rate, window: Duration::ZERO..Duration::MAX }
     }

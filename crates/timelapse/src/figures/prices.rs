@@ -28,7 +28,7 @@ pub const HANDLER_MEMORY_GB: f64 = 0.25;
 /// Memory of the example target in `template.yaml`, in GB. Other targets may differ.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
-/// Number of batches to price, high enough that no part of a cent is lost.
+/// Number of batches to price. The number is high, so that no fraction of a cent is lost.
 const BATCHES: u64 = 100_000;
 
 texts! {

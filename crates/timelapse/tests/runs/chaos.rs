@@ -177,8 +177,8 @@ fn two_copies_of_an_event_are_told_apart() {
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Returns the factor by which a fault multiplies the number of retries of ten events. The fault begins together with
-/// an outage of three hours.
+/// Returns the number of retries of ten events with a fault, as a multiple of their number without the fault. The fault
+/// begins together with an outage of three hours.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);

@@ -49,9 +49,8 @@ impl Watcher for ComesBack {
     }
 }
 
-/// Makes a scenario with 200 ended pauses of the target, each of which began `apart` after the previous one. The
-/// parameter has room for 30. An operator must still be able to pause every function at once, and to make seven retry
-/// requests.
+/// Makes a scenario with 200 ended pauses of the target, which begin at intervals of `apart`. The parameter has room
+/// for 30 pauses. An operator must still be able to pause every function at once, and to make seven retry requests.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {
