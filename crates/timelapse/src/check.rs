@@ -1,8 +1,8 @@
 //! The invariants of every run, and the [`Oracle`](oracle::Oracle) that checks them. The oracle follows the run call by
 //! call and does its own arithmetic. The only code that it shares with the engine computes the ceiling of a backoff.
 
-pub(crate) mod books;
 pub(crate) mod bounds;
+pub(crate) mod history;
 pub(crate) mod ledger;
 pub(crate) mod log;
 mod lookup;

@@ -178,7 +178,7 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
 /// Returns true if a handler responded although a fault should have crashed it. A handler that makes no calls does not
 /// crash. A crash between calls needs at least two calls, and a crash after a move needs a move.
 fn survives(report: &BatchReport<'_>, world: &World) -> bool {
-    let death = world.at_hand().death;
+    let death = world.current_batch().death;
     let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;
     let lives = |death: Death| death.fault == Fault::HandlerDiedBetween || has_moved_nothing(death);
     report.kept_whole.is_some() || death.is_some_and(lives)

@@ -18,7 +18,7 @@ use crate::aws::mapping::{LONG_POLL, Mapping};
 use crate::aws::queue::{QueueSettings, QueueTimer, ReceiptHandle, Received, Sent, SqsQueue};
 use crate::aws::target::{Fate, Id, Target, TargetError, Ways};
 use crate::check::Broken;
-use crate::check::books::{Attempt, Carried, Origin};
+use crate::check::history::{Attempt, Carried, Origin};
 use crate::check::log::LogCheck;
 use crate::check::oracle::{Oracle, Start};
 use crate::event::EventNumber;
@@ -30,7 +30,7 @@ use crate::figures::prices::ApiCall;
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::Mix;
 use crate::watch::Watcher;
-use batch::{AtHand, Batch, Death, Environments, Polled};
+use batch::{Batch, CurrentBatch, Death, Environments, Polled};
 use operated::Operated;
 
 /// A planned happening of a run. If the state that it refers to has changed by the planned time, the happening has no
@@ -72,7 +72,7 @@ pub(crate) struct World {
     pub(crate) oracle: Oracle,
     pub(crate) log: LogCheck,
     pub(crate) tallies: Tallies,
-    at_hand: Option<AtHand>,
+    current_batch: Option<CurrentBatch>,
     environments: Environments,
     operated: Operated,
     scenario: Scenario,
@@ -117,7 +117,7 @@ impl World {
             oracle,
             log: LogCheck::new(can_change),
             tallies: Tallies::until(scenario.end(), scenario.targets.len()),
-            at_hand: None,
+            current_batch: None,
             arrivals,
             early_expiries: Vec::new(),
             counts: Counts::default(),
@@ -361,14 +361,14 @@ impl World {
             messages.map(|(index, (message, record))| (message.carried, record, overlooked.contains(&index)));
         self.oracle.started(start, messages, self.now);
         let Batch { started, clock, death, .. } = batch;
-        self.at_hand = Some(AtHand { messages: batch.messages.clone(), started, clock, death });
+        self.current_batch = Some(CurrentBatch { messages: batch.messages.clone(), started, clock, death });
         batch
     }
 
     /// Ends the batch of a handler that crashed. SQS deletes none of its messages.
     pub(crate) fn bury(&mut self, batch: Batch, fault: Fault) {
         self.dice.note(fault, batch.events());
-        self.at_hand = None;
+        self.current_batch = None;
         self.oracle.kept_after_all();
         self.oracle.finished();
         self.mapping.spare.push(batch.event.records);
@@ -376,7 +376,7 @@ impl World {
 
     /// Acts for the event source mapping: deletes the messages that the handler did not report failed.
     pub(crate) fn delete_settled(&mut self, mut batch: Batch, kept: &[bool]) {
-        self.at_hand = None;
+        self.current_batch = None;
         let lost = kept.contains(&false) && self.dice.strikes(Fault::DeleteLost, self.now, batch.events());
         if lost {
             self.oracle.kept_after_all();

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::facts::functions::{Entrance, Function};
+use crate::doctor::facts::functions::{Function, QualifiedFunction};
 use crate::doctor::judgement::{Judged, skipped};
 use crate::doctor::{consumers, functions, handler, policies, queues, rights};
 
@@ -30,7 +30,7 @@ pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
     Function(fn(&Facts, &Function) -> Judged),
     /// Runs once for each checked alias, version or unqualified function.
-    Entrance(fn(&Facts, &Entrance) -> Judged),
+    QualifiedFunction(fn(&Facts, &QualifiedFunction) -> Judged),
     Consumer(fn(&Consumer) -> Judged),
 }
 
@@ -91,14 +91,14 @@ pub(super) const CHECKS: &[Check] = &[
     stack("CB051", "pauses", "the parameter of the pauses has room", handler::pauses_have_room),
     stack("CB100", "functions", "functions are attached", functions::are_attached),
     of_function("CB101", "the function exists", functions::exists),
-    of_entrance(DESTINATION, "its failures go to the retry queue", functions::leads_here),
-    of_entrance("CB103", "Lambda's own retries are off", functions::no_retries),
-    of_entrance("CB104", "its throttled events reach the retry queue soon", functions::event_age),
-    of_entrance("CB105", "its role may send to the retry queue", rights::function_sends),
-    of_entrance("CB106", "its role may use the queue's key", rights::function_uses_key),
+    of_qualified(DESTINATION, "its failures go to the retry queue", functions::leads_here),
+    of_qualified("CB103", "Lambda's own retries are off", functions::no_retries),
+    of_qualified("CB104", "its throttled events reach the retry queue soon", functions::event_age),
+    of_qualified("CB105", "its role may send to the retry queue", rights::function_sends),
+    of_qualified("CB106", "its role may use the queue's key", rights::function_uses_key),
     of_function("CB107", "its RecursiveLoop is Allow", functions::recursion),
-    of_entrance("CB108", "it is on the allow-list", rights::is_on_allow_list),
-    of_entrance(INVOKES, "the handler may invoke it", rights::handler_invokes),
+    of_qualified("CB108", "it is on the allow-list", rights::is_on_allow_list),
+    of_qualified(INVOKES, "the handler may invoke it", rights::handler_invokes),
     of_function("CB110", "its reserved concurrency is not 0", functions::concurrency),
     of_function("CB111", "none of its failed events was dropped", functions::nothing_dropped),
     stack(
@@ -135,8 +135,8 @@ const fn of_function(id: Text, title: Text, judge: fn(&Facts, &Function) -> Judg
     Check { id, group: "functions", title, judge: Judge::Function(judge) }
 }
 
-const fn of_entrance(id: Text, title: Text, judge: fn(&Facts, &Entrance) -> Judged) -> Check {
-    Check { id, group: "functions", title, judge: Judge::Entrance(judge) }
+const fn of_qualified(id: Text, title: Text, judge: fn(&Facts, &QualifiedFunction) -> Judged) -> Check {
+    Check { id, group: "functions", title, judge: Judge::QualifiedFunction(judge) }
 }
 
 const fn of_consumer(id: Text, title: Text, judge: fn(&Consumer) -> Judged) -> Check {

@@ -105,7 +105,8 @@ impl Facts {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {
             let is_listed = || function.arn.parse().is_ok_and(|arn| self.deployment.retries(&arn));
-            let is_attached = function.entrances.iter().any(|entrance| entrance.is_attached(self));
+            let is_attached =
+                function.qualified_functions.iter().any(|qualified| qualified.is_attached(self));
             !consumers.iter().any(|consumer| consumer.arn == function.arn) || is_attached || is_listed()
         });
         self.functions = functions;
@@ -175,7 +176,7 @@ mod tests {
         let mut facts = healthy();
         facts.leave_out(&consumers);
         assert_eq!(facts.functions.len(), 1, "it is attached too");
-        facts.functions[0].entrances[0].settings = InvokeSettings::default();
+        facts.functions[0].qualified_functions[0].settings = InvokeSettings::default();
         facts.leave_out(&consumers);
         assert_eq!(facts.functions.len(), 1, "the list has it");
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());

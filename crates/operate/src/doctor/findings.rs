@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::doctor::checks::{Check, DESTINATION, INVOKES, Judge};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::facts::functions::Entrance;
+use crate::doctor::facts::functions::QualifiedFunction;
 use crate::doctor::functions;
 use crate::doctor::judgement::{Judged, Judgement, Outcome, or_unseen};
 use crate::function::FunctionName;
@@ -53,8 +53,9 @@ pub(super) fn findings(
         let is_it = |name: &FunctionName| name.any_version().names(&function.arn);
         named.is_empty() || named.iter().any(is_it)
     });
-    let is_asked_for =
-        |entrance: &Entrance| named.is_empty() || named.iter().any(|name| name.names(&entrance.invoked_arn));
+    let is_asked_for = |qualified: &QualifiedFunction| {
+        named.is_empty() || named.iter().any(|name| name.names(&qualified.invoked_arn))
+    };
     let mut findings = Vec::new();
     for check in checks {
         let mut add = |about: Option<&String>, judged| {
@@ -64,19 +65,19 @@ pub(super) fn findings(
         match check.judge {
             Judge::Stack(judge) => add(None, judge(facts)),
             Judge::Function(judge) => functions.for_each(|it| add(Some(&it.name), judge(facts, it))),
-            Judge::Entrance(judge) => functions.for_each(|function| {
+            Judge::QualifiedFunction(judge) => functions.for_each(|function| {
                 let leaving = functions::leaving(facts, function);
-                for entrance in function.entrances.iter().filter(|it| is_asked_for(it)) {
+                for qualified in function.qualified_functions.iter().filter(|it| is_asked_for(it)) {
                     let is_destination = check.id == DESTINATION;
-                    let is_allowed = check.id == INVOKES && functions::is_allowed(facts, function, entrance);
+                    let is_allowed = check.id == INVOKES && functions::is_allowed(facts, function, qualified);
                     let judged = match &leaving {
                         Some(leaving) if is_destination => Ok(leaving.clone()),
-                        _ if is_destination || is_allowed => judge(facts, entrance),
+                        _ if is_destination || is_allowed => judge(facts, qualified),
                         Some(_) => Ok(functions::is_leaving()),
-                        None if entrance.is_attached(facts) => judge(facts, entrance),
+                        None if qualified.is_attached(facts) => judge(facts, qualified),
                         None => Ok(functions::is_not_attached()),
                     };
-                    add(Some(&entrance.name), judged);
+                    add(Some(&qualified.name), judged);
                 }
             }),
             Judge::Consumer(_) => {}
@@ -180,7 +181,7 @@ mod tests {
     #[test]
     fn finding_names_its_alias() {
         let mut facts = healthy();
-        facts.functions[0].entrances[0].name = "orders:live".into();
+        facts.functions[0].qualified_functions[0].name = "orders:live".into();
         let found = findings(&facts, &[], selected(&["CB102"], &[]));
         let expected = serde_json::json!([{
             "id": "CB102", "group": "functions", "title": "its failures go to the retry queue",
@@ -195,8 +196,8 @@ mod tests {
         let mut other = facts.functions[0].clone();
         (other.name, other.arn) = ("invoices".into(), facts.functions[0].arn.replace("orders", "invoices"));
         facts.functions.push(other);
-        let live = &mut facts.functions[0].entrances;
-        live.push(Entrance {
+        let live = &mut facts.functions[0].qualified_functions;
+        live.push(QualifiedFunction {
             name: "orders:live".into(),
             invoked_arn: live[0].invoked_arn.replace("$LATEST", "live"),
             ..live[0].clone()
@@ -227,11 +228,11 @@ mod tests {
         let target = facts.functions[0].target.as_mut().unwrap().as_mut().unwrap();
         target.tags.insert("comeback:detached".into(), facts.now.to_string());
         target.invoke_settings.clear();
-        facts.functions[0].entrances[0].settings = InvokeSettings::default();
+        facts.functions[0].qualified_functions[0].settings = InvokeSettings::default();
         let found = findings(&facts, &[], CHECKS);
         assert_eq!(ids(&found, |outcome| outcome > Outcome::Ok), ["CB102"]);
         assert!(is_healthy(&found, false));
-        facts.functions[0].entrances[0].invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+        facts.functions[0].qualified_functions[0].invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
         let found = findings(&facts, &[], CHECKS);
         assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"], "what waits is not retried");
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
@@ -246,9 +247,9 @@ mod tests {
     #[test]
     fn attach_names_the_check_of_a_missing_right() {
         let mut facts = healthy();
-        let entrance = &mut facts.functions[0].entrances[0];
-        entrance.settings = InvokeSettings::default();
-        entrance.invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+        let qualified = &mut facts.functions[0].qualified_functions[0];
+        qualified.settings = InvokeSettings::default();
+        qualified.invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
         let found = findings(&facts, &[], selected(&["CB109"], &[]));
         assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"]);
     }
@@ -276,9 +277,9 @@ mod tests {
             let target = function.target.as_mut().unwrap().as_mut().unwrap();
             target.recursion_allowed = false;
             target.invoke_settings.clear();
-            let entrance = &mut function.entrances[0];
-            (entrance.settings, entrance.elsewhere) = (InvokeSettings::default(), elsewhere);
-            for rights in [&mut entrance.send, &mut entrance.invoke] {
+            let qualified = &mut function.qualified_functions[0];
+            (qualified.settings, qualified.elsewhere) = (InvokeSettings::default(), elsewhere);
+            for rights in [&mut qualified.send, &mut qualified.invoke] {
                 rights.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
             }
             let findings = findings(&facts, &[], CHECKS);

@@ -9,7 +9,7 @@ use crate::attach::kept;
 use crate::attach::step::{Difference, Step, between};
 use crate::command::CommandName;
 use crate::doctor::facts::Facts;
-use crate::doctor::facts::functions::{Entrance, Function};
+use crate::doctor::facts::functions::{Function, QualifiedFunction};
 use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, seen, skipped, warning};
 use crate::doctor::{fix, rights};
 use crate::function::Target;
@@ -47,15 +47,15 @@ pub(crate) fn error_types(facts: &Facts) -> Judged {
     if entries.is_empty() || runtimes.is_empty() {
         return Ok(skipped("NON_RETRYABLE_ERRORS is empty, or no function is attached"));
     }
-    let (useful, vain): (Vec<&str>, Vec<&str>) =
+    let (matching, unmatched): (Vec<&str>, Vec<&str>) =
         entries.iter().partition(|entry| runtimes.iter().any(|runtime| can_match(entry, runtime)));
-    Ok(if vain.is_empty() {
+    Ok(if unmatched.is_empty() {
         ok(entries.join(", "))
     } else {
         warning(
-            format!("no error of {} can match {}", runtimes.join(", "), vain.join(", ")),
+            format!("no error of {} can match {}", runtimes.join(", "), unmatched.join(", ")),
             "errors that should go straight to the dead-letter queue are retried",
-            fix::setting(facts, "NON_RETRYABLE_ERRORS", &useful.join(",")),
+            fix::setting(facts, "NON_RETRYABLE_ERRORS", &matching.join(",")),
         )
     })
 }
@@ -100,8 +100,8 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
 
 /// Returns true if the handler's allow-list or the list in the stack's parameter names the function. If the stack's
 /// parameter names the function, `attach` does not edit the list.
-pub(crate) fn is_allowed(facts: &Facts, function: &Function, entrance: &Entrance) -> bool {
-    is_of_stack(facts, function) || facts.deployment.allows(&entrance.invoked_arn)
+pub(crate) fn is_allowed(facts: &Facts, function: &Function, qualified: &QualifiedFunction) -> bool {
+    is_of_stack(facts, function) || facts.deployment.allows(&qualified.invoked_arn)
 }
 
 fn is_of_stack(facts: &Facts, function: &Function) -> bool {
@@ -113,7 +113,7 @@ fn is_of_stack(facts: &Facts, function: &Function) -> bool {
 pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
-    let moved_to = function.entrances.iter().find_map(|entrance| entrance.elsewhere.as_ref());
+    let moved_to = function.qualified_functions.iter().find_map(|qualified| qualified.elsewhere.as_ref());
     let state = moved_to.map_or_else(|| "being detached".into(), |other| format!("moving to {other}"));
     let queue = &facts.deployment.retry_queue.arn;
     if target.invoke_settings.values().any(|settings| settings.on_failure.as_ref() == Some(queue)) {
@@ -142,15 +142,15 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
 pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
     let means = "Lambda stops each of its events after 16 rounds through the queue";
     of_target(function, |target| {
-        let attached = function.entrances.iter().find(|entrance| entrance.is_attached(facts));
+        let attached = function.qualified_functions.iter().find(|qualified| qualified.is_attached(facts));
         match attached {
             _ if leaving(facts, function).is_some() => is_leaving(),
             None => is_not_attached(),
             Some(_) if target.recursion_allowed => ok("RecursiveLoop is Allow"),
-            Some(entrance) => {
+            Some(qualified) => {
                 let changes = Step::Recursion(true).differences(target);
                 let changes: Vec<String> = changes.iter().map(Difference::change).collect();
-                broken(changes.join("; "), means, fix::attach(facts, &entrance.invoked_arn))
+                broken(changes.join("; "), means, fix::attach(facts, &qualified.invoked_arn))
             }
         }
     })
@@ -164,7 +164,7 @@ pub(crate) fn is_not_attached() -> Judgement {
     skipped("it is not attached (CB102)")
 }
 
-impl Entrance {
+impl QualifiedFunction {
     /// Returns true if the failure destination is the deployment's retry queue.
     pub(crate) fn is_attached(&self, facts: &Facts) -> bool {
         self.settings.on_failure.as_ref() == Some(&facts.deployment.retry_queue.arn)
@@ -228,8 +228,8 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
 /// The current problem that makes Lambda drop the function's failed events. `None` if the checks find no such problem.
 fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Judgement> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
-    let ours = function.entrances.iter().filter(|entrance| entrance.elsewhere.is_none());
-    let judged = ours.flat_map(|entrance| checks.map(|check| check(facts, entrance)));
+    let ours = function.qualified_functions.iter().filter(|qualified| qualified.elsewhere.is_none());
+    let judged = ours.flat_map(|qualified| checks.map(|check| check(facts, qualified)));
     judged.filter_map(Result::ok).find(|diagnosis| diagnosis.outcome > Outcome::Ok)
 }
 
@@ -242,18 +242,18 @@ fn missing() -> Judgement {
     skipped("the function does not exist (CB101)")
 }
 
-pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
-    if entrance.is_attached(facts) {
+pub(crate) fn leads_here(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
+    if qualified.is_attached(facts) {
         return Ok(ok(facts.deployment.retry_queue.name()));
     }
-    if let Some(other) = &entrance.elsewhere {
+    if let Some(other) = &qualified.elsewhere {
         return Ok(warning(
             format!("it is attached to {other}, not to {}", facts.deployment.name()),
             format!("{other} retries its failures"),
-            text!["to retry it here instead: ", fix::take_over(facts, &entrance.invoked_arn)],
+            text!["to retry it here instead: ", fix::take_over(facts, &qualified.invoked_arn)],
         ));
     }
-    let found = match &entrance.settings.on_failure {
+    let found = match &qualified.settings.on_failure {
         Some(other) => {
             let queue = other.parse::<QueueArn>();
             let other = queue.map_or_else(|_| other.clone(), |queue| format!("queue {}", queue.name));
@@ -262,36 +262,36 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
         }
         None => "it is not attached: it has no failure destination".into(),
     };
-    Ok(broken(found, "none of its failures is retried", fix::attach(facts, &entrance.invoked_arn)))
+    Ok(broken(found, "none of its failures is retried", fix::attach(facts, &qualified.invoked_arn)))
 }
 
 /// Returns a warning if `attach` would change the setting with the name `setting`. `None` if `attach` would keep the
 /// setting.
-fn planned(facts: &Facts, entrance: &Entrance, setting: &str, means: &str) -> Option<Judgement> {
-    let Entrance { name, settings, invoked_arn, .. } = entrance;
+fn planned(facts: &Facts, qualified: &QualifiedFunction, setting: &str, means: &str) -> Option<Judgement> {
+    let QualifiedFunction { name, settings, invoked_arn, .. } = qualified;
     let differences = between(name, settings, &goal(&facts.deployment, settings));
     let change = differences.iter().find(|difference| difference.setting == setting)?.change();
     Some(warning(change, means, fix::attach(facts, invoked_arn)))
 }
 
-pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
+pub(crate) fn no_retries(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
     let means = "Lambda adds retries of its own, so failures reach Comeback minutes late";
-    Ok(planned(facts, entrance, "retries", means).unwrap_or_else(|| ok("none")))
+    Ok(planned(facts, qualified, "retries", means).unwrap_or_else(|| ok("none")))
 }
 
 /// The longest `MaximumEventAgeInSeconds` that causes no warning. Ten minutes is longer than most throttling lasts, and
 /// short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
-pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
-    if let Some(age) = entrance.settings.event_age.filter(|age| *age <= SHORT_AGE) {
+pub(crate) fn event_age(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
+    if let Some(age) = qualified.settings.event_age.filter(|age| *age <= SHORT_AGE) {
         return Ok(ok(format!("{age} s")));
     }
     let enough = HANDLER_TIMEOUT.as_secs();
     let means = format!(
         "a throttled event waits this long in Lambda before it reaches Comeback, six hours by default; {enough} s is enough"
     );
-    Ok(planned(facts, entrance, "event age", &means).unwrap_or_else(|| ok("short")))
+    Ok(planned(facts, qualified, "event age", &means).unwrap_or_else(|| ok("short")))
 }
 
 /// The prefixes of the error types that Lambda itself reports for every runtime, such as `Sandbox.Timedout` or
@@ -469,19 +469,19 @@ mod tests {
         }
     }
 
-    fn of_entrance(
-        check: fn(&Facts, &Entrance) -> Judged,
+    fn of_qualified(
+        check: fn(&Facts, &QualifiedFunction) -> Judged,
         change: impl FnOnce(&mut InvokeSettings),
     ) -> Judged {
         let mut facts = healthy();
-        change(&mut facts.functions[0].entrances[0].settings);
-        check(&facts, &facts.functions[0].entrances[0])
+        change(&mut facts.functions[0].qualified_functions[0].settings);
+        check(&facts, &facts.functions[0].qualified_functions[0])
     }
 
     #[test]
     fn failures_go_to_the_retry_queue() {
-        assert_found(of_entrance(leads_here, |_| ()), Outcome::Ok, "retries");
-        let none = of_entrance(leads_here, |settings| settings.on_failure = None);
+        assert_found(of_qualified(leads_here, |_| ()), Outcome::Ok, "retries");
+        let none = of_qualified(leads_here, |settings| settings.on_failure = None);
         assert_eq!(
             none.clone().unwrap().fix.map(|it| it.to_string()).as_deref(),
             Some("comeback attach orders")
@@ -490,7 +490,7 @@ mod tests {
         for (other, named) in
             [("arn:aws:sqs:eu-west-1:123456789012:x", "queue x"), ("arn:topic", "arn:topic")]
         {
-            let other = of_entrance(leads_here, |settings| settings.on_failure = Some(other.into()));
+            let other = of_qualified(leads_here, |settings| settings.on_failure = Some(other.into()));
             let found = format!("failures go to {named} instead of the retry queue retries");
             assert_found(other, Outcome::Broken, &found);
         }
@@ -512,7 +512,7 @@ mod tests {
             "being detached: its failures have not come here since \
                                                    2023-11-14T22:13:20.000Z",
         );
-        facts.functions[0].entrances[0].elsewhere = Some(DeploymentName::Stack("billing".into()));
+        facts.functions[0].qualified_functions[0].elsewhere = Some(DeploymentName::Stack("billing".into()));
         let moved = leaving(&facts, &facts.functions[0]).unwrap();
         assert_found(
             Ok(moved),
@@ -551,25 +551,25 @@ mod tests {
 
     #[test]
     fn dropped_events_lead_to_their_cause() {
-        let fix = |change: fn(&mut Entrance)| {
+        let fix = |change: fn(&mut QualifiedFunction)| {
             let dropped = Dropped { in_24_hours: 1, in_14_days: 1 };
             let judged = of_function(nothing_dropped, |function| {
                 function.dropped = Ok(dropped);
-                change(&mut function.entrances[0]);
+                change(&mut function.qualified_functions[0]);
             });
             judged.unwrap().fix.unwrap().to_string()
         };
-        assert_eq!(fix(|entrance| entrance.settings.on_failure = None), "comeback attach orders");
+        assert_eq!(fix(|qualified| qualified.settings.on_failure = None), "comeback attach orders");
         assert_eq!(fix(|_| ()), "aws logs tail /aws/lambda/orders --since 1d");
     }
 
     #[test]
     fn lambda_itself_does_not_retry() {
         for (retries, words) in [(None, "retries: not set → 0"), (Some(1), "retries: 1 → 0")] {
-            let found = of_entrance(no_retries, |settings| settings.retries = retries);
+            let found = of_qualified(no_retries, |settings| settings.retries = retries);
             assert_found(found, Outcome::Warning, words);
         }
-        assert_found(of_entrance(no_retries, |_| ()), Outcome::Ok, "none");
+        assert_found(of_qualified(no_retries, |_| ()), Outcome::Ok, "none");
     }
 
     #[test]
@@ -580,7 +580,7 @@ mod tests {
             (Some(601), Outcome::Warning),
             (None, Outcome::Warning),
         ] {
-            assert_found(of_entrance(event_age, |settings| settings.event_age = age), outcome, "");
+            assert_found(of_qualified(event_age, |settings| settings.event_age = age), outcome, "");
         }
     }
 

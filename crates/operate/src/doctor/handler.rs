@@ -265,8 +265,9 @@ fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let attached = functions.filter_map(|name| {
         let function = facts.functions.iter().find(|function| function.name == name)?;
         let queue = Some(&deployment.retry_queue.arn);
-        let entrance = function.entrances.iter().find(|it| it.settings.on_failure.as_ref() == queue)?;
-        Some(fix::attach(facts, &entrance.invoked_arn))
+        let qualified =
+            function.qualified_functions.iter().find(|it| it.settings.on_failure.as_ref() == queue)?;
+        Some(fix::attach(facts, &qualified.invoked_arn))
     });
     fixes.extend(attached);
     if !disabled.is_empty() {

@@ -17,9 +17,9 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     if policies.entries().is_empty() {
         return Ok(skipped("POLICIES is empty: every function has the stack's policy"));
     }
-    let entrances = facts.functions.iter().flat_map(|function| &function.entrances);
+    let qualified_functions = facts.functions.iter().flat_map(|function| &function.qualified_functions);
     let arns: Vec<&str> =
-        entrances.map(|it| &*it.invoked_arn).filter(|arn| policies.stack().allows(arn)).collect();
+        qualified_functions.map(|it| &*it.invoked_arn).filter(|arn| policies.stack().allows(arn)).collect();
     let is_useful = |it: &&PolicyEntry| arns.iter().any(|arn| it.is_about(arn)) || is_allowed(facts, it);
     let unmatched: Vec<&PolicyEntry> = policies.entries().iter().filter(|it| !is_useful(it)).collect();
     if unmatched.is_empty() {

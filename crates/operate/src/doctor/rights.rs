@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::aws::Verdict;
 use crate::deployment::{Deployment, aws};
 use crate::doctor::facts::Facts;
-use crate::doctor::facts::functions::Entrance;
+use crate::doctor::facts::functions::QualifiedFunction;
 use crate::doctor::facts::queues::QueueSettings;
 use crate::doctor::facts::rights::{Right, Rights, SAMPLE_STREAM};
 use crate::doctor::fix;
@@ -69,52 +69,52 @@ fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
     Ok(None)
 }
 
-pub(crate) fn function_sends(facts: &Facts, entrance: &Entrance) -> Judged {
+pub(crate) fn function_sends(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
     let or_else = of_queue(facts.retry_queue.as_ref().ok());
-    attachable(facts, entrance, &SEND_FAILURES, &entrance.send, or_else)
+    attachable(facts, qualified, &SEND_FAILURES, &qualified.send, or_else)
 }
 
-pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
+pub(crate) fn function_uses_key(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
     let key = seen(&facts.retry_queue)?.key.clone()?;
     if key.is_some_and(|key| key.problem().is_some()) {
         return Ok(skipped("the queue's key is unusable (CB035)"));
     }
-    if seen(&entrance.use_key)?.is_empty() {
+    if seen(&qualified.use_key)?.is_empty() {
         return Ok(ok("SQS manages the queue's key"));
     }
-    attachable(facts, entrance, &USE_QUEUES_KEY, &entrance.use_key, Some(KEY_POLICY))
+    attachable(facts, qualified, &USE_QUEUES_KEY, &qualified.use_key, Some(KEY_POLICY))
 }
 
 /// Judges a permission that `attach` can grant.
 fn attachable(
     facts: &Facts,
-    entrance: &Entrance,
+    qualified: &QualifiedFunction,
     need: &Need,
     rights: &Rights,
     or_else: Option<&str>,
 ) -> Judged {
-    let fix = |_: &[&Right]| fix::attach(facts, &entrance.invoked_arn);
+    let fix = |_: &[&Right]| fix::attach(facts, &qualified.invoked_arn);
     judged(&facts.deployment.place_flags, need, rights, or_else, fix)
 }
 
-pub(crate) fn handler_invokes(facts: &Facts, entrance: &Entrance) -> Judged {
+pub(crate) fn handler_invokes(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
     // The handler has one role for all functions. If the policies of two functions had the same name, one would replace
     // the other.
-    let policy = format!("{}-{}", INVOKE.check, entrance.name.replace(':', "."));
+    let policy = format!("{}-{}", INVOKE.check, qualified.name.replace(':', "."));
     let flags = &facts.deployment.place_flags;
-    judged(flags, &INVOKE, &entrance.invoke, None, |refused| allow(flags, &policy, refused))
+    judged(flags, &INVOKE, &qualified.invoke, None, |refused| allow(flags, &policy, refused))
 }
 
-pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
+pub(crate) fn is_on_allow_list(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
     let Ok(policies) = facts.deployment.policies() else {
         return Ok(skipped("the handler's settings are refused (CB020)"));
     };
     let policy = policies.stack();
-    if policy.allows(&entrance.invoked_arn) {
+    if policy.allows(&qualified.invoked_arn) {
         return Ok(ok("TARGET_FUNCTIONS allows it"));
     }
-    let (found, means) = not_allowed(policy, &entrance.invoked_arn);
-    Ok(broken(found, means, fix::attach(facts, &entrance.invoked_arn)))
+    let (found, means) = not_allowed(policy, &qualified.invoked_arn);
+    Ok(broken(found, means, fix::attach(facts, &qualified.invoked_arn)))
 }
 
 /// The facts found and their consequence, for a function that is not on the allow-list.
@@ -322,13 +322,13 @@ mod tests {
         assert_found(of_handler(&facts, "CB035"), Outcome::Ok, "SQS manages");
     }
 
-    fn judged(check: fn(&Facts, &Entrance) -> Judged, facts: &Facts) -> Judged {
-        check(facts, &facts.functions[0].entrances[0])
+    fn judged(check: fn(&Facts, &QualifiedFunction) -> Judged, facts: &Facts) -> Judged {
+        check(facts, &facts.functions[0].qualified_functions[0])
     }
 
-    fn with(change: impl FnOnce(&mut Entrance)) -> Facts {
+    fn with(change: impl FnOnce(&mut QualifiedFunction)) -> Facts {
         let mut facts = healthy();
-        change(&mut facts.functions[0].entrances[0]);
+        change(&mut facts.functions[0].qualified_functions[0]);
         facts
     }
 
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn its_role_may_send_to_the_retry_queue() {
-        let cannot = with(|entrance| refused(&mut entrance.send));
+        let cannot = with(|qualified| refused(&mut qualified.send));
         let found = "no policy of orders-role allows sqs:SendMessage";
         assert_found(judged(function_sends, &cannot), Outcome::Broken, found);
         assert_found(judged(function_sends, &healthy()), Outcome::Ok, "sqs:SendMessage");
@@ -346,11 +346,11 @@ mod tests {
 
     #[test]
     fn no_fix_undoes_that_of_another_function() {
-        let fix = |check: fn(&Facts, &Entrance) -> Judged, name: &str| {
-            let cannot = with(|entrance| {
-                entrance.name = name.into();
-                refused(&mut entrance.send);
-                refused(&mut entrance.invoke);
+        let fix = |check: fn(&Facts, &QualifiedFunction) -> Judged, name: &str| {
+            let cannot = with(|qualified| {
+                qualified.name = name.into();
+                refused(&mut qualified.send);
+                refused(&mut qualified.invoke);
             });
             judged(check, &cannot).unwrap().fix.unwrap().to_string()
         };
@@ -370,10 +370,10 @@ mod tests {
     fn its_role_may_use_the_queues_key() {
         assert_found(judged(function_uses_key, &healthy()), Outcome::Ok, "SQS manages");
         let mut rights = Ok(vec![right("orders-role", "kms:GenerateDataKey", "arn:key")]);
-        let may = with(|entrance| entrance.use_key = rights.clone());
+        let may = with(|qualified| qualified.use_key = rights.clone());
         assert_found(judged(function_uses_key, &may), Outcome::Ok, "kms:GenerateDataKey");
         refused(&mut rights);
-        let cannot = with(|entrance| entrance.use_key = rights);
+        let cannot = with(|qualified| qualified.use_key = rights);
         assert_found(judged(function_uses_key, &cannot), Outcome::Warning, "the key's own policy may");
     }
 
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn the_handler_may_invoke_it() {
-        let cannot = with(|entrance| refused(&mut entrance.invoke));
+        let cannot = with(|qualified| refused(&mut qualified.invoke));
         assert_found(judged(handler_invokes, &cannot), Outcome::Broken, "allows lambda:InvokeFunction on");
         assert_found(judged(handler_invokes, &healthy()), Outcome::Ok, "lambda:InvokeFunction");
     }

@@ -11,7 +11,7 @@ use crate::deployment::Deployment;
 use crate::deployment::queue::Queue;
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::{Consumer, MaxAge, ReadQueue};
-use crate::doctor::facts::functions::{Entrance, Function};
+use crate::doctor::facts::functions::{Function, QualifiedFunction};
 use crate::doctor::facts::log::LoggedErrors;
 use crate::doctor::facts::queues::{QueueSettings, Redrive};
 use crate::doctor::facts::rights::{Right, Rights};
@@ -129,7 +129,7 @@ fn target(name: &str, arn: &str) -> Target {
 
 fn orders() -> Function {
     let target = target("orders", ORDERS);
-    let entrance = Entrance {
+    let qualified = QualifiedFunction {
         name: "orders".into(),
         invoked_arn: format!("{ORDERS}:$LATEST"),
         settings: target.settings(),
@@ -142,7 +142,7 @@ fn orders() -> Function {
         name: "orders".into(),
         arn: ORDERS.into(),
         target: Ok(Some(target)),
-        entrances: vec![entrance],
+        qualified_functions: vec![qualified],
         gone: Vec::new(),
         dropped: Ok(Dropped::default()),
     }

@@ -107,7 +107,7 @@ mod tests {
     fn a_batch_is_billed_with_the_empty_polls_before_it() {
         let mut mapping = Mapping::new(at(0));
         let (key, polls) = mapping.start(at(50), ());
-        assert_eq!(polls, 2, "at 20 s and 40 s in vain, before the receive");
+        assert_eq!(polls, 2, "at 20 s and 40 s without a message, before the receive");
         assert_eq!(mapping.empty_polls(at(59)), 8, "the other four go on");
         mapping.end(at(51), key);
         assert_eq!(mapping.empty_polls(at(71)), 4 * 3 + 1, "it starts anew at its batch's end");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use comeback_engine::{HANDLER_TIMEOUT, HideUpTo, Jitter, Policy, ReasonCode, Timestamp};
 use comeback_envelope::Metadata;
 
-use super::books::{Origin, Window};
+use super::history::{Origin, Window};
 use super::pauses::{Failed, KnownPauses, SECOND, between_reads};
 use super::{Broken, Invariant};
 use crate::faults::fault::Room;

@@ -8,8 +8,8 @@ use comeback_envelope::{Metadata, open};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
 use super::bounds::{After, Bounds, Handling, InFlightBound, SeenMessage};
+use super::history::{Attempt, Carried, Entry, MessageHistories, MessageHistory, Origin};
 use super::ledger::Ledger;
 use super::lookup::policy_of;
 use super::parameter::Waits;
@@ -37,7 +37,7 @@ const SKEW: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
-    books: Books,
+    histories: MessageHistories,
     targets: Vec<String>,
     mix: Mix,
     /// The bounds of each target, under the first policies and after each policy change.
@@ -50,7 +50,7 @@ pub(crate) struct Oracle {
     written: Written,
     payload_size: usize,
     payload: String,
-    hands: Option<Hands>,
+    batch: Option<CheckedBatch>,
     pub(crate) broken: Option<Broken>,
 }
 
@@ -73,13 +73,13 @@ pub(crate) struct Start {
 }
 
 #[derive(Debug)]
-struct Hands {
+struct CheckedBatch {
     start: Start,
-    messages: Vec<InHand>,
+    messages: Vec<CheckedMessage>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct InHand {
+struct CheckedMessage {
     entry: Entry,
     seen: SeenMessage,
     /// True if the message lacks a field, so that the handler can only report the message failed.
@@ -105,7 +105,7 @@ impl Oracle {
         let bounds = all.map(bounds).collect();
         Self {
             ledger: Ledger::new(scenario.events),
-            books: Books::default(),
+            histories: MessageHistories::default(),
             targets,
             mix: Mix::of(&scenario.targets, scenario.seed),
             bounds,
@@ -115,7 +115,7 @@ impl Oracle {
             written: Written::default(),
             payload_size: scenario.payload_size,
             payload: String::new(),
-            hands: None,
+            batch: None,
             broken: None,
         }
     }
@@ -148,27 +148,27 @@ impl Oracle {
 
     pub(crate) fn sent(&mut self, id: Id, event: EventNumber, now: Timestamp) -> Entry {
         self.ledger.carry(event).first_failure.get_or_insert(now);
-        self.books.open(Book::new(id, now))
+        self.histories.open(MessageHistory::new(id, now))
     }
 
     /// Records that SQS delivers a message that another receiver already has.
     pub(crate) fn duplicated(&mut self, entry: Entry) {
-        self.books.excuse(entry);
-        self.books.change(entry, |book| book.duplicated = true);
+        self.histories.excuse(entry);
+        self.histories.change(entry, |history| history.duplicated = true);
     }
 
     /// Allows a second settling of a message because of a fault: a stale receipt handle, or a dead-letter that was
     /// accepted without an answer.
     pub(crate) fn excuse(&mut self, entry: Entry) {
-        self.books.excuse(entry);
+        self.histories.excuse(entry);
     }
 
     pub(crate) fn cut_retention(&mut self, entry: Entry) {
-        self.books.change(entry, |book| book.cut = true);
+        self.histories.change(entry, |history| history.cut = true);
     }
 
     pub(crate) fn removed(&mut self, entry: Entry, event: EventNumber, removal: Removal, now: Timestamp) {
-        let Book { seen, cut, .. } = self.books.close(entry);
+        let MessageHistory { seen, cut, .. } = self.histories.close(entry);
         let reason = match removal {
             Removal::ReceivedTooOften => "max_receive_count",
             Removal::Expired => "expired",
@@ -182,7 +182,7 @@ impl Oracle {
             self.broke(Invariant::FewReceives, event, detail);
         }
         // A handler may still be working on the message, and may settle it.
-        self.books.excuse(entry);
+        self.histories.excuse(entry);
         self.ledger.life(event).dead_lettered.get_or_insert(reason);
         self.drop_carrier(event);
     }
@@ -198,8 +198,8 @@ impl Oracle {
     ) {
         // A message with duplicate deliveries is not checked. Without a fault, only one receiver has a message at a
         // time.
-        let Some(book) = self.books.get(entry).filter(|book| !book.duplicated) else { return };
-        let guarded_until = book.no_invoke_before;
+        let Some(history) = self.histories.get(entry).filter(|history| !history.duplicated) else { return };
+        let guarded_until = history.no_invoke_before;
         // Timeouts are whole seconds, rounded up.
         let is_longer = until >= before.saturating_add(Duration::from_secs(1));
         if is_longer || now < guarded_until && until < guarded_until {
@@ -213,12 +213,12 @@ impl Oracle {
     /// Records that the mapping deletes a message that the handler did not report failed. `is_gone` is false if SQS
     /// kept the message because the handle was stale.
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
-        if self.books.get(entry).is_some_and(|book| !book.settled) {
+        if self.histories.get(entry).is_some_and(|history| !history.settled) {
             let detail = "its message was deleted, but neither re-invoked nor dead-lettered nor moved";
             self.broke(Invariant::LeavesForAReason, event, detail.into());
         }
         if is_gone {
-            self.books.close(entry);
+            self.histories.close(entry);
             self.drop_carrier(event);
         }
     }
@@ -246,7 +246,7 @@ impl Oracle {
         messages: impl Iterator<Item = (Carried, &'a Record, bool)>,
         now: Timestamp,
     ) {
-        let in_hand = |(carried, record, overlooked): (Carried, _, _)| InHand {
+        let message = |(carried, record, overlooked): (Carried, _, _)| CheckedMessage {
             entry: carried.entry,
             seen: self.seen(&start, carried, record, now),
             overlooked,
@@ -256,25 +256,25 @@ impl Oracle {
             settled: false,
             reason: None,
         };
-        let messages = messages.map(in_hand).collect();
-        self.hands = Some(Hands { start, messages });
+        let messages = messages.map(message).collect();
+        self.batch = Some(CheckedBatch { start, messages });
     }
 
     fn seen(&mut self, start: &Start, carried: Carried, record: &Record, now: Timestamp) -> SeenMessage {
         let Carried { entry, origin } = carried;
-        let book = self.books.get(entry);
-        let book = book.map(|book| {
+        let history = self.histories.get(entry);
+        let history = history.map(|history| {
             if start.can_act {
-                book.seen = now;
+                history.seen = now;
             }
             if start.clock != start.received_at {
-                book.hops.excused += 1;
+                history.hops.excused += 1;
             }
-            book.follow_policies(start.policies);
-            &*book
+            history.follow_policies(start.policies);
+            &*history
         });
         let first_sent = record.moved.as_ref().map_or(record.sent, |moved| moved.sent);
-        let counts_as_new = book.is_none_or(|book| book.forgotten);
+        let counts_as_new = history.is_none_or(|history| history.forgotten);
         let origin = if counts_as_new { origin.of_new_message(first_sent) } else { origin };
         SeenMessage {
             origin,
@@ -284,8 +284,8 @@ impl Oracle {
             first_sent,
             bytes: record.body.len(),
             asked: origin.window(first_sent),
-            not_before: book.map_or(START, |book| book.not_before),
-            held_until: book.and_then(|book| book.hops.held_until),
+            not_before: history.map_or(START, |history| history.not_before),
+            held_until: history.and_then(|history| history.hops.held_until),
         }
     }
 
@@ -312,7 +312,7 @@ impl Oracle {
     /// if the read fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
-        let reads = &mut self.hands_mut().start.reads;
+        let reads = &mut self.batch_mut().start.reads;
         reads.last_tried = Some(now);
         if let Some(known) = known {
             reads.known = known;
@@ -321,7 +321,7 @@ impl Oracle {
 
     /// Checks that a move's delay ends at most a second after the due time that the handler reports.
     pub(crate) fn hop_reported(&mut self, message_id: &str, delay: Duration, due: Timestamp) {
-        let end = self.hands().start.clock.saturating_add(delay);
+        let end = self.batch().start.clock.saturating_add(delay);
         if end.since(due) > Duration::from_secs(1) {
             let detail = format!("message {message_id}: its hop ends at {end}, it is due at {due}");
             self.broke(Invariant::HopsEndInTime, None, detail);
@@ -331,7 +331,7 @@ impl Oracle {
     /// Checks a message whose log line has a receipt handle. With the handle, an operator can end the message's hiding.
     /// Therefore, the line must not have a handle after a call that Lambda or SQS may have accepted.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
-        let InHand { seen, after, settled, reason, hidden_until, .. } = *self.in_hand(position);
+        let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
         if is_called || hidden_until.is_none_or(|until| until <= now) {
             let detail = format!("its line has a handle; {after:?}, hidden until {hidden_until:?}");
@@ -341,44 +341,44 @@ impl Oracle {
 
     /// Records that the handler has finished its batch. Returns the pauses that the handler's environment has read.
     pub(crate) fn finished(&mut self) -> Reads {
-        for position in 0..self.hands().messages.len() {
-            let InHand { guard, settled, after, .. } = *self.in_hand(position);
+        for position in 0..self.batch().messages.len() {
+            let CheckedMessage { guard, settled, after, .. } = *self.message(position);
             let Some(hidden_for) = guard.filter(|_| !settled && after < Some(After::Unanswered)) else {
                 continue;
             };
-            if self.hands().start.can_act {
+            if self.batch().start.can_act {
                 self.judge_hiding(position, hidden_for);
             } else if after.is_none() {
                 self.judge_hiding_before_death(position, hidden_for);
             }
         }
-        self.hands.take().expect("BUG: a batch ended that never began").start.reads
+        self.batch.take().expect("BUG: a batch ended that never began").start.reads
     }
 
     /// Records that SQS deletes no message of the batch, because the handler crashed or the deletion was lost. The
     /// messages come back, and a handler repeats the calls.
     pub(crate) fn kept_after_all(&mut self) {
-        let settled = self.hands().messages.iter().filter(|message| message.settled);
+        let settled = self.batch().messages.iter().filter(|message| message.settled);
         let settled: Vec<Entry> = settled.map(|message| message.entry).collect();
-        settled.into_iter().for_each(|entry| self.books.excuse(entry));
+        settled.into_iter().for_each(|entry| self.histories.excuse(entry));
     }
 
-    fn hands(&self) -> &Hands {
-        self.hands.as_ref().expect("BUG: calls come from a handler")
+    fn batch(&self) -> &CheckedBatch {
+        self.batch.as_ref().expect("BUG: calls come from a handler")
     }
 
-    fn hands_mut(&mut self) -> &mut Hands {
-        self.hands.as_mut().expect("BUG: calls come from a handler")
+    fn batch_mut(&mut self) -> &mut CheckedBatch {
+        self.batch.as_mut().expect("BUG: calls come from a handler")
     }
 
-    fn in_hand(&self, position: usize) -> &InHand {
-        &self.hands().messages[position]
+    fn message(&self, position: usize) -> &CheckedMessage {
+        &self.batch().messages[position]
     }
 
     /// Changes the data of a message, in all its copies in the batch.
-    fn mark(&mut self, position: usize, change: impl Fn(&mut InHand)) {
-        let entry = self.in_hand(position).entry;
-        let copies = self.hands_mut().messages.iter_mut();
+    fn mark(&mut self, position: usize, change: impl Fn(&mut CheckedMessage)) {
+        let entry = self.message(position).entry;
+        let copies = self.batch_mut().messages.iter_mut();
         copies.filter(|copy| copy.entry == entry && !copy.overlooked).for_each(change);
     }
 
@@ -388,12 +388,12 @@ impl Oracle {
 
     /// Returns the bounds for the event at `position`, under the policies of the handler that has the batch.
     fn bounds(&self, position: usize) -> &Bounds {
-        let Hands { start, messages } = self.hands();
+        let CheckedBatch { start, messages } = self.batch();
         &self.bounds[start.policies][self.mix.target_of(messages[position].seen.origin.attempt.event)]
     }
 
     fn handling(&self, position: usize) -> Handling<'_> {
-        let Hands { start, messages } = self.hands();
+        let CheckedBatch { start, messages } = self.batch();
         let seen = &messages[position].seen;
         let Attempt { event, anew, .. } = seen.origin.attempt;
         let first_failure = anew.or(self.ledger.lives[event.0].first_failure);
@@ -410,7 +410,7 @@ impl Oracle {
         let guards = hidden_for >= *self.bounds(position).guard(&self.handling(position)).start();
         // The guard applies only to this copy of the message. An earlier copy in the batch may count as a first
         // receive, so that the earlier copy's backoff has another start.
-        self.hands_mut().messages[position].guard = guards.then_some(hidden_for);
+        self.batch_mut().messages[position].guard = guards.then_some(hidden_for);
         if !guards {
             self.judge_hiding(position, hidden_for);
         }
@@ -418,13 +418,14 @@ impl Oracle {
 
     /// Checks a visibility timeout after which the handler made no call.
     fn judge_hiding(&mut self, position: usize, hidden_for: Duration) {
-        let (handling, message) = (self.handling(position), *self.in_hand(position));
+        let (handling, message) = (self.handling(position), *self.message(position));
         if let Some(after) = message.after {
             let checked = self.bounds(position).hiding(&handling, after, hidden_for);
             self.note(checked);
         } else if let Some(checked) = self.check_backoff(position, &handling, hidden_for) {
             let Some(not_before) = self.note(checked) else { return };
-            self.books.change(message.entry, |book| book.not_before = book.not_before.max(not_before));
+            self.histories
+                .change(message.entry, |history| history.not_before = history.not_before.max(not_before));
         }
     }
 
@@ -452,10 +453,11 @@ impl Oracle {
     }
 
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
-        let InHand { entry, seen, after, settled, hidden_until, reason, .. } = *self.in_hand(position);
+        let CheckedMessage { entry, seen, after, settled, hidden_until, reason, .. } =
+            *self.message(position);
         // A dead-letter whose answer is lost counts as refused.
         let is_moved = settled && reason.is_none();
-        let is_duplicated = self.books.get(entry).is_none_or(|book| book.duplicated);
+        let is_duplicated = self.histories.get(entry).is_none_or(|history| history.duplicated);
         // If the deletion of the original is lost, the original comes back at `until`.
         if is_moved && after != Some(After::Unanswered) && Some(until) < hidden_until && !is_duplicated {
             let detail = format!("its copy was sent, but it is hidden only until {until}");
@@ -463,7 +465,7 @@ impl Oracle {
         }
         self.mark(position, |copy| copy.hidden_until = Some(until));
         if after >= Some(After::Unanswered) {
-            self.books.change(entry, |book| book.no_invoke_before = until);
+            self.histories.change(entry, |history| history.no_invoke_before = until);
         }
     }
 
@@ -476,7 +478,7 @@ impl Oracle {
     /// Checks that the handler has hidden a message, or has tried to, before a call that must not be repeated soon.
     fn check_guard(&mut self, position: usize, longest: Duration) -> Result<(), Broken> {
         let handling = self.handling(position);
-        match self.in_hand(position).guard {
+        match self.message(position).guard {
             None => Err(handling.broken(Invariant::SpacedInvokes, "called without being hidden for an hour")),
             Some(guard) if guard > longest => {
                 let detail = format!("hidden for {} s before it is called", guard.as_secs());
@@ -492,7 +494,7 @@ impl Oracle {
         function_arn: &str,
         payload: &str,
     ) -> Result<(), Broken> {
-        let Origin { attempt: Attempt { event, .. }, flaw, .. } = self.in_hand(position).seen.origin;
+        let Origin { attempt: Attempt { event, .. }, flaw, .. } = self.message(position).seen.origin;
         let target = &self.targets[self.mix.target_of(event)];
         if function_arn.strip_suffix(":$LATEST").unwrap_or(function_arn) != target || flaw.is_some() {
             return Err(Broken::new(Invariant::AllowList, event, format!("{function_arn} was invoked")));
@@ -525,7 +527,7 @@ impl Oracle {
     /// Checks that the handler has read no active pause, and that it has tried to read the pauses recently enough to
     /// re-invoke.
     fn check_paused(&self, event: EventNumber) -> Result<(), Broken> {
-        let Start { received_at, clock, ref reads, .. } = self.hands().start;
+        let Start { received_at, clock, ref reads, .. } = self.batch().start;
         let broken = |why: String| {
             Err(Broken::new(Invariant::PausedNotInvoked, event, format!("invoked at {clock}; {why}")))
         };
@@ -545,7 +547,7 @@ impl Oracle {
     /// Records that Lambda accepts a re-invocation. Returns the attempt that begins.
     pub(crate) fn reinvoked(&mut self, position: usize, now: Timestamp) -> Attempt {
         self.ledger.faults.duplicate_retries += u64::from(self.settle(position));
-        let Attempt { event, number, anew } = self.in_hand(position).seen.origin.attempt;
+        let Attempt { event, number, anew } = self.message(position).seen.origin.attempt;
         self.ledger.attempt(event, number + 1);
         self.space(position, now);
         Attempt { event, number: number + 1, anew }
@@ -554,7 +556,7 @@ impl Oracle {
     /// Records that the handler gets no answer to an invoke. `accepted` is true if Lambda accepted the invoke.
     pub(crate) fn invoke_unanswered(&mut self, position: usize, accepted: bool, now: Timestamp) {
         if accepted {
-            self.books.excuse(self.in_hand(position).entry);
+            self.histories.excuse(self.message(position).entry);
         } else {
             self.space(position, now);
         }
@@ -564,17 +566,17 @@ impl Oracle {
     /// Returns the time at which the message becomes visible again. If the handler has not hidden the message, this is
     /// the end of the queue's own visibility timeout.
     fn back(&self, position: usize) -> Timestamp {
-        let unhidden = self.hands().start.received_at.saturating_add(UNHIDDEN);
-        self.in_hand(position).hidden_until.unwrap_or(unhidden)
+        let unhidden = self.batch().start.received_at.saturating_add(UNHIDDEN);
+        self.message(position).hidden_until.unwrap_or(unhidden)
     }
 
     /// Checks that an invoke which is not refused comes late enough after the previous one.
     fn space(&mut self, position: usize, now: Timestamp) {
-        let InHand { entry, seen, .. } = *self.in_hand(position);
+        let CheckedMessage { entry, seen, .. } = *self.message(position);
         let back = self.back(position);
-        let Some(book) = self.books.get(entry) else { return };
-        let earliest = std::mem::replace(&mut book.no_invoke_before, back);
-        if now < earliest && !book.duplicated {
+        let Some(history) = self.histories.get(entry) else { return };
+        let earliest = std::mem::replace(&mut history.no_invoke_before, back);
+        if now < earliest && !history.duplicated {
             let detail = format!("invoked at {now}; an earlier invoke forbids the next until {earliest}");
             self.broke(Invariant::SpacedInvokes, seen.origin.attempt.event, detail);
         }
@@ -602,7 +604,7 @@ impl Oracle {
             retries_made: u64,
             origin_request_id: Option<&'a str>,
         }
-        let Origin { attempt: Attempt { event, number, .. }, flaw, .. } = self.in_hand(position).seen.origin;
+        let Origin { attempt: Attempt { event, number, .. }, flaw, .. } = self.message(position).seen.origin;
         let broken = |invariant, detail: String| Err(Broken::new(invariant, event, detail));
         let reason = dead_letter.attributes.iter().find(|attribute| attribute.name == "Reason");
         let reason =
@@ -641,7 +643,7 @@ impl Oracle {
 
     pub(crate) fn dead_lettered(&mut self, position: usize) {
         self.ledger.faults.duplicate_dead_letters += u64::from(self.settle(position));
-        let InHand { seen, reason, .. } = *self.in_hand(position);
+        let CheckedMessage { seen, reason, .. } = *self.message(position);
         if let Some(reason) = reason {
             self.ledger.life(seen.origin.attempt.event).dead_lettered.get_or_insert(reason.name());
         }
@@ -649,7 +651,7 @@ impl Oracle {
 
     /// Checks a move. `altered` is true if the copy's body differs from the original's body.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
-        let guard = self.in_hand(position).guard.unwrap_or_default();
+        let guard = self.message(position).guard.unwrap_or_default();
         let longest = self.bounds(position).longest_of_original(&self.handling(position), guard);
         let guarded = self.check_guard(position, longest);
         self.note(guarded);
@@ -657,7 +659,7 @@ impl Oracle {
         if altered {
             let event = handling.seen.origin.attempt.event;
             self.broke(Invariant::PayloadVerbatim, event, "its copy has another body".into());
-        } else if self.in_hand(position).after.is_none()
+        } else if self.message(position).after.is_none()
             && let Some(checked) = self.check_backoff(position, &handling, delay)
         {
             self.note(checked);
@@ -665,50 +667,50 @@ impl Oracle {
     }
 
     pub(crate) fn moved(&mut self, position: usize, delay: Duration, copy: Id, now: Timestamp) -> Entry {
-        let InHand { entry, seen, after, .. } = *self.in_hand(position);
+        let CheckedMessage { entry, seen, after, .. } = *self.message(position);
         let event = seen.origin.attempt.event;
         let handling = self.handling(position);
         let clock = handling.now;
         let longest_keep = self.bounds(position).longest_keep(&handling, delay);
         let shortest = self.bounds(position).shortest_after_unanswered(&handling);
         let boundaries = handling.known.boundaries(clock);
-        let mut book = self.books.get(entry).map_or_else(
+        let mut history = self.histories.get(entry).map_or_else(
             // Another receiver has removed the message from the queue in the meantime.
-            || Book { duplicated: true, forgotten: true, ..Book::new(copy, clock) },
-            |book| *book,
+            || MessageHistory { duplicated: true, forgotten: true, ..MessageHistory::new(copy, clock) },
+            |history| *history,
         );
         if after.is_some() {
             let unanswered = after == Some(After::Unanswered);
             let longest = self.bounds(position).longest_after_failure(&seen, unanswered);
-            book.hops.held_until = Some(clock.saturating_add(longest));
-            book.hops.excused += 1;
+            history.hops.held_until = Some(clock.saturating_add(longest));
+            history.hops.excused += 1;
             if unanswered {
-                book.no_invoke_before = clock.saturating_add(shortest);
+                history.no_invoke_before = clock.saturating_add(shortest);
             }
         } else if let Some(longest) = longest_keep {
-            book.hops.held_until = book.hops.held_until.max(Some(clock.saturating_add(longest)));
-            book.hops.excused += 1;
+            history.hops.held_until = history.hops.held_until.max(Some(clock.saturating_add(longest)));
+            history.hops.excused += 1;
         }
-        book.hops.follow_boundaries(boundaries);
-        match book.hops.after(clock, delay) {
-            Ok(hops) => book.hops = hops,
+        history.hops.follow_boundaries(boundaries);
+        match history.hops.after(clock, delay) {
+            Ok(hops) => history.hops = hops,
             Err(detail) => self.broke(Invariant::FewestHops, event, detail),
         }
         self.ledger.faults.duplicate_moves += u64::from(self.settle(position));
         let back = self.back(position);
-        self.books.change(entry, |original| original.no_invoke_before = back);
+        self.histories.change(entry, |original| original.no_invoke_before = back);
         self.ledger.carry(event);
-        self.books.open(book.of_copy(copy, now))
+        self.histories.open(history.of_copy(copy, now))
     }
 
     /// Records that a moved copy loses its message attribute, which holds all data about earlier waits.
     pub(crate) fn attribute_lost(&mut self, copy: Entry, now: Timestamp) {
-        self.books.change(copy, |book| book.forget(now));
+        self.histories.change(copy, |history| history.forget(now));
     }
 
     /// Records that the handler gets no answer to a move whose copy was accepted.
     pub(crate) fn move_unanswered(&mut self, position: usize) {
-        self.books.excuse(self.in_hand(position).entry);
+        self.histories.excuse(self.message(position).entry);
         self.mark_after(position, After::LostCopy);
     }
 
@@ -716,8 +718,8 @@ impl Oracle {
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);
-        let InHand { entry, seen, .. } = *self.in_hand(position);
-        self.books.settle(entry).unwrap_or_else(|| {
+        let CheckedMessage { entry, seen, .. } = *self.message(position);
+        self.histories.settle(entry).unwrap_or_else(|| {
             let detail = format!("message {} was re-invoked, dead-lettered or moved before", entry.id);
             self.broke(Invariant::ExplainedDuplicates, seen.origin.attempt.event, detail);
             false

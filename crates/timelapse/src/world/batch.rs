@@ -8,7 +8,7 @@ use comeback_engine::{BatchEvent, Environment, MOVED_ATTRIBUTE, Policies, Record
 
 use crate::aws::agenda::START;
 use crate::aws::queue::{Attributes, ReceiptHandle, Received};
-use crate::check::books::Carried;
+use crate::check::history::Carried;
 use crate::check::oracle::Reads;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
@@ -87,7 +87,7 @@ impl Batch {
 
 /// The parts of the current batch that the handler's calls need.
 #[derive(Debug)]
-pub(crate) struct AtHand {
+pub(crate) struct CurrentBatch {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
@@ -95,7 +95,7 @@ pub(crate) struct AtHand {
     pub(crate) death: Option<Death>,
 }
 
-impl AtHand {
+impl CurrentBatch {
     pub(super) fn position(&self, record: &Record) -> usize {
         let receipt = ReceiptHandle::parse(&record.receipt_handle);
         let position = self.messages.iter().position(|message| Some(message.received.receipt) == receipt);

@@ -11,11 +11,11 @@ use comeback_engine::{
 use rand::RngExt;
 
 use super::World;
-use super::batch::AtHand;
+use super::batch::CurrentBatch;
 use crate::account::{Answers, Invoked, Service};
 use crate::aws::queue::{Attributes, Sent};
 use crate::aws::target::Id;
-use crate::check::books::Carried;
+use crate::check::history::Carried;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
@@ -28,8 +28,8 @@ const STALE: Duration = Duration::from_secs(600);
 
 impl Service for World {
     fn lives_on(&mut self) -> bool {
-        let at_hand = self.at_hand.as_mut().expect("BUG: calls come from the handler");
-        let Some(death) = &mut at_hand.death else { return true };
+        let current_batch = self.current_batch.as_mut().expect("BUG: calls come from the handler");
+        let Some(death) = &mut current_batch.death else { return true };
         let left = death.calls.checked_sub(1);
         death.calls = left.unwrap_or_default();
         left.is_some()
@@ -53,8 +53,8 @@ impl Service for World {
 
     fn invoke(&mut self, record: &Record, function_arn: &str, payload: String) -> Invoked {
         self.tallies.calls.add(ApiCall::InvokeTarget, 1);
-        let position = self.at_hand().position(record);
-        let event = self.at_hand().event(position);
+        let position = self.current_batch().position(record);
+        let event = self.current_batch().event(position);
         self.oracle.reinvokes(position, function_arn, &payload);
         if self.dice.strikes(Fault::InvokeThrottled, self.now, [event]) {
             return Err(InvokeFailure::Later(failure("TooManyRequestsException: Rate Exceeded")));
@@ -76,8 +76,8 @@ impl Service for World {
 
     fn decides_to_dead_letter(&mut self, dead_lettered: &[DeadLettered<'_>]) {
         for DeadLettered { record, dead_letter } in dead_lettered {
-            let position = self.at_hand().position(record);
-            let original = self.queue.message(&self.at_hand().messages[position].received);
+            let position = self.current_batch().position(record);
+            let original = self.queue.message(&self.current_batch().messages[position].received);
             self.oracle.dead_letters(position, dead_letter, original.map(|message| message.body.as_str()));
         }
     }
@@ -95,7 +95,7 @@ impl Service for World {
         let lost = self.refuse(Fault::DeadLetterLost, &events, "", "no answer in time");
         if lost.is_err() {
             for position in positions {
-                self.oracle.excuse(self.at_hand().messages[position].carried.entry);
+                self.oracle.excuse(self.current_batch().messages[position].carried.entry);
             }
         }
         lost.map(|()| vec![Ok(()); dead_lettered.len()])
@@ -104,7 +104,7 @@ impl Service for World {
     fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {
         let (positions, events) = self.positions(moves.iter().map(|copy| copy.record));
         for (copy, &position) in moves.iter().zip(&positions) {
-            let original = self.queue.message(&self.at_hand().messages[position].received);
+            let original = self.queue.message(&self.current_batch().messages[position].received);
             let altered = original.is_some_and(|original| original.body != copy.record.body);
             self.oracle.moves(position, copy.delay, altered);
         }
@@ -115,7 +115,7 @@ impl Service for World {
         for (copy, &position) in moves.iter().zip(&positions) {
             self.accept_move(copy, position);
         }
-        let death = self.at_hand.as_mut().and_then(|at_hand| at_hand.death.as_mut());
+        let death = self.current_batch.as_mut().and_then(|current_batch| current_batch.death.as_mut());
         if let Some(death) = death.filter(|death| death.fault == Fault::HandlerDiedAfterMove) {
             death.calls = 0;
         }
@@ -132,7 +132,7 @@ impl Service for World {
             return Err(failure("no count in time"));
         }
         let in_flight = self.counts.get(self.dice.strikes(Fault::CountStale, self.now, []));
-        let AtHand { clock, started, .. } = *self.at_hand();
+        let CurrentBatch { clock, started, .. } = *self.current_batch();
         Ok(InFlightCount { in_flight, at: clock.saturating_add(self.now.since(started)) })
     }
 
@@ -208,7 +208,7 @@ impl World {
     }
 
     fn accept_move(&mut self, copy: &Move<'_>, position: usize) {
-        let origin = self.at_hand().messages[position].carried.origin;
+        let origin = self.current_batch().messages[position].carried.origin;
         let trace_header = copy.record.trace_header.as_deref().map(Into::into);
         let mut attributes = Attributes { comeback: Some(copy.attribute.as_str().into()), trace_header };
         let id = Id::draw(&mut self.copy_ids);
@@ -254,7 +254,7 @@ impl World {
         for outcome in &report.outcomes {
             quiet += u64::from(outcome.only_moves_on());
             if outcome.receipt_handle().is_some() {
-                self.oracle.may_be_recalled(self.at_hand().position(outcome.record), self.now);
+                self.oracle.may_be_recalled(self.current_batch().position(outcome.record), self.now);
             }
             if let (What::Defer { due, .. }, Some(delay)) = (&outcome.what, outcome.delay()) {
                 self.oracle.hop_reported(outcome.message_id(), delay, *due);
@@ -264,13 +264,13 @@ impl World {
     }
 
     fn positions<'r>(&self, records: impl Iterator<Item = &'r Record>) -> (Vec<usize>, Vec<EventNumber>) {
-        let at_hand = self.at_hand();
-        let positions = records.map(|record| at_hand.position(record));
-        positions.map(|position| (position, at_hand.event(position))).unzip()
+        let current_batch = self.current_batch();
+        let positions = records.map(|record| current_batch.position(record));
+        positions.map(|position| (position, current_batch.event(position))).unzip()
     }
 
-    pub(crate) fn at_hand(&self) -> &AtHand {
-        self.at_hand.as_ref().expect("BUG: calls come from the handler")
+    pub(crate) fn current_batch(&self) -> &CurrentBatch {
+        self.current_batch.as_ref().expect("BUG: calls come from the handler")
     }
 }
 

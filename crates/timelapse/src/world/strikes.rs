@@ -10,7 +10,7 @@ use super::batch::{Batch, Death, Polled};
 use super::{Happening, World};
 use crate::aws::queue::ReceiptHandle;
 use crate::aws::target::Id;
-use crate::check::books::Carried;
+use crate::check::history::Carried;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::faults::records::{

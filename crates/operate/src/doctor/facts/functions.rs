@@ -26,7 +26,7 @@ pub(crate) struct Function {
     pub(crate) target: Result<Option<Target>, Failure>,
     /// An entry for each qualifier that is attached or that the operator or the allow-list names. If there is no such
     /// qualifier, one entry for the unqualified function.
-    pub(crate) entrances: Vec<Entrance>,
+    pub(crate) qualified_functions: Vec<QualifiedFunction>,
     /// Aliases and versions that do not exist, although they are attached or named by the operator or the allow-list.
     pub(crate) gone: Vec<String>,
     pub(crate) dropped: Result<Dropped, Failure>,
@@ -35,7 +35,7 @@ pub(crate) struct Function {
 /// One way to invoke a function: unqualified, or by an alias or a version. Each way has its own failure destination and
 /// role.
 #[derive(Clone, Debug)]
-pub(crate) struct Entrance {
+pub(crate) struct QualifiedFunction {
     /// The name as an operator types it: `orders` or `orders:live`.
     pub(crate) name: String,
     pub(crate) invoked_arn: String,
@@ -76,7 +76,7 @@ pub(crate) async fn read(
     let reading = wanted.iter().map(async |(arn, asked)| {
         let function: FunctionName = arn.parse().expect("BUG: it was made of a function's name");
         let target = Target::find(account, &function).await;
-        let (mut entrances, mut gone) = (Vec::new(), Vec::new());
+        let (mut qualified_functions, mut gone) = (Vec::new(), Vec::new());
         if let Ok(Some(target)) = &target {
             for qualifier in qualifiers(target, &deployment.retry_queue.arn, asked) {
                 let role = match &qualifier {
@@ -86,18 +86,19 @@ pub(crate) async fn read(
                 match role.transpose() {
                     None => gone.extend(qualifier),
                     Some(role) => {
-                        entrances.push(Entrance::read(destination, target, qualifier, role).await);
+                        qualified_functions
+                            .push(QualifiedFunction::read(destination, target, qualifier, role).await);
                     }
                 }
             }
         }
         let dropped = Dropped::read(account, &function.name, now).await;
-        Function { name: function.name, arn: arn.clone(), target, entrances, gone, dropped }
+        Function { name: function.name, arn: arn.clone(), target, qualified_functions, gone, dropped }
     });
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
 }
 
-impl Entrance {
+impl QualifiedFunction {
     async fn read(
         Destination { account, deployment, retry_queue }: Destination<'_>,
         target: &Target,

@@ -2,7 +2,7 @@
 
 use comeback_engine::Settings;
 
-use super::super::books::Attempt;
+use super::super::history::Attempt;
 use super::super::parameter::Waits;
 use super::super::pauses::Written;
 use super::*;

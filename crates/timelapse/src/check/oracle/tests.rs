@@ -81,7 +81,7 @@ impl Fixture {
     }
 
     fn hide(&mut self, seconds: u64) {
-        let now = self.oracle.hands().start.clock;
+        let now = self.oracle.batch().start.clock;
         let timeout = Duration::from_secs(seconds);
         self.oracle.hides(0, timeout);
         self.oracle.hidden(0, now.saturating_add(timeout));
@@ -269,7 +269,7 @@ fn a_long_hiding_without_a_call() {
     {
         let mut fixture = Fixture::due();
         fixture.hide(hidden_for);
-        fixture.oracle.hands_mut().start.can_act = lives;
+        fixture.oracle.batch_mut().start.can_act = lives;
         fixture.oracle.finished();
         assert_eq!(fixture.broken(), broken, "lives: {lives}, hidden for {hidden_for} s");
     }

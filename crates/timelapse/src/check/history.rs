@@ -89,7 +89,7 @@ pub(crate) struct Carried {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Book {
+pub(super) struct MessageHistory {
     pub(super) id: Id,
     /// Earliest time at which the message may be re-invoked, according to the visibility timeouts that handlers have
     /// set.
@@ -112,7 +112,7 @@ pub(super) struct Book {
     pub(super) hops: Hops,
 }
 
-impl Book {
+impl MessageHistory {
     pub(super) fn new(id: Id, now: Timestamp) -> Self {
         Self {
             id,
@@ -191,10 +191,11 @@ impl Hops {
 
 /// Records of all messages on the queue, and of messages that a fault allows to be settled again.
 #[derive(Debug, Default)]
-pub(super) struct Books {
-    books: Slab<Book>,
+pub(super) struct MessageHistories {
+    histories: Slab<MessageHistory>,
     /// Number of settlings of each message that a fault allows to be settled again. An entry outlives its message,
-    /// because a handler may still be working on the message. For other messages, the flag `Book::settled` is enough.
+    /// because a handler may still be working on the message. For other messages, the flag `MessageHistory::settled` is
+    /// enough.
     excused: HashMap<Id, Excused>,
 }
 
@@ -204,27 +205,27 @@ struct Excused {
     excuses: u32,
 }
 
-impl Books {
-    pub(super) fn open(&mut self, book: Book) -> Entry {
-        Entry { id: book.id, key: self.books.insert(book) }
+impl MessageHistories {
+    pub(super) fn open(&mut self, history: MessageHistory) -> Entry {
+        Entry { id: history.id, key: self.histories.insert(history) }
     }
 
-    pub(super) fn close(&mut self, entry: Entry) -> Book {
-        self.books.remove(entry.key)
+    pub(super) fn close(&mut self, entry: Entry) -> MessageHistory {
+        self.histories.remove(entry.key)
     }
 
     /// Changes a message's record, if the message is still on the queue.
-    pub(super) fn change(&mut self, entry: Entry, change: impl FnOnce(&mut Book)) {
+    pub(super) fn change(&mut self, entry: Entry, change: impl FnOnce(&mut MessageHistory)) {
         self.get(entry).map(change).unwrap_or_default();
     }
 
-    pub(super) fn get(&mut self, entry: Entry) -> Option<&mut Book> {
-        self.books.get_mut(entry.key).filter(|book| book.id == entry.id)
+    pub(super) fn get(&mut self, entry: Entry) -> Option<&mut MessageHistory> {
+        self.histories.get_mut(entry.key).filter(|history| history.id == entry.id)
     }
 
     /// Allows a message to be settled once more, because of a fault.
     pub(super) fn excuse(&mut self, entry: Entry) {
-        let settled = self.get(entry).is_some_and(|book| book.settled);
+        let settled = self.get(entry).is_some_and(|history| history.settled);
         let unexcused = Excused { made: u32::from(settled), excuses: 0 };
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
@@ -232,7 +233,7 @@ impl Books {
     /// Records that a message is re-invoked, dead-lettered or moved. Returns false for the first of these actions, true
     /// for a duplicate that a fault explains, and `None` for a duplicate that no fault explains.
     pub(super) fn settle(&mut self, entry: Entry) -> Option<bool> {
-        let before = self.get(entry).map(|book| std::mem::replace(&mut book.settled, true));
+        let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         let Some(excused) = self.excused.get_mut(&entry.id) else {
             return (before == Some(false)).then_some(false);
         };
@@ -252,10 +253,11 @@ mod tests {
         Timestamp::from_secs(1_000 + seconds)
     }
 
-    fn one() -> (Books, Entry) {
-        let mut books = Books::default();
-        let entry = books.open(Book::new(Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1)), at(0)));
-        (books, entry)
+    fn one() -> (MessageHistories, Entry) {
+        let mut histories = MessageHistories::default();
+        let entry =
+            histories.open(MessageHistory::new(Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1)), at(0)));
+        (histories, entry)
     }
 
     #[test]
@@ -274,29 +276,29 @@ mod tests {
 
     #[test]
     fn each_further_settling_needs_an_excuse() {
-        let (mut books, message) = one();
-        assert_eq!(books.settle(message), Some(false));
-        assert_eq!(books.settle(message), None);
-        books.excuse(message);
-        assert_eq!(books.settle(message), Some(true));
-        assert_eq!(books.settle(message), None);
+        let (mut histories, message) = one();
+        assert_eq!(histories.settle(message), Some(false));
+        assert_eq!(histories.settle(message), None);
+        histories.excuse(message);
+        assert_eq!(histories.settle(message), Some(true));
+        assert_eq!(histories.settle(message), None);
     }
 
     #[test]
     fn an_excuse_may_come_first_and_outlives_the_message() {
-        let (mut books, message) = one();
-        books.excuse(message);
-        assert_eq!(books.settle(message), Some(false));
-        books.close(message);
-        assert_eq!(books.settle(message), Some(true));
-        assert_eq!(books.settle(message), None);
+        let (mut histories, message) = one();
+        histories.excuse(message);
+        assert_eq!(histories.settle(message), Some(false));
+        histories.close(message);
+        assert_eq!(histories.settle(message), Some(true));
+        assert_eq!(histories.settle(message), None);
     }
 
     #[test]
     fn settling_a_deleted_message_needs_an_excuse() {
-        let (mut books, message) = one();
-        books.close(message);
-        assert_eq!(books.settle(message), None);
+        let (mut histories, message) = one();
+        histories.close(message);
+        assert_eq!(histories.settle(message), None);
     }
 
     #[test]
