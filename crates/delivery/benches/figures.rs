@@ -1,4 +1,4 @@
-//! Measures the cost of throttling in calls, and the memory of a delivery. Run by `cargo bench -p comeback-delivery
+//! Measures the cost of throttling in calls, and the memory of a delivery. Run with `cargo bench -p comeback-delivery
 //! --bench figures`.
 //!
 //! The services are simulated on tokio's paused clock, so calls and seconds are the same on any machine. Memory is the

@@ -12,7 +12,7 @@ use comeback_delivery::eventbridge::Sender;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bus = std::env::args().nth(1).ok_or("usage: eventbridge BUS")?;
-    // By default the SDK waits for an answer without limit.
+    // By default, the SDK waits for an answer indefinitely.
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     let deliver = Sender::new(aws_sdk_eventbridge::Client::new(&config));

@@ -13,7 +13,7 @@ use comeback_delivery::firehose::Sender;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stream = std::env::args().nth(1).ok_or("usage: firehose STREAM")?;
-    // By default the SDK waits for an answer without limit.
+    // By default, the SDK waits for an answer indefinitely.
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     let deliver = Sender::new(aws_sdk_firehose::Client::new(&config), stream);

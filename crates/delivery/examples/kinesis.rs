@@ -14,11 +14,11 @@ use comeback_delivery::kinesis::Sender;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stream = std::env::args().nth(1).ok_or("usage: kinesis STREAM")?;
-    // By default the SDK waits for an answer without limit.
+    // By default, the SDK waits for an answer indefinitely.
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
-    // A shard takes a thousand records a second: the rest fail, and are sent again after a wait. The waits are random,
-    // so that programs that run at once do not wait in step.
+    // A shard accepts a thousand records a second. The other records fail, and are sent again after a wait. The waits
+    // are random, so that concurrent programs do not retry at the same moments.
     let deliver = Sender::new(aws_sdk_kinesis::Client::new(&config), stream).retries(Retries::exponential());
 
     let record = |number: u32| {

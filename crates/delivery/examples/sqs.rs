@@ -11,7 +11,7 @@ use comeback_delivery::sqs::{Message, Sender};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queue_url = std::env::args().nth(1).ok_or("usage: sqs QUEUE_URL")?;
-    // By default the SDK waits for an answer without limit.
+    // By default, the SDK waits for an answer indefinitely.
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     let deliver = Sender::new(aws_sdk_sqs::Client::new(&config), queue_url);
@@ -20,7 +20,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     match deliver.send(messages).await {
         Ok(delivered) => println!("{} messages in {} calls", delivered.count(), delivered.calls),
         Err(undelivered) => {
-            // Every undelivered message is here, with its reason. Keep them: write them down, or send them again later.
+            // `entries` holds every undelivered message, with the reason. Store these messages, or send them again
+            // later.
             for left in &undelivered.entries {
                 eprintln!("{}: {}", left.entry.body, left.cause);
             }

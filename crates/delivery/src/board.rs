@@ -1,4 +1,5 @@
-//! The board: the state of each entry of a delivery. It makes every decision of a delivery, and never waits.
+//! The board: the state of each entry of a delivery. The board decides which entries are sent, retried and given up. It
+//! never waits.
 
 mod answers;
 
@@ -17,12 +18,12 @@ pub(crate) struct Board<E, R> {
     limits: Limits,
     /// Entries without an outcome, by their index in the input.
     tracks: BTreeMap<usize, Track<E>>,
-    /// Entries that may be sent now, the lowest index first. At most one entry of each lane is here.
+    /// Entries that may be sent now, the lowest index first. At most one entry of each lane is ready.
     ready: BTreeSet<usize>,
-    /// Halves of calls that the service refused as a whole. Each is sent again unchanged.
+    /// Halves of calls that the service refused as a whole. Each half is sent again unchanged.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
-    /// For each lane that sends only its last entry: the entry that is in a call or waiting for a retry.
+    /// The entry that is in a call or waiting for a retry, for each lane that sends only its last entry.
     under_way: HashMap<Lane, usize>,
     refusals: Refusals,
     /// Number of consecutive calls that failed as a whole with a retriable error.
@@ -52,7 +53,7 @@ struct Track<E> {
     entry: Arc<E>,
     size: usize,
     lane: Option<Lane>,
-    /// Number of calls that carried the entry, including those under way.
+    /// Number of calls that carried the entry, including calls under way.
     calls: u64,
     /// Number of calls that carried the entry but used up no retry. Either the call was refused as a whole and halved,
     /// or the service throttled this entry and accepted others.
@@ -131,7 +132,7 @@ impl<E, R: Clone> Board<E, R> {
         let before = lane.as_ref().and_then(|lane| self.lanes.push(lane, index));
         let goes_next = match before {
             None => true,
-            // The entry replaces the one before it, unless that one is under way.
+            // The new entry replaces the entry before it in the lane, unless that entry is under way.
             Some(before) => lane.as_ref().is_some_and(|lane| lane.only_last) && self.ready.remove(&before),
         };
         if goes_next {
@@ -151,8 +152,8 @@ impl<E, R: Clone> Board<E, R> {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// Returns true if waiting for more entries cannot make the next batch, of at most `most` entries, any fuller. The
-    /// check is cheap: it adds up the sizes of fewer entries than one call takes.
+    /// Returns true if more entries cannot make the next batch, of at most `most` entries, any fuller. The check is
+    /// cheap: it adds up the sizes of fewer entries than fit in one call.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         let bytes =
             || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));
@@ -162,8 +163,8 @@ impl<E, R: Clone> Board<E, R> {
     }
 
     /// Takes the next batch, of at most `most` entries. Halves of refused calls are sent unchanged and last, because
-    /// one bad entry must not hold up other batches. But if the service may be refusing every entry, halves go first,
-    /// because they show whether it does.
+    /// one bad entry must not hold up other batches. If the service may be refusing every entry, halves are sent first,
+    /// because their answers settle this question.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };
@@ -184,7 +185,7 @@ impl<E, R: Clone> Board<E, R> {
     /// Marks entries as ready when their wait is over.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
         for index in entries {
-            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Given up in the meantime.
+            let Some(track) = self.tracks.get_mut(&index) else { continue }; // The entry was given up in the meantime.
             track.place = Place::Here;
             match track.lane.clone() {
                 None => drop(self.ready.insert(index)),
@@ -193,7 +194,7 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Takes the outcomes decided since this was last called.
+    /// Takes the outcomes decided since the last call of this function.
     pub(crate) fn settled(&mut self) -> std::vec::Drain<'_, Settled<E, R>> {
         self.settled.drain(..)
     }
@@ -208,7 +209,7 @@ impl<E, R: Clone> Board<E, R> {
     /// Packs a batch in the order of the input, as far as lanes allow. A batch ends when it is full or the next entry
     /// does not fit, so any two successive batches together exceed one of the limits.
     fn pack(&mut self, most: usize) -> Vec<usize> {
-        // The last few ready entries may go in this call too: a separate call for them would be wasted.
+        // If only a few more entries are ready, they go in this call too, which saves a separate call.
         let most = if self.ready.len() <= most.saturating_add(most / 8) {
             most.saturating_add(most / 8)
         } else {
@@ -229,7 +230,7 @@ impl<E, R: Clone> Board<E, R> {
             self.ready.remove(&index);
             self.ready.extend(self.follower(index));
         }
-        // A follower that did not fit waits until the entries before it are settled.
+        // If a lane's next entry did not fit, it waits until the entries before it are settled.
         for &index in &batch {
             if let Some(next) = self.follower(index) {
                 self.ready.remove(&next);
@@ -245,7 +246,7 @@ impl<E, R: Clone> Board<E, R> {
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
-    /// Marks the earlier entries of a lane that sends only its last one as replaced by this entry.
+    /// Marks the earlier entries of this entry's lane as replaced, if the lane sends only its last entry.
     fn replace_earlier(&mut self, index: usize) {
         let Some(lane) = self.tracks[&index].lane.clone().filter(|lane| lane.only_last) else { return };
         for earlier in self.lanes.before(&lane, index) {
@@ -322,7 +323,7 @@ impl<E, R: Clone> Board<E, R> {
     /// matters.
     fn leave(&mut self, index: usize, cause: EntryError) {
         if !self.tracks.contains_key(&index) {
-            return; // Already given up, behind another entry of its call.
+            return; // Already given up, because it is behind another entry of its call.
         }
         let Some(lane) = self.set_left(index, cause) else { return };
         if lane.last_wins {

@@ -31,13 +31,14 @@ pub(crate) use send_once;
 
 /// Converts an AWS SDK error into a [`ServiceError`], whose kind tells a sender whether to retry.
 ///
-/// A known service code decides; otherwise the HTTP status does. Without an answer the request may have arrived, so the
-/// error is transient. A request that could not be built is refused. A request that could not be signed, because there
-/// are no credentials, is denied. A 4xx with an unknown code is refused. A 4xx without a code comes from something
-/// between the client and the service, and its kind is unknown. A 413 always means that the request is too large.
+/// A known service code decides the kind; without a known code, the HTTP status decides. If there is no answer, the
+/// request may have arrived, so the error is transient. A request that could not be built is refused. A request that
+/// could not be signed, because there are no credentials, is denied. A 4xx with an unknown code is refused. A 4xx
+/// without a code comes from something between the client and the service, and its kind is unknown. A 413 always means
+/// that the request is too large.
 ///
-/// If the response asks for a pause (`Retry-After` in seconds, or AWS's `x-amz-retry-after` in milliseconds), it goes
-/// into [`ServiceError::retry_after`].
+/// If the response requests a pause (`Retry-After` in seconds, or AWS's `x-amz-retry-after` in milliseconds), the pause
+/// is in [`ServiceError::retry_after`].
 ///
 /// Sources: the codes that AWS SDKs retry (`aws-runtime`), and the services' API references ("Common
 /// errors", and the errors of each batch operation).
@@ -79,8 +80,8 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
 }
 
 /// Builds the answer for one entry from its own result. A result with an error code is a failure. A result with an id
-/// is a success. A result with neither counts as no answer. An unknown code is retried. The service's counts of
-/// failures are ignored.
+/// is a success. A result with neither counts as no answer. An entry with an unknown code is retried. The service's
+/// counts of failures are ignored.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> Answer<R> {
     match (code, receipt) {
@@ -105,7 +106,7 @@ fn kind_without_code<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> E
         SdkError::DispatchFailure(failure) if failure.is_user() => ErrorKind::Refused,
         _ if has_no_credentials(error) => ErrorKind::Denied,
         SdkError::ServiceError(_) => kind_of_status(error),
-        // No answer, or an unreadable one: the request may have arrived.
+        // There is no answer, or it is unreadable. The request may have arrived.
         _ => ErrorKind::Transient,
     }
 }
@@ -133,7 +134,7 @@ fn kind_of_status<E>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
     match error.raw_response().map(|response| response.status().as_u16()) {
         Some(429) => ErrorKind::Throttled,
         Some(413) => ErrorKind::TooLarge,
-        // An unreadable success counts as no answer.
+        // A success with an unreadable body counts as no answer.
         Some(200..300 | 408 | 500..) => ErrorKind::Transient,
         _ => ErrorKind::Unknown,
     }
@@ -269,7 +270,7 @@ mod tests {
                 (403, "InvalidClientTokenId"),
                 (400, "KMS.AccessDeniedException"),
                 (400, "KMSAccessDeniedException"),
-                // The key is missing; the stream and the function exist.
+                // The KMS key is missing. The stream or the function exists.
                 (400, "KMSNotFoundException"),
                 (502, "KMSDisabledException"),
                 (400, "InvalidKMSResourceException"),
@@ -391,7 +392,7 @@ mod tests {
         }
     }
 
-    /// In each case the client makes no request: no credentials exist, they cannot be loaded, or they come too late.
+    /// In each case the client sends no request, because credentials are missing, cannot be loaded, or arrive too late.
     #[tokio::test]
     async fn missing_credentials_are_denied_late_ones_retried() {
         use aws_credential_types::provider::{ProvideCredentials, future};

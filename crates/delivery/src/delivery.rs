@@ -43,8 +43,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         delivery.finish()
     }
 
-    /// Like [`send`](Self::send), but starts a call only while `may_start` returns true. Calls under way may finish,
-    /// which can take as long as the client's own timeouts allow.
+    /// Like [`send`](Self::send), but starts a call only while `may_start` returns true. Calls under way still finish.
+    /// They may take as long as the client's own timeouts allow.
     ///
     /// # Errors
     ///
@@ -70,8 +70,10 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 ///
 /// The futures of [`run`](Self::run), [`run_until`](Self::run_until) and [`run_while`](Self::run_while) may be dropped
 /// at any moment. [`finish`](Self::finish) then hands back every entry that is not known to be delivered
-/// ([`EntryError::Interrupted`](crate::EntryError::Interrupted)); a call that was under way may have delivered it. To
-/// continue, run the delivery again: entries that were under way count as sent without an answer, and are retried.
+/// ([`EntryError::Interrupted`](crate::EntryError::Interrupted)). A call that was under way may have delivered such an
+/// entry.
+///
+/// To continue, run the delivery again. Entries that were under way count as sent without an answer, and are retried.
 ///
 /// ```
 /// # use comeback_delivery::{Answer, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
@@ -125,7 +127,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
 
     /// Like [`run`](Self::run), but starts a call only while `may_start` returns true.
     ///
-    /// `may_start` is called before each call and after each wait. A wait is not cut short. To end a wait early, use
+    /// `may_start` is called before each call and after each wait. To end a wait early, use
     /// [`run_until`](Self::run_until).
     pub async fn run_while(&mut self, may_start: impl Fn() -> bool) {
         self.run_to(may_start, pending()).await;

@@ -73,7 +73,7 @@ pub struct Write {
 pub enum Action {
     /// Puts this item, replacing any item with the same key.
     Put(Attributes),
-    /// Deletes the item with this key. The attributes must be those of the key and no others.
+    /// Deletes the item with this key. The attributes must be exactly the key attributes.
     Delete(Attributes),
 }
 
@@ -83,7 +83,7 @@ impl Write {
         Self { table: table.into(), action: Action::Put(item) }
     }
 
-    /// Makes a write that deletes the item with this key. The attributes must be those of the key and no others.
+    /// Makes a write that deletes the item with this key. The attributes must be exactly the key attributes.
     pub fn delete(table: impl Into<String>, key: Attributes) -> Self {
         Self { table: table.into(), action: Action::Delete(key) }
     }
@@ -155,13 +155,13 @@ impl Operation for BatchWriteItem {
         let one_table = requests.len() == 1;
         match self.send(requests).await {
             Ok(unprocessed) => Ok(keys.iter().map(|key| taken(key, &unprocessed)).collect()),
-            // The error does not name the missing or forbidden table. Writes to the other tables are sent again without
-            // it.
+            // The error does not name the missing or forbidden table. The call is sent again in halves, so that writes
+            // to the other tables get through.
             Err(mut error) if error.kind.is_of_every_call() && !one_table => {
                 (error.kind, error.is_of_some) = (ErrorKind::Refused, true);
                 Err(error)
             }
-            // The sender's other tables may work.
+            // Writes to the sender's other tables may succeed, so only this call's writes fail.
             Err(error) if error.kind.is_of_every_call() && self.tables.len() > 1 => {
                 Ok(writes.iter().map(|_| Err(error.clone())).collect())
             }
@@ -189,7 +189,7 @@ impl BatchWriteItem {
         let call = self.client.batch_write_item().set_request_items(Some(requests));
         let output = send_once!(aws_sdk_dynamodb, call)?;
         let unprocessed = output.unprocessed_items.unwrap_or_default();
-        // If the response names a key that was not in the call, the writes that it means are unknown.
+        // If the response names a key that was not in the call, it is unclear which writes are unprocessed.
         let unprocessed: Option<HashSet<Lane>> = self.keys(&unprocessed).collect();
         unprocessed.filter(|unprocessed| unprocessed.is_subset(&asked)).ok_or_else(ServiceError::no_answer)
     }
@@ -236,7 +236,7 @@ mod tests {
 
     type Bodies = Arc<Mutex<Vec<String>>>;
 
-    /// An operation whose calls all get this HTTP response, and the recorded bodies of its requests.
+    /// Makes an operation whose calls all get this HTTP response. Also returns the recorded bodies of its requests.
     fn answering(status: u16, answer: &Value) -> (BatchWriteItem, Bodies) {
         let bodies = Bodies::default();
         let (seen, answer) = (bodies.clone(), answer.to_string());

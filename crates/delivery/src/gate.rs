@@ -32,10 +32,11 @@ const LONGEST_STEP: Duration = Duration::from_millis(100);
 const SHORTEST: f64 = 0.001;
 /// Each successful call raises the rate by this fraction of the known rate.
 const STEP: f64 = 1.0 / 16.0;
-/// While the gap between calls is shorter than `COMFORTABLE`, each successful call lets the next grow by this factor.
+/// While the gap between calls is shorter than `COMFORTABLE`, each successful call lets the next call grow by this
+/// factor.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// If the service asks for a pause, the sender pauses for at most its own next wait plus this time. Otherwise a service
+/// If the service requests a pause, the sender pauses for at most its own next wait plus this time. Otherwise a service
 /// could stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -68,12 +69,13 @@ impl Gate {
     /// Waits until a call may begin, and returns the permission.
     pub(crate) async fn enter<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) -> Pass {
         // The turn comes before the permit: a turn goes to the delivery that has waited longest, but a permit goes to
-        // the first one that asks.
+        // the first delivery that requests it.
         let _turn = self.turn.lock().await;
         let permit = self.calls.acquire_arc().await;
         let mut gone = Duration::ZERO;
         loop {
-            // Checked again after each step, because calls under way may have been answered in the meantime.
+            // The remaining wait is computed again after each step, because calls under way may have been answered
+            // meanwhile.
             let step = self.pace().step(gone);
             if step.is_zero() {
                 return Pass { _permit: permit, round: self.pace().begin() };
@@ -103,7 +105,7 @@ pub(crate) struct Pace {
     /// Seconds per entry of the last call that the service accepted entirely; `None` if an entry has been throttled
     /// since.
     good: Option<f64>,
-    /// Consecutive calls in which every entry was throttled.
+    /// Number of consecutive calls in which every entry was throttled.
     nothing: u32,
     /// True if the next call comes after only half the gap.
     is_hasty: bool,
@@ -111,7 +113,7 @@ pub(crate) struct Pace {
     round: u64,
     /// The part of the requested pause that is left.
     pause: Duration,
-    /// The longest pause that the service has asked for since the last step of a wait began.
+    /// The longest pause that the service has requested since the last step of a wait began.
     asked: Duration,
 }
 
@@ -149,7 +151,7 @@ impl Pace {
         Duration::from_secs_f64(if self.is_hasty { self.gap / 2.0 } else { self.gap })
     }
 
-    /// Returns the next step of the wait before a call that has already waited for `gone`; zero if it may begin.
+    /// Returns the next step of the wait before a call that has already waited for `gone`; zero if the call may begin.
     fn step(&mut self, gone: Duration) -> Duration {
         self.pause = self.pause.max(std::mem::take(&mut self.asked));
         self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
@@ -165,7 +167,7 @@ impl Pace {
         Duration::from_secs_f64(self.gap)
     }
 
-    /// Records a pause that the service asked for. Returns the sender's pause, which may be shorter. `own` is the time
+    /// Records a pause that the service requested. Returns the sender's pause, which may be shorter. `own` is the time
     /// that the undelivered entries wait anyway.
     pub(crate) fn pause(&mut self, asked: Duration, own: Duration) -> Duration {
         let pause = asked.min(own.max(self.gap()).saturating_add(PATIENCE));
@@ -214,7 +216,7 @@ impl Pace {
         let an_entry = self.gap / self.size() as f64;
         (self.good, self.nothing) = (Some(an_entry), 0);
         let faster = match self.known {
-            // The rate has reached the known rate, or nearly: rounding must not matter.
+            // The rate has reached the known rate. The factor allows for rounding errors.
             Some(known) if an_entry <= known * 1.001 => 1.0 / (1.0 / an_entry + STEP / known),
             Some(known) => (an_entry / 2.0).max(known),
             None => an_entry / 2.0,
@@ -274,7 +276,7 @@ mod tests {
         pace.take(0.5);
         assert_eq!((pace.gap(), pace.size()), (Duration::from_millis(50), 20));
         pace.take(0.1);
-        // 20 in 50 ms were far too many: 2 were taken.
+        // The service accepted only 2 of the 20 entries of this call.
         assert_eq!(pace.size(), 2);
         let an_entry = pace.gap / 2.0;
         assert!((0.015..0.025).contains(&an_entry), "{an_entry}");
@@ -364,7 +366,7 @@ mod tests {
                     (taken, sent, seconds) = (taken + part, sent + entries, seconds + wait);
                 }
             }
-            // The maximum is a thousand calls a second.
+            // A sender makes at most a thousand calls a second.
             let ideal = per_second.min(most as f64 * 1_000.0) * seconds;
             prop_assert!(taken as f64 > 0.75 * ideal, "{taken} of {ideal}");
             prop_assert!(sent as f64 <= 1.6 * taken as f64, "{sent} sent for {taken}");

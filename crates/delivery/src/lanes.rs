@@ -34,28 +34,28 @@ impl Lane {
         Self { together: true, ..self }
     }
 
-    /// Declares that only the last entry of the lane matters in the end. When an entry is given up, the next entry is
-    /// sent, instead of being given up too.
+    /// Declares that only the last entry of the lane matters in the end. When an entry is given up, the entries behind
+    /// it are still sent.
     #[must_use]
     pub fn last_wins(self) -> Self {
         Self { last_wins: true, ..self }
     }
 
     /// Like [`last_wins`](Self::last_wins), but sends only the last of the entries that wait for their turn. When the
-    /// last is delivered, the earlier entries count as delivered too, and get its receipt. If the last is given up, the
-    /// entry before it is sent.
+    /// last is delivered, the earlier entries count as delivered too, with the same receipt. If the last is given up,
+    /// the entry before it is sent.
     #[must_use]
     pub fn only_last(self) -> Self {
         Self { only_last: true, ..self.last_wins() }
     }
 }
 
-/// Open entries of each lane, in order. With `default()`, an entry that is given up does not affect entries added
-/// later; with [`remembering`](Self::remembering), its lane is closed to them.
+/// Open entries of each lane, in order. With `default()`, giving up an entry does not affect entries added later. With
+/// [`remembering`](Self::remembering), giving up an entry closes its lane to entries added later.
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,
-    /// Lanes in which an entry was given up; `None` if that does not affect entries added later.
+    /// Lanes closed because an entry was given up; `None` if lanes are never closed to entries added later.
     broken: Option<HashSet<Lane>>,
 }
 
@@ -64,7 +64,7 @@ impl Lanes {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
     }
 
-    /// Adds an entry to its lane. Returns the entry before it, or `None` if it is the first.
+    /// Adds an entry to its lane. Returns the previous entry of the lane, or `None` if the lane was empty.
     pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> Option<usize> {
         let open = self.open.entry(lane.clone()).or_default();
         open.push_back(index);
@@ -83,13 +83,13 @@ impl Lanes {
         self.open.get(lane)?.back().copied()
     }
 
-    /// Entries of the lane before this one.
+    /// Returns the lane's entries before the given entry.
     pub(crate) fn before(&self, lane: &Lane, index: usize) -> Vec<usize> {
         let open = self.open.get(lane).into_iter().flatten().copied();
         open.take_while(|&other| other != index).collect()
     }
 
-    /// The entry of the lane after this one; `None` if it is the last.
+    /// Returns the lane's entry after the given entry; `None` if the given entry is the last.
     pub(crate) fn after(&self, lane: &Lane, index: usize) -> Option<usize> {
         let open = self.open.get(lane)?;
         let place = open.iter().position(|&other| other == index)?;
@@ -106,14 +106,14 @@ impl Lanes {
         behind
     }
 
-    /// Closes the lane to entries added later, unless its last entry wins.
+    /// Closes the lane to entries added later, unless the lane is marked [`last_wins`](Lane::last_wins).
     pub(crate) fn close(&mut self, lane: &Lane) {
         if let Some(broken) = self.broken.as_mut().filter(|_| !lane.last_wins) {
             broken.insert(lane.clone());
         }
     }
 
-    /// Removes this entry and those before it from the lane, and returns them.
+    /// Removes the given entry and the entries before it from the lane, and returns them.
     pub(crate) fn remove_through(&mut self, lane: &Lane, index: usize) -> Vec<usize> {
         let Some(open) = self.open.get_mut(lane) else { return Vec::new() };
         let place = open.iter().position(|&other| other == index).expect("BUG: an open entry is in its lane");

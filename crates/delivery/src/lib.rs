@@ -22,30 +22,31 @@
 //! # Guarantees
 //!
 //! - **Nothing is lost.** Every entry of the input is returned as delivered or undelivered, even if the operation
-//!   panics. If you may drop the future, use [`Sender::start`], which keeps the entries outside of it.
+//!   panics. If you may drop the future, use [`Sender::start`], which keeps the entries outside the future.
 //! - **At least once.** An entry is sent again only if the service said that it failed, or did not answer. If the
 //!   service did not answer, the entry may arrive twice.
 //! - **Only errors that may be temporary are retried**: throttles, transient errors and unknown ones
 //!   ([`ErrorKind::is_retriable`]). [`Retries`] limits how often.
-//! - **Halves cost few calls.** Finding one bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad,
-//!   it takes 2 · *n* − 1. The halves are sent at once, and use up no retry.
-//! - **A mistake that refuses every entry ends the delivery.** If six calls are refused as a whole with one code, two
-//!   of them halves, and the service has accepted nothing, every entry is handed back ([`EntryError::Halted`]). With at
+//! - **Halves cost few calls.** If the service refuses a whole call, its entries are sent again in halves. Finding one
+//!   bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad, it takes 2 · *n* − 1. Halves are sent
+//!   without a wait, and use up no retry.
+//! - **A mistake that refuses every entry ends the delivery.** If six calls, two of them halves, are refused as a whole
+//!   with one code, and the service has accepted nothing, every entry is handed back ([`EntryError::Halted`]). With at
 //!   most 50 entries left, each entry is tried instead.
 //! - **Partial throttling uses up no retry.** If the service throttles some entries of a call and accepts others, the
 //!   throttled entries are sent again in calls of about the accepted size.
 //! - **Batches are full.** Without lanes and failures, a delivery makes at most 3 · max(⌈entries / count⌉, ⌈bytes /
 //!   limit⌉) + 1 calls, each within every limit. An entry that is too large for any call is returned before anything is
 //!   sent.
-//! - **Order.** Receipts are in the order of the input. Calls run concurrently, so entries arrive in any order, except
-//!   those of one [`Lane`]: a FIFO queue's message group, or a DynamoDB item.
+//! - **Order.** Receipts are in the order of the input. Calls run concurrently, so entries arrive in any order. Only
+//!   the entries of one [`Lane`] keep their order. A lane is a FIFO queue's message group, or a DynamoDB item.
 //! - **No entry is logged.** Spans, errors and their `Debug` forms contain only numbers and the service's codes. A
 //!   [`ServiceError`]'s message is the service's own, and may quote an entry.
 //!
 //! # Files
 //!
 //! A [`Sender`] is an [`Operation`] with the settings of its retries. A [`Delivery`] puts entries on a board, which
-//! decides what goes next. A loop makes the calls and waits.
+//! chooses the entries of each call. A loop makes the calls and waits.
 //!
 //! | file | holds |
 //! |---|---|

@@ -28,8 +28,8 @@ pub const SQS_RECEIPTS: Limits = Limits { entries: 10, bytes: usize::MAX, entry_
 pub const DYNAMODB: Limits = Limits { entries: 25, bytes: 16 * MIB, entry_bytes: 400 * KIB };
 
 /// Limits of `PutRecords`. Data before base64 encoding and partition keys count.
-/// Source: Kinesis Data Streams API reference: 500 records, 10 MiB in all, 10 MiB a record. Formerly 5 MiB in all and 1
-/// MiB a record; a stream accepts 1 MiB a record until its own maximum is raised.
+/// Source: Kinesis Data Streams API reference: 500 records, 10 MiB in all, 10 MiB a record. A stream accepts 1 MiB a
+/// record until its own maximum is raised. Former limits: 5 MiB in all, 1 MiB a record.
 pub const KINESIS: Limits = Limits { entries: 500, bytes: 10 * MIB, entry_bytes: 10 * MIB };
 
 /// Limits of `PutRecordBatch`. Data before base64 encoding counts.

@@ -1,4 +1,4 @@
-//! The [`Operation`] trait, through which a sender uses a batch API, and the errors of such an API.
+//! The [`Operation`] trait, which a sender uses to call a batch API, and the errors that the API returns.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,16 +15,17 @@ pub trait Operation {
     /// One item of a batch, such as a message or a record.
     type Entry;
 
-    /// The data that the service returns for an accepted entry, such as a message's id; `()` if it returns none.
+    /// The data that the service returns for an accepted entry, such as a message's id; `()` if the service returns no
+    /// data.
     type Receipt: Clone;
 
     /// The limits of one call. A sender reads them once, when it is made.
     fn limits(&self) -> Limits;
 
-    /// Size of the entry in bytes, as the service counts it.
+    /// Size of an entry in bytes, as the service counts them.
     fn size(&self, entry: &Self::Entry) -> usize;
 
-    /// Size of the entry in bytes as it counts towards the limit of a call. The default is [`size`](Self::size).
+    /// Size of an entry in bytes, as counted towards the limit of a call. The default is [`size`](Self::size).
     fn size_in_call(&self, entry: &Self::Entry) -> usize {
         self.size(entry)
     }
@@ -48,7 +49,7 @@ pub trait Operation {
     /// is [`together`](Lane::together)).
     ///
     /// Returns an answer for each entry, in order. If the list is too short, the entries at the end count as not
-    /// answered; for an unanswered entry in the middle, return [`ServiceError::no_answer`].
+    /// answered. For an unanswered entry in the middle, return [`ServiceError::no_answer`].
     ///
     /// # Errors
     ///
@@ -66,13 +67,13 @@ pub trait Operation {
 pub struct ServiceError {
     /// Kind of the error, which decides whether the entry is retried.
     pub kind: ErrorKind,
-    /// The service's error code, such as `AccessDeniedException`; empty if there is none.
+    /// The service's error code, such as `AccessDeniedException`; empty if the error has no code.
     pub code: String,
-    /// The service's message, or the chain of causes if there was no response. **It may quote what was sent**: log it
-    /// only if you know that this service does not.
+    /// The service's message, or the chain of causes if there was no response. **The message may quote an entry**: log
+    /// it only if you know that this service quotes none.
     pub message: String,
-    /// The pause that the service asked for; `None` if it asked for none. The sender begins no call before the pause
-    /// ends, but does not wait more than 5 s longer than it would have waited anyway.
+    /// The pause that the service requested; `None` if the service requested no pause. The sender begins no call before
+    /// the pause ends, but waits at most 5 s longer than without the request.
     pub retry_after: Option<Duration>,
     /// True if the service refused the call because of some of its entries, and certainly not because of all of them.
     pub(crate) is_of_some: bool,
@@ -82,17 +83,17 @@ pub struct ServiceError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The service asked for fewer calls. The entry is retried, and the whole sender slows down.
+    /// The service requested fewer calls. The entry is retried, and the whole sender slows down.
     Throttled,
-    /// A 5xx, a timeout, a lost connection, or an entry without an answer. The entry is retried; it may have arrived
-    /// all the same.
+    /// A 5xx, a timeout, a lost connection, or an entry without an answer. The entry is retried, although it may have
+    /// arrived.
     Transient,
     /// An error that Comeback does not know. The entry is retried.
     Unknown,
     /// The request or the entry is wrong, and a retry cannot succeed. A call of several entries is sent again in
     /// halves.
     Refused,
-    /// Permissions, credentials or keys are missing or wrong until someone corrects them. If a whole call is denied,
+    /// Permissions, credentials or keys are missing or wrong, and someone must correct them. If a whole call is denied,
     /// the delivery ends.
     Denied,
     /// The queue, table, stream, bus or function does not exist. If a whole call fails for this reason, the delivery
@@ -115,19 +116,19 @@ impl ErrorKind {
         matches!(self, Self::Refused | Self::TooLarge)
     }
 
-    /// Returns true if every other call would fail too after a whole call failed with this kind.
+    /// Returns true if a whole call that fails with this kind means that every other call would fail too.
     pub(crate) const fn is_of_every_call(self) -> bool {
         matches!(self, Self::Denied | Self::Missing)
     }
 }
 
 impl ServiceError {
-    /// Makes an error of this kind, with the service's code and message.
+    /// Makes an error of the given kind, with the service's code and message.
     pub fn new(kind: ErrorKind, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, code: code.into(), message: message.into(), retry_after: None, is_of_some: false }
     }
 
-    /// Sets the pause that the service asked for.
+    /// Sets the pause that the service requested.
     #[must_use]
     pub fn with_retry_after(self, pause: Option<Duration>) -> Self {
         Self { retry_after: pause, ..self }

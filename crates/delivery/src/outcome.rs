@@ -56,10 +56,9 @@ pub struct Left<E> {
     pub entry: E,
     /// The reason why the entry was not delivered.
     pub cause: EntryError,
-    /// Number of calls that carried the entry. After more than one call, the entry may have arrived all the same. After
-    /// one call, it may have arrived if its error is retriable or a panic, or if the cause is
-    /// [`Unanswered`](EntryError::Unanswered), [`Interrupted`](EntryError::Interrupted), [`Halted`](EntryError::Halted)
-    /// or [`Behind`](EntryError::Behind).
+    /// Number of calls that carried the entry. After several calls, the entry may have arrived. After one call, it may
+    /// have arrived if its error is retriable or a panic, or if the cause is [`Unanswered`](EntryError::Unanswered),
+    /// [`Interrupted`](EntryError::Interrupted), [`Halted`](EntryError::Halted) or [`Behind`](EntryError::Behind).
     pub calls: u64,
 }
 
@@ -87,17 +86,18 @@ pub enum EntryError {
     #[error("not sent before the deadline{}", since(.0))]
     Stopped(Option<ServiceError>),
     /// The delivery was interrupted. Contains the entry's last error, if any. A call that was under way may have
-    /// delivered it.
+    /// delivered the entry.
     #[error("interrupted{}", since(.0))]
     Interrupted(Option<ServiceError>),
     /// The hard deadline came while a call carried the entry, so it may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,
     /// A call with other entries failed with this error and ended the delivery before this entry was sent, or sent
-    /// again. Permissions, credentials or the queue itself are missing, or every call failed until retries ran out.
+    /// again. Possible causes: permissions, credentials or the queue itself are missing; the service refuses every
+    /// entry; or every call failed until retries ran out.
     #[error("not sent, because its call would fail as others did: {0}")]
     Halted(ServiceError),
-    /// An earlier entry of the same [`Lane`](crate::Lane) was not delivered, so this one was not sent, or not sent
+    /// An earlier entry of the same [`Lane`](crate::Lane) was not delivered, so this entry was not sent, or not sent
     /// again.
     #[error("not sent, because an earlier entry of the same group or key was not delivered")]
     Behind,
@@ -125,7 +125,7 @@ fn since(error: &Option<ServiceError>) -> String {
 }
 
 impl<R> Delivered<R> {
-    /// Number of delivered entries.
+    /// Returns the number of delivered entries.
     pub fn count(&self) -> usize {
         self.receipts.len()
     }

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use comeback_backoff::Backoff;
 
-/// Waits before an entry's retries. The nth wait comes before the nth retry; after the last one, there are no more
-/// retries. An entry uses up no retry if it is sent again in half of a call that was refused as a whole, or if the
-/// service throttled it but accepted others of the same call. A throttled entry that has been in n calls is sent again
-/// after the nth wait, or after the last one if there are fewer.
+/// Waits before an entry's retries. The nth wait comes before the nth retry. The number of waits is the maximum number
+/// of retries.
+///
+/// An entry uses up no retry if it is sent again in half of a call that was refused as a whole. Nor does it use up a
+/// retry if the service throttled it but accepted other entries of the same call. Such a throttled entry that has been
+/// in n calls is sent again after the nth wait, or after the last wait if there are fewer.
 #[derive(Clone)]
 pub struct Retries {
     /// Returns the wait before this retry. For a retry past the last wait, returns `None`, or the last wait if the flag
@@ -30,15 +32,16 @@ impl Retries {
     /// draws in every run, use [`seeded`](Self::seeded).
     pub fn exponential() -> Self {
         let backoff = doubling();
-        // The one place that asks for entropy: senders must not retry in step by default.
+        // The only place that uses entropy: by default, senders must not retry at the same moments.
         #[allow(clippy::disallowed_methods)]
         Self::each(move || backoff.delays())
     }
 
-    /// Like [`exponential`](Self::exponential), with draws from this seed, the same in every run.
+    /// Like [`exponential`](Self::exponential), but draws from the given seed, so that the waits are the same in every
+    /// run.
     pub fn seeded(seed: u64) -> Self {
         let backoff = doubling();
-        // The seed goes into the upper half, so that senders with neighbouring seeds share no draws.
+        // The seed goes into the upper 32 bits, so that senders with neighbouring seeds share no draws.
         let next = AtomicU64::new(seed.rotate_left(32));
         Self::each(move || backoff.seeded(next.fetch_add(1, Ordering::Relaxed)))
     }
@@ -70,12 +73,13 @@ impl Retries {
         Self { wait: Arc::new(wait) }
     }
 
-    /// The wait before retry `n` (1 for the first), or `None` if there are fewer retries.
+    /// Returns the wait before retry `n` (1 for the first), or `None` if there are fewer than `n` retries.
     pub(crate) fn wait(&self, n: u64) -> Option<Duration> {
         (self.wait)(usize::try_from(n).ok()?, false)
     }
 
-    /// The wait before retry `n`, or the last wait if there are fewer; `None` if there are no retries at all.
+    /// Returns the wait before retry `n`, or the last wait if there are fewer than `n`; `None` if there are no waits at
+    /// all.
     pub(crate) fn wait_or_last(&self, n: u64) -> Option<Duration> {
         (self.wait)(usize::try_from(n).ok()?, true)
     }

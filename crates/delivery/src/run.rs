@@ -1,4 +1,4 @@
-//! The loop that makes calls and waits. The board decides; this file only awaits.
+//! The loop of a delivery, which makes calls and waits. The board makes all decisions.
 
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -29,7 +29,7 @@ pub(crate) struct Intake<I, H, M, D> {
     pub(crate) deadline: D,
 }
 
-/// Sends the entries on the board and those of the source. Calls `settle` with each outcome as it is decided.
+/// Sends the entries of the board and of the source. Calls `settle` with each outcome as it is decided.
 pub(crate) async fn run<O, S, F>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
@@ -47,7 +47,7 @@ pub(crate) async fn run<O, S, F>(
 {
     let Intake { source, window, is_wanted, may_start, deadline } = intake;
     let Sender { operation, sleep, retries, gate, linger, .. } = sender;
-    // Each call waits for its turn anyway. That time counts towards the wait of its entries.
+    // Each call also waits for its turn at the gate. The time until the turn counts towards the wait of its entries.
     let sleeping = |wait: Delayed| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
     let mut deadline = pin!(deadline);
     let mut under_way = UnderWay {
@@ -69,7 +69,7 @@ pub(crate) async fn run<O, S, F>(
             if deadline.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Next::End);
             }
-            // A separate statement: the pace stays locked until its end.
+            // The size is read in a statement of its own, because the pace stays locked until the end of the statement.
             let size = gate.pace().size();
             under_way.poll(context, board, size, &may_start)
         })
@@ -84,7 +84,7 @@ pub(crate) async fn run<O, S, F>(
                     Err(call) => under_way.calls.push(call),
                 }
             }
-            // The deadline has come, or the ready entries were settled in the meantime.
+            // No call may start any more, or the ready entries were settled in the meantime.
             Next::Pass(_) => {}
             Next::Answered(answered) => {
                 under_way.waits.extend(take_in(sender, board, answered).map(sleeping))
@@ -150,7 +150,7 @@ where
             return Poll::Ready(Next::Answered(answered));
         }
         if !may_start() {
-            // Waits end here; calls may finish.
+            // No call may start any more. Waits end now, and calls under way may finish.
             self.waits.clear();
             self.give_up_turn();
             return if self.calls.is_empty() { Poll::Ready(Next::End) } else { Poll::Pending };
@@ -179,7 +179,8 @@ where
         self.entering.set(Fuse::terminated());
     }
 
-    /// Returns true once a batch that is not full has waited for `linger`. The first call starts the wait.
+    /// Returns true once a batch that is not full has waited for `linger`. The first use of this function starts the
+    /// wait.
     fn has_lingered(&mut self, context: &mut Context<'_>) -> bool {
         let Some(linger) = &self.linger else { return true };
         if self.lingering.is_terminated() {
@@ -214,7 +215,7 @@ async fn call<O: Operation>(
             let done = answers.iter().filter(|answer| answer.is_ok()).count();
             tracing::debug!(done, "answered");
         }
-        // Not the message: it may quote an entry.
+        // The message is not logged, because it may quote an entry.
         Err(ServiceError { kind, code, .. }) => tracing::debug!(?kind, code, "failed whole"),
     });
     drop(carried);
@@ -246,7 +247,7 @@ struct Throttle {
     /// Number of throttled entries. `None` if the call failed as a whole for a reason other than throttling, because
     /// such a call says nothing about the pace.
     entries: Option<usize>,
-    /// The longest pause that the service asked for, with its error; `None` if it asked for none.
+    /// The longest pause that the service requested, with its error; `None` if the service requested no pause.
     asked: Option<(Duration, ServiceError)>,
 }
 

@@ -11,7 +11,7 @@ use crate::operation::{Operation, ServiceError};
 use crate::retries::Retries;
 
 /// Delivers entries through a batch API. Build one per queue, table, stream or bus, and use it for any number of
-/// deliveries, also concurrent ones. Deliveries and clones of the sender share one [limit](Self::concurrency) of
+/// deliveries, including concurrent ones. Deliveries and clones of the sender share one [limit](Self::concurrency) of
 /// concurrent calls, and slow down together when the service throttles.
 pub struct Sender<O, S> {
     pub(crate) operation: Arc<O>,
@@ -31,7 +31,7 @@ pub const CONCURRENCY: usize = 4;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Makes a sender for an operation. The sender waits with `sleep`, such as `tokio::time::sleep`. The `new` function
-    /// of each adapter, such as SQS's, calls this.
+    /// of each adapter, such as SQS's, calls `over`.
     pub fn over(operation: O, sleep: S) -> Self {
         Self {
             limits: operation.limits(),
@@ -69,7 +69,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { concurrency: calls, gate: Arc::new(Gate::new(calls, self.limits.entries)), ..self }
     }
 
-    /// Lowers the service's limits, for example for a stream that takes smaller records.
+    /// Lowers the service's limits, for example for a stream that accepts only smaller records.
     ///
     /// # Panics
     ///
@@ -95,8 +95,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { linger, ..self }
     }
 
-    /// Calls `tell` when the service asks for a pause (`Retry-After`). `tell` gets the length of the sender's pause and
-    /// the service's error. The pause is as long as the service asked, but at most 5 s longer than the sender would
+    /// Calls `tell` when the service requests a pause (`Retry-After`). `tell` gets the length of the sender's pause and
+    /// the service's error. The pause is as long as the service requested, but at most 5 s longer than the sender would
     /// have waited anyway. A panic in `tell` is caught.
     #[must_use]
     pub fn on_pause(self, tell: impl Fn(Duration, &ServiceError) + Send + Sync + 'static) -> Self {
@@ -107,7 +107,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 impl<O, S> Sender<O, S> {
     pub(crate) fn tell_pause(&self, pause: Duration, error: &ServiceError) {
         if let Some(tell) = &self.on_pause {
-            // A panic must not lose an entry. The panic hook has already reported it.
+            // A panic must not lose an entry. The panic hook has already reported the panic.
             let _: Result<(), _> = catch_unwind(AssertUnwindSafe(|| tell(pause, error)));
         }
     }

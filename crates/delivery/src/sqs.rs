@@ -67,14 +67,14 @@ pub struct SqsReceipt {
 /// A message to send, with its attributes and options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// The body; SQS refuses an empty one.
+    /// The body. SQS refuses an empty body.
     pub body: String,
     /// Attributes by name, at most ten. They count towards the message's size.
     pub attributes: Vec<(String, MessageAttributeValue)>,
     /// Group of the message. Required on a FIFO queue, where messages of one group keep their order. On a standard
-    /// queue it names the tenant (fair queues).
+    /// queue, the group is the tenant for fair queues.
     pub group_id: Option<String>,
-    /// Deduplication id, for a FIFO queue. Not needed if the queue deduplicates by content.
+    /// Deduplication id, for a FIFO queue. You need no id if the queue deduplicates by content.
     pub deduplication_id: Option<String>,
     /// Time until the message can be received. Until then, the message is not in flight. SQS refuses more than 15
     /// minutes, and any delay on a FIFO queue. `None` uses the queue's own delay.
@@ -203,8 +203,8 @@ pub struct ChangeVisibility(QueueClient);
 pub struct Visibility {
     /// Receipt handle from the latest receive of the message.
     pub receipt_handle: String,
-    /// The timeout. SQS refuses one that ends more than 12 hours after the receive. The timeout is rounded up to a
-    /// whole second, so that no message is visible too early.
+    /// The timeout, rounded up to a whole second so that no message is visible too early. SQS refuses a timeout that
+    /// ends more than 12 hours after the receive.
     pub timeout: Duration,
 }
 
@@ -290,8 +290,8 @@ struct QueueClient {
     url: String,
 }
 
-/// Converts a duration to the whole seconds that SQS takes, rounded up so that nothing comes early. SQS itself refuses
-/// values that are too large.
+/// Converts a duration to the whole seconds that SQS accepts, rounded up so that no message is visible too early. SQS
+/// itself refuses values that are too large.
 fn whole_seconds(time: Duration) -> i32 {
     let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     i32::try_from(seconds).unwrap_or(i32::MAX)
@@ -313,7 +313,8 @@ fn by_entry<'a, R>(
     answers
 }
 
-/// Converts SQS's error for one entry. SQS says whether the sender is at fault; a throttle is retried in any case.
+/// Converts SQS's error for one entry. SQS reports whether the sender is at fault. A throttle is retried in either
+/// case.
 fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
     let kind = match (kind_of_code(entry.code()), entry.sender_fault()) {
         (Some(ErrorKind::Throttled), _) => ErrorKind::Throttled,
@@ -349,7 +350,8 @@ mod tests {
 
     type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
-    /// A client whose requests get these responses in turn, and the last one from then on. Its own retries are on.
+    /// Makes a client whose requests get these responses in turn; the last response repeats. The client's own retries
+    /// are on.
     fn answering(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Requests) {
         let requests = Requests::default();
         let seen = requests.clone();
@@ -392,7 +394,7 @@ mod tests {
             Message { attributes: vec![("Reason".into(), string("why"))], ..Message::new("one") },
             Message::new("two").fifo("g", "d"),
             Message { trace_header: Some(header.into()), ..Message::new("three") },
-            // Rounded up to whole seconds.
+            // The delay is rounded up to whole seconds.
             delayed(1),
             delayed(u64::MAX),
         ];

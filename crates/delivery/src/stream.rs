@@ -33,9 +33,9 @@ struct Request<O: Operation> {
 type Reply<O> = async_channel::Sender<Settled<<O as Operation>::Entry, <O as Operation>::Receipt>>;
 
 impl<O: Operation> Batcher<O> {
-    /// Delivers the entry in a call with others, and waits until it is delivered.
+    /// Delivers the entry in a call with other entries, and waits until the entry is delivered.
     ///
-    /// If this future is dropped, the entry may be delivered all the same.
+    /// If this future is dropped, the entry may still be delivered.
     ///
     /// # Errors
     ///
@@ -68,16 +68,16 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// error. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
     ///
     /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open at once.
-    /// Beyond that, or while the caller does not take outcomes, the stream is not polled. A batch is sent when it is
+    /// At this number, or while the caller does not take outcomes, the stream is not polled. A batch is sent when it is
     /// full, or when the stream has no further entry ready, at once or after [`linger`](Self::linger).
     ///
     /// An error that ends a delivery, such as a missing permission, hands back the entries that are open then
-    /// ([`EntryError::Halted`](crate::EntryError::Halted)). Entries that the stream yields afterwards are tried again:
-    /// stop taking outcomes, or end the stream, if that is pointless. Once an entry of a [`Lane`](crate::Lane) is given
-    /// up, the rest of the lane is given up too, including entries that the stream yields later.
+    /// ([`EntryError::Halted`](crate::EntryError::Halted)). Entries that the stream yields later are sent as usual. If
+    /// sending them is pointless, stop taking outcomes, or end the stream. Once an entry of a [`Lane`](crate::Lane) is
+    /// given up, the rest of the lane is given up too, including entries that the stream yields later.
     ///
-    /// Calls make no progress while the caller does not poll for outcomes, but still count towards the sender's limit.
-    /// Do not await another delivery of the same sender between two outcomes; spawn it instead.
+    /// Calls make no progress while the caller does not poll for outcomes, but they still count towards the sender's
+    /// limit. Do not await another delivery of the same sender between two outcomes; spawn it instead.
     ///
     /// Dropping the returned outcomes drops the open entries. To keep the rest of the stream, pass the stream as
     /// `&mut`.
@@ -117,13 +117,13 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// batcher and all its clones are dropped and every entry is delivered or handed back.
     ///
     /// A batch is sent when it is full, or after [`linger`](Self::linger). The number of open entries is limited as for
-    /// a [stream](Self::send_stream). Up to 64 more can wait; beyond that, [`Batcher::send`] waits. If the future is
-    /// dropped, each entry is handed back. If an entry of a [`Lane`](crate::Lane) is given up, the open entries behind
-    /// it are given up too, but none that comes later.
+    /// a [stream](Self::send_stream). Up to 64 more entries can queue; beyond this number, [`Batcher::send`] waits. If
+    /// the future is dropped, each entry is handed back. If an entry of a [`Lane`](crate::Lane) is given up, the open
+    /// entries behind it are given up too, but entries added later are sent.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
         // A channel allocates all its capacity at once.
         let (requests, received) = bounded(self.window().min(64));
-        // Made here, so that entries are handed back even if the future is dropped before it is first polled.
+        // The board is made outside the future, so that entries are handed back even if the future is never polled.
         let board = Board::new(self.limits, Lanes::default());
         let desk = Desk::<O> { board, replies: Arc::default(), received };
         let running = async move {

@@ -93,7 +93,7 @@ impl<E, R: Clone> Board<E, R> {
         let dropped =
             self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
         let dropped = dropped.map(|(&index, track)| {
-            // A non-retriable error was the answer to the whole call before it was halved, not to the half.
+            // A non-retriable error is the answer to an earlier call that was then halved, not to the dropped half.
             let passing = track.error.take().filter(|error| error.kind.is_retriable());
             (index, passing.unwrap_or_else(ServiceError::no_answer), true)
         });
@@ -101,7 +101,7 @@ impl<E, R: Clone> Board<E, R> {
         self.retry(dropped, retries)
     }
 
-    /// Handles the refusal of a whole call. The reason may be one of its entries, or all of them.
+    /// Handles the refusal of a whole call. The cause may be one entry of the call, or every entry.
     fn refused_whole(&mut self, indexes: &[usize], is_half: bool, error: ServiceError) {
         if self.refusals.refused(&error, is_half, self.open()) {
             self.refuse(indexes, &error);
@@ -113,8 +113,8 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Gives up these entries as refused. The last entry goes first; otherwise a refused entry would count as behind an
-    /// earlier one of its lane.
+    /// Gives up these entries as refused. The last entry is given up first. Otherwise a refused entry would count as
+    /// behind an earlier entry of its lane.
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
     }
@@ -129,7 +129,7 @@ impl<E, R: Clone> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        // If a lane has entries in both halves, those in the second half wait for the first.
+        // If a lane has entries in both halves, its entries in the second half wait for those in the first half.
         let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
         let of_first =
             |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
@@ -170,8 +170,8 @@ impl<E, R: Clone> Board<E, R> {
                 None => exhausted.push((index, error)),
             }
         }
-        // From the back, so that an entry that was sent gets its own error, instead of counting as behind an earlier
-        // one.
+        // The last entry is given up first, so that an entry that was sent gets its own error. Otherwise it would count
+        // as behind an earlier entry of its lane.
         for (index, error) in exhausted.into_iter().rev() {
             self.leave(index, EntryError::Exhausted(error));
         }
@@ -207,8 +207,8 @@ fn throttled_whole<R>(answers: &[Answer<R>]) -> Option<ServiceError> {
 /// refused. Two of these calls must be halves.
 const CALLS: u32 = 6;
 const HALVES: u32 = 2;
-/// With this many open entries or fewer, each entry is tried. That takes at most twice as many calls as entries, and
-/// the good entries are delivered.
+/// If at most this many entries are open, each entry is tried, so that the good entries are delivered. This takes at
+/// most twice as many calls as entries.
 const FEW: usize = 50;
 
 /// Counts the calls of a delivery that were refused as a whole. Stops counting once the service accepts an entry.

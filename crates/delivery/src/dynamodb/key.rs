@@ -40,7 +40,7 @@ impl Table {
         Ok(Lane::new(parts))
     }
 
-    /// Like [`key`](Self::key), but fails unless the attributes are exactly those of the key.
+    /// Like [`key`](Self::key), but fails if there are attributes beside the key attributes.
     pub(super) fn key_alone(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let key = self.key(attributes)?;
         match attributes.keys().find(|&name| self.names().all(|key| key != name)) {
@@ -122,7 +122,7 @@ mod tests {
         for other in ["10", "-1", "0.1", "11", "1e1", "0"] {
             assert_ne!(number(other), number("1"), "{other}");
         }
-        // Not numbers, so each stays distinct.
+        // Text that is not a number stays unchanged, so the two keys of each pair differ.
         for (one, other) in [("", "-"), ("1e", "1"), ("x", "y"), (".", "0"), ("1e99999999999", "1")] {
             assert_ne!(number(one), number(other));
         }

@@ -31,7 +31,7 @@ fn stored_value(value: &AttributeValue) -> usize {
             CONTAINER + values.iter().map(|value| MEMBER + stored_value(value)).sum::<usize>()
         }
         AttributeValue::M(values) => CONTAINER + stored(values) + MEMBER * values.len(),
-        // A type newer than the SDK. DynamoDB will count it.
+        // An attribute type newer than the SDK. DynamoDB itself checks the size of such a value.
         _ => 0,
     }
 }
@@ -44,7 +44,8 @@ fn stored_number(number: &str) -> usize {
     digits.trim_matches('0').len().div_ceil(2) + 1
 }
 
-/// Size of a write in the JSON of a call, including the JSON around it, or slightly more.
+/// Size of a write in the JSON of a call, including the JSON around the write. The result may be slightly too large,
+/// but never too small.
 pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
     // `"table":[…],` and `{"DeleteRequest":{"Item":…}},`, as if each write named its table.
     const AROUND: usize = r#""":[],{"DeleteRequest":{"Item":}},"#.len();

@@ -25,9 +25,9 @@ pub(crate) trait Api: Sized {
 
     const LIMITS: Limits;
 
-    /// Error code of one entry that is retried.
+    /// Error code for one entry; the entry is retried.
     const PASSING: &'static str;
-    /// Error code of one entry that is not retried, if the API has one.
+    /// Error code for one entry; the entry is not retried. `None` if the API has no such code.
     const FINAL: Option<&'static str> = None;
     /// Error code with which the service refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;
@@ -43,7 +43,7 @@ pub(crate) trait Api: Sized {
 
     fn entry(text: String) -> Entry<Self>;
 
-    /// Returns the text that the test gave an entry.
+    /// Returns the text from which the test made the entry.
     fn text(entry: &Entry<Self>) -> String;
 
     /// Size of an entry without its text, in bytes.
@@ -69,7 +69,7 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .endpoint_url(service.endpoint())
         .http_client(aws_smithy_http_client::Builder::new().build_http())
-        // On, like a user's: the senders switch them off.
+        // The client's retries are on, as in a user's client. The senders must switch them off.
         .retry_config(RetryConfig::standard().with_max_attempts(4))
         .sleep_impl(
             aws_sdk_sqs::config::SharedAsyncSleep::new(aws_smithy_async::rt::sleep::TokioSleep::new()),
@@ -201,7 +201,7 @@ api! {
 api! {
     BatchWriteItem: dynamodb::BatchWriteItem, aws_sdk_dynamodb, limits::DYNAMODB,
     {
-        // DynamoDB gives no code: writes that it did not do are in `UnprocessedItems`.
+        // DynamoDB returns no code for a single write. Its response lists unprocessed writes in `UnprocessedItems`.
         const PASSING: &'static str = "";
         const REFUSING_WHOLE: &'static str = "ValidationException";
         const ABSENT_IS_NO_ANSWER: bool = false;

@@ -1,5 +1,5 @@
-//! Failures of entries, calls and connections. Also checks that a sender uses the connections of the caller's client,
-//! but not its retries.
+//! Failures of entries, calls and connections. Also checks that a sender uses the caller's client's connections, but
+//! not its retries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -98,7 +98,7 @@ async fn a_mistake_that_refuses_every_entry_costs_few_calls<A: Api>() {
     for (code, most) in [
         (A::REFUSING_WHOLE, 12),
         ("InvalidSourceException", 12),
-        // One call is enough, and three others are under way with it.
+        // One refused call ends the delivery. Three other calls are under way at that time.
         ("InvalidKMSResourceException", 4),
         ("OperationDisabledException", 4),
     ] {
@@ -113,7 +113,7 @@ async fn a_mistake_that_refuses_every_entry_costs_few_calls<A: Api>() {
 
 async fn senders_fault_is_not_retried<A: Api>() {
     let Some(code) = A::FINAL else { return };
-    // The third and the fifth entry of each first call.
+    // The service refuses the third and the fifth entry of each call.
     let service = Service::start(move |call| {
         let refused = |place| [2, 4].contains(&place).then_some(code);
         Answer::Entries((0..call.entries.len()).map(refused).collect())
@@ -150,7 +150,7 @@ async fn entry_results_outweigh_counts() {
     }
     let unanswered = Some("no retries left: the service gave no answer for this entry".to_owned());
     let throttled = |text: &str| Some(format!("no retries left: {text}"));
-    // No count; the third record has no answer.
+    // The response has no count, and no answer for the third record.
     assert_eq!(
         causes::<PutRecords>(
             r#"{"Records": [{"SequenceNumber": "1", "ShardId": "s"},
@@ -159,7 +159,7 @@ async fn entry_results_outweigh_counts() {
         .await,
         [None, throttled("ProvisionedThroughputExceededException: slower"), unanswered.clone()]
     );
-    // A count of 0 despite a failure; a record with neither id nor code.
+    // The count is 0 despite a failure, and one record has neither an id nor a code.
     assert_eq!(
         causes::<PutRecordBatch>(
             r#"{"FailedPutCount": 0, "RequestResponses":
@@ -168,7 +168,7 @@ async fn entry_results_outweigh_counts() {
         .await,
         [throttled("InternalFailure: no message"), unanswered.clone(), None]
     );
-    // A count without failures is ignored; a code beside an id is a failure.
+    // A wrong count is ignored, and a result with both an id and a code is a failure.
     assert_eq!(
         causes::<PutEvents>(
             r#"{"FailedEntryCount": 3, "Entries":
@@ -177,7 +177,7 @@ async fn entry_results_outweigh_counts() {
         .await,
         [None, throttled("ThrottlingException: no message"), None]
     );
-    // More answers than entries.
+    // The response has more answers than the call has entries.
     assert_eq!(
         causes::<PutEvents>(
             r#"{"Entries": [{"EventId": "e"}, {"EventId": "e"}, {"EventId": "e"}, {"EventId": "e"}]}"#

@@ -1,4 +1,4 @@
-//! A test service on a real socket that fails as a test asks.
+//! A service on a real socket whose answers the test chooses.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,8 +18,8 @@ use tokio::task::JoinHandle;
 /// The service's reaction to one call.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// Holds an error code or `None` for each entry, in the order of the call. Executes the entries without an error
-    /// code, and responds accordingly.
+    /// An error code or `None` for each entry, in the order of the call. Executes the entries with `None`, and responds
+    /// with these results.
     Entries(Vec<Option<&'static str>>),
     /// Executes nothing, and responds with this status and error code.
     Error(u16, &'static str),
@@ -47,7 +47,7 @@ pub(crate) struct Log {
     pub(crate) calls: Vec<Vec<String>>,
     /// The executed entries, in the order of execution.
     pub(crate) done: Vec<String>,
-    /// Entries that a caller may believe not executed, because a response refused them or there was no response.
+    /// Entries that a caller may assume were not executed, because a response refused them or there was no response.
     pub(crate) doubtful: Vec<String>,
     /// Descriptions of the calls that the real service would have refused.
     pub(crate) violations: Vec<String>,
@@ -171,7 +171,7 @@ pub(crate) fn list(value: &Value) -> &[Value] {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) operation: String,
-    /// The entries in the order of the body; those of `BatchWriteItem` include their `Table`.
+    /// The entries in the order of the body. Entries of `BatchWriteItem` include their `Table`.
     pub(crate) entries: Vec<Value>,
     bytes: usize,
 }
@@ -187,7 +187,7 @@ impl Call {
         Self { operation, entries, bytes: bytes.len() }
     }
 
-    /// Returns the texts that the test gave the entries.
+    /// Returns the texts from which the test made the entries.
     pub(crate) fn texts(&self) -> Vec<String> {
         self.entries.iter().map(|entry| self.text(entry)).collect()
     }
@@ -258,7 +258,7 @@ impl Call {
         Value::Object(tables)
     }
 
-    /// Returns the reason why the real service would refuse the call; `None` if it would not.
+    /// Returns the reason why the real service would refuse the call; `None` if the service would accept the call.
     pub(crate) fn violation(&self) -> Option<String> {
         let (count, bytes) = match self.operation.as_str() {
             "BatchWriteItem" => (25, 16 * 1024 * 1024),

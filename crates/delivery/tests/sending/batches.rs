@@ -218,7 +218,7 @@ fn waiting_write_is_replaced_by_newer() {
         let lanes = Lane::only_last;
         let service = Service { limits: one, polls: 3, lanes, ..Service::new(script) };
         let sender = service.sender().concurrency(concurrency).retries(Retries::of([Duration::ZERO]));
-        // A stream is read up to two entries ahead per concurrent call.
+        // At most two entries of a stream are open per concurrent call.
         let outcomes = sender.send_stream(stream::iter(entries([LANE; 5]))).collect::<Vec<_>>();
         let outcomes = complete(outcomes);
         assert_eq!(outcomes.len(), 5);
@@ -227,12 +227,11 @@ fn waiting_write_is_replaced_by_newer() {
     };
     assert_eq!(sent(3, &[passing, Fate::Ok]).0, [[4], [4]], "all are at hand at once");
     assert_eq!(sent(2, &[passing, Fate::Ok]).0, [[3], [3], [4]], "none comes while four are open");
-    // A lane of a stream does not break.
+    // The refused entry does not close its lane: later entries of the stream are still sent.
     assert_eq!(sent(1, &[Fate::Ok, refused, Fate::Ok]), (vec![vec![1], vec![3], vec![4]], vec![3]));
 }
 
-/// If a call is under way when the delivery ends, the entries that were replaced by an entry in this call are not
-/// handed back.
+/// Checks that entries replaced by an entry in a call share its outcome, even if the delivery ends during the call.
 #[test]
 fn replaced_entry_shares_outcome_under_way() {
     let one = Limits { entries: 1, ..ROOMY };
@@ -247,7 +246,7 @@ fn replaced_entry_shares_outcome_under_way() {
 }
 
 proptest! {
-    /// Whatever fails, each entry of a lane arrives at most once, and those that arrive keep their order.
+    /// Whatever fails, each entry of a lane arrives at most once, and the entries that arrive keep their order.
     #[test]
     fn lanes_that_go_together_keep_their_order(
         lanes in prop::collection::vec(prop::option::of(0..3u8), 0..40),

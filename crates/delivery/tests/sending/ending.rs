@@ -70,7 +70,7 @@ fn limits_cannot_be_raised() {
     let _ = service.sender().limits(Limits { entries: 11, ..ROOMY });
 }
 
-/// Makes a condition that is true from this moment on, by the service's clock.
+/// Makes a condition that is true once the service's clock reaches `moment`.
 fn until(service: &Service, moment: u32) -> impl Fn() -> bool {
     move || service.clock.get() >= moment
 }
@@ -90,7 +90,7 @@ fn no_call_starts_past_the_deadline() {
 fn call_under_way_finishes_and_none_follows() {
     let limits = Limits { entries: 1, ..ROOMY };
     let service = Service { limits, polls: 3, ..Service::new([Fate::Ok, PASSING]) };
-    // The clock ticks at the beginning and at the end of a call: two begin.
+    // The clock ticks at the beginning and at the end of each call, so two calls begin before tick 2.
     let undelivered =
         complete(service.sender().concurrency(2).send_while(entries([None; 3]), || !until(&service, 2)()))
             .unwrap_err();
@@ -137,7 +137,7 @@ proptest! {
         let lanes = std::array::from_fn::<_, 12, _>(|n| (n % 3 == 0).then_some(1));
         let outcome = complete(service.sender().concurrency(concurrency).send_while(entries(lanes), || !until(&service, moment)()));
         for call in service.calls.borrow().iter() {
-            // A call begins a tick after it was started.
+            // The beginning of a call advances the clock by one tick, so `began` may equal `moment`.
             prop_assert!(call.began <= moment, "{call:?}");
             prop_assert!(call.answers.is_some(), "{call:?}");
         }

@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::service::{Fate, Service, complete, entries};
 
-/// Runs this work and returns the trace that it writes.
+/// Runs `work` and returns the trace lines that it writes.
 fn traced(work: impl FnOnce()) -> String {
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -30,8 +30,8 @@ fn traced(work: impl FnOnce()) -> String {
             Ok(())
         }
     }
-    // The first thread to meet a span decides for all whether it is recorded, and that may be another test's thread. So
-    // every thread has a subscriber.
+    // The first thread that reaches a span decides for all threads whether the span is recorded. This thread may belong
+    // to another test, so every thread has a subscriber.
     static EVERYWHERE: Once = Once::new();
     EVERYWHERE.call_once(|| {
         let all = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(io::sink);

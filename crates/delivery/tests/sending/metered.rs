@@ -13,8 +13,8 @@ use tokio::time::Instant;
 pub(crate) struct Metered {
     limits: Limits,
     entry_bytes: usize,
-    /// If no entry of a call is accepted: true to answer for each entry, as Kinesis does; false to fail the whole call,
-    /// as DynamoDB and SQS do.
+    /// Behavior if no entry of a call is accepted. True: answers for each entry, like Kinesis. False: fails the whole
+    /// call, like DynamoDB and SQS.
     answers_each: bool,
     buckets: Mutex<[Bucket; 2]>,
     calls: AtomicUsize,
@@ -80,7 +80,7 @@ impl Metered {
     }
 }
 
-/// Limit of a shard per second, which is also its burst.
+/// Number of records that a shard accepts per second; also its burst.
 const SHARD_RECORDS: f64 = 1_000.0;
 const SHARD_BYTES: f64 = 1_048_576.0;
 

@@ -56,7 +56,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
 type Outcome = Result<Delivered, Undelivered<Entry>>;
 
 impl Case {
-    /// Runs the case, and interrupts it after each of these numbers of polls.
+    /// Runs the delivery, interrupting it after each of the given numbers of polls.
     pub(crate) fn run(&self, interruptions: &[usize]) -> (Outcome, Vec<Call>) {
         let mut service = Service::new(self.script.clone());
         (service.limits, service.polls) = (self.limits, self.polls);
@@ -73,7 +73,7 @@ impl Case {
         (outcome, calls)
     }
 
-    /// Checks the rules that hold however a delivery ended.
+    /// Checks the rules that every delivery must follow, however it ended.
     pub(crate) fn check(&self, outcome: Outcome, calls: &[Call]) -> Result<(), TestCaseError> {
         let mut known: HashMap<usize, Vec<Option<ErrorKind>>> = HashMap::new();
         // Calls that used up no retry.
@@ -157,7 +157,7 @@ impl Case {
                 };
                 if let Some((before, earlier)) = last {
                     prop_assert!(before <= id, "{before} before {id}");
-                    // A dropped call is over.
+                    // A dropped call counts as over.
                     prop_assert!(earlier.answers.is_none() || earlier.ended < call.began);
                     if before < id {
                         let place = earlier.ids.iter().position(|&id| id == before).expect("its own call");

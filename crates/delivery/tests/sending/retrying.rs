@@ -84,7 +84,7 @@ const THROTTLED: Fate = Fate::Error(ErrorKind::Throttled);
 
 #[test]
 fn partial_throttling_uses_up_no_retry() {
-    // Each call takes its first entry, until the last one is alone.
+    // The service accepts the first entry of each call and throttles the others, until one entry is left.
     let taking_one = [Fate::Ok, THROTTLED, THROTTLED, Fate::Ok, THROTTLED];
     let service = Service::new([&taking_one[..], &[THROTTLED]].concat());
     let sender = service.sender().retries(Retries::of([Duration::ZERO; 2]));
@@ -183,7 +183,7 @@ fn other_batches_go_before_the_halves() {
 #[test]
 fn no_half_goes_past_the_deadline() {
     let service = refusing(&[0]);
-    // Each call ticks at its beginning and its end, so two are over.
+    // The clock ticks at the beginning and at the end of each call, so two calls are over at tick 4.
     let past_deadline = || service.clock.get() >= 4;
     let undelivered =
         complete(service.sender().concurrency(1).send_while(entries([None; 4]), || !past_deadline()))

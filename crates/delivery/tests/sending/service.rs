@@ -23,12 +23,12 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
     (0..N).map(|id| Entry { id, size: 1, lane: lanes[id] }).collect()
 }
 
-/// A scripted answer to one entry. Entries of all calls take the script's answers in turn; the last one repeats.
+/// A scripted answer to one entry. The entries of all calls get the script's answers in turn; the last answer repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Ok,
     Error(ErrorKind),
-    /// No answer for this entry or for those behind it in the call.
+    /// No answer for this entry or for the entries behind it in the call.
     Cut,
     /// If this is the first entry of a call, the whole call fails with this error.
     Whole(ErrorKind),
@@ -40,7 +40,7 @@ pub(crate) enum Fate {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) ids: Vec<usize>,
-    /// The answers per entry; `None` while the call is under way, or if it was dropped.
+    /// The answers per entry; `None` while the call is under way, or if the call was dropped.
     pub(crate) answers: Option<Vec<Option<Fate>>>,
     pub(crate) began: u32,
     pub(crate) ended: u32,
@@ -52,9 +52,10 @@ pub(crate) struct Service {
     pub(crate) place: Cell<usize>,
     /// Number of polls before a call or a wait completes.
     pub(crate) polls: usize,
-    /// Bytes that an entry takes in a call beyond its own size.
+    /// Bytes that an entry adds to a call beyond its own size.
     pub(crate) overhead: usize,
-    /// A call with one of these entries fails as a whole with this kind, whatever the script says.
+    /// An error kind, and entries by id. A call with one of these entries fails as a whole with this kind, whatever the
+    /// script says.
     pub(crate) bad: (ErrorKind, Vec<usize>),
     /// Configures the lane of an entry.
     pub(crate) lanes: fn(Lane) -> Lane,
@@ -214,7 +215,7 @@ pub(crate) fn error(kind: ErrorKind) -> ServiceError {
     ServiceError::new(kind, "Code", "message")
 }
 
-/// Stays pending for this many polls.
+/// Stays pending for the given number of polls.
 async fn yields(mut polls: usize) {
     poll_fn(move |context| {
         if polls == 0 {
@@ -227,7 +228,7 @@ async fn yields(mut polls: usize) {
     .await;
 }
 
-/// Polls a future at most this many times, then drops it.
+/// Polls a future at most `polls` times, then drops it.
 pub(crate) fn poll_up_to<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let context = &mut Context::from_waker(Waker::noop());

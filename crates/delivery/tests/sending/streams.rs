@@ -7,7 +7,7 @@ use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::{Limits, SQS_SEND};
 use comeback_delivery::{Answer, EntryError, ErrorKind, Operation, Retries, Sender, ServiceError};
 
-/// A service that answers a call by applying this function to the call's entries.
+/// A service that answers a call by applying the function `F` to the call's entries.
 struct By<F>(F);
 
 type Answers = Result<Vec<Answer<String>>, ServiceError>;
@@ -87,7 +87,7 @@ async fn stream_is_not_read_past_its_window() {
     for taken in 1..1_000 {
         outcomes.next().await.unwrap().map_or_else(|left| left.index, |sent| sent.index);
         let given = given.load(Ordering::Relaxed);
-        // Open entries, and outcomes not taken yet.
+        // The limit is 40 open entries, plus 20 entries with outcomes that were not taken yet.
         assert!(given <= taken + 2 * 2 * 10 + 2 * 10, "{given} given, {taken} taken");
     }
 }
@@ -106,7 +106,7 @@ async fn trickling_entries_linger() {
         calls.lock().expect("no panic").iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert_eq!(calls(0).await, [1; 30]);
-    // One entry comes every 10 ms: five in 45 ms, including the first.
+    // One entry arrives every 10 ms, so five arrive within 45 ms, including the first.
     assert_eq!(calls(45).await, [5; 6]);
     assert_eq!(calls(10_000).await, [10; 3]);
 }
@@ -137,7 +137,8 @@ async fn dropped_batcher_hands_everything_back() {
     let sender = Sender::over(hanging(), tokio::time::sleep).concurrency(1);
     let (batcher, run) = sender.batcher();
     let running = tokio::spawn(run);
-    // One in a call, one open behind it, one in the channel, and one waiting for room there.
+    // Some entries are in a call, some are open behind it, some are in the channel, and some wait for room in the
+    // channel.
     let task = |entry| {
         let batcher = batcher.clone();
         tokio::spawn(async move { batcher.send(entry).await })
@@ -174,8 +175,8 @@ async fn long_delivery_does_not_block_a_short_one() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     let start = tokio::time::Instant::now();
     assert!(sender.send([7]).await.is_ok());
-    // Not after the 500 s of the long delivery. (The lock goes to whichever delivery comes first, until one has waited
-    // too long.)
+    // The short delivery must not wait for the 500 s of the long delivery. (The lock goes to the delivery that comes
+    // first, until another has waited too long.)
     assert!(start.elapsed() <= Duration::from_secs(60), "{:?}", start.elapsed());
     long.abort();
 }

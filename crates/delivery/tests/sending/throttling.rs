@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
-/// Sends this many entries, and checks that all of them arrive in time. The limit is 1.5 times the shortest possible
-/// time for the entries beyond the service's burst.
+/// Sends the given number of entries, and checks that all of them arrive in time. The limit is 1.5 times the shortest
+/// possible time for the entries beyond the service's burst.
 async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, burst: f64, what: &str) {
     let sender = Sender::over(service, tokio::time::sleep).retries(Retries::seeded(7));
     let start = Instant::now();
@@ -26,7 +26,7 @@ async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, 
 async fn shard_is_used_fully_at_any_size() {
     for kilobytes in [1, 2, 5, 10, 25, 50, 100] {
         let per_second = shard_takes(kilobytes * 1_000);
-        // 2,516 records of 25 kB.
+        // For example, 2,516 records of 25 kB.
         let (service, entries) = (Metered::shard(kilobytes * 1_000), (per_second * 60.0) as usize);
         let what = format!("records of {kilobytes} kB");
         all_arrive_in_time(&service, entries, per_second, per_second, &what).await;
@@ -36,7 +36,7 @@ async fn shard_is_used_fully_at_any_size() {
 #[tokio::test(start_paused = true)]
 async fn slow_table_is_used_fully() {
     for per_second in [0.5f64, 1.0, 2.5, 5.0, 10.0, 25.0, 100.0] {
-        // The burst: a second's worth, or five minutes' worth as with DynamoDB.
+        // The burst is a second's worth of writes, or five minutes' worth as in DynamoDB.
         for burst in [per_second.max(1.0), 300.0 * per_second] {
             for (name, limits) in [("DynamoDB", DYNAMODB), ("SQS", SQS_SEND), ("Kinesis", KINESIS)] {
                 let entries = (burst + 30.0 * per_second.max(2.0)) as usize;
@@ -85,12 +85,12 @@ async fn tasks_share_one_limit_and_pace() {
     }
     assert_eq!(table.most_under_way(), 3);
     assert!(delivered >= 1_187, "{delivered} of 1,250");
-    // Entries of two deliveries never share a call, so a call throttled in part costs one call more.
+    // Entries of two deliveries never share a call, so each partly throttled call costs one more call.
     assert!(table.calls() <= 90, "{} calls, 50 would be the fewest", table.calls());
     assert!(start.elapsed() >= Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
-/// A service that asks for a pause once.
+/// A service that requests a pause once.
 struct Asking(Duration, Mutex<Vec<Instant>>);
 
 impl Operation for &Asking {
