@@ -1,4 +1,4 @@
-//! Two errors for functions that control their own retries.
+//! Two errors that let a function control its own retries: [`RetryAfter`] and [`NonRetryable`].
 
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// An error that fails the invocation and sets when its next retry is due.
 ///
-/// The retry handler reads the time from the start of the message of a `RetryAfter` error. It adds up to a tenth of the
-/// wait as jitter. The retry counts as usual, and comes earlier than asked if the event's `MAX_AGE` would otherwise
-/// pass. A wait of zero or a time in the past is ignored: the event gets the ordinary backoff.
+/// The retry handler reads the time from the start of the error's message, and adds up to a tenth of the wait as
+/// jitter. The retry counts towards `MAX_RETRIES`. It is due earlier than requested if the event would otherwise exceed
+/// its `MAX_AGE`. A wait of zero or a time in the past is ignored, and the event gets the ordinary backoff.
 ///
 /// ```
 /// use comeback_envelope::RetryAfter;
@@ -23,23 +23,23 @@ impl RetryAfter {
     /// The `errorType` that the retry handler recognizes this error by.
     pub const ERROR_TYPE: &str = "RetryAfter";
 
-    /// Asks for a retry after this many seconds, counted from the failure.
+    /// Requests a retry after the given number of seconds, counted from the failure.
     #[must_use]
     pub fn seconds(seconds: u64) -> Self {
-        // A larger number without a unit may mean a date, so the handler ignores it.
+        // A larger number without a unit might be a date, so the handler ignores it.
         const MOST_WITHOUT_UNIT: u64 = 14 * 86_400;
         let unit = if seconds > MOST_WITHOUT_UNIT { "s" } else { "" };
         Self::written(format!("{seconds}{unit}"))
     }
 
-    /// Asks for a retry after this wait, counted from the failure and rounded up to a whole second.
+    /// Requests a retry after the given wait, counted from the failure and rounded up to a whole second.
     #[must_use]
     pub fn wait(wait: Duration) -> Self {
         Self::seconds(rounded_up(wait))
     }
 
-    /// Asks for a retry at this time, rounded up to a whole second. A time before 1970 is written as the start of 1970,
-    /// and a time after 9999 as the end of 9999.
+    /// Requests a retry at the given time, rounded up to a whole second. A time before 1970 is written as the start of
+    /// 1970, and a time after 9999 as the end of 9999.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -58,7 +58,7 @@ impl RetryAfter {
         Self::written(humantime::format_rfc3339_seconds(moment).to_string())
     }
 
-    /// Adds a reason in words to the error. The function's log and a dead-letter show the reason.
+    /// Adds a reason, in plain text, to the error's message. The function's log and a dead-letter show the reason.
     #[must_use]
     pub fn because(self, reason: impl Display) -> Self {
         Self::written(format!("{self}; {reason}"))
@@ -73,10 +73,10 @@ fn rounded_up(time: Duration) -> u64 {
     time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
 }
 
-/// An error that fails the invocation and asks for no retry, because no retry can help.
+/// An error that fails the invocation and forbids retries, for a failure that no retry can fix.
 ///
-/// The retry handler dead-letters the event for the reason `non_retryable_error`, with this error's text in the
-/// dead-letter.
+/// The retry handler dead-letters the event with the reason `non_retryable_error`. The dead-letter contains this
+/// error's message.
 ///
 /// ```
 /// use comeback_envelope::NonRetryable;
@@ -90,7 +90,7 @@ impl NonRetryable {
     /// The `errorType` that the retry handler recognizes this error by.
     pub const ERROR_TYPE: &str = "NonRetryable";
 
-    /// Creates the error with a reason in words.
+    /// Creates the error with a reason in plain text.
     #[must_use]
     pub fn new(reason: impl Display) -> Self {
         Self(Directive { error_type: Self::ERROR_TYPE, message: reason.to_string() })
@@ -121,8 +121,8 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of both errors. Each error also returns this content as its `source`. The reason: anyhow's box and
-/// thiserror's `transparent` hide the type of the error that they hold, but pass on its `source`.
+/// The content of both errors. Each error also returns this content as its `source`, because anyhow's box and
+/// thiserror's `transparent` hide the type of the error that they hold, but return its `source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,
@@ -154,8 +154,8 @@ mod with_lambda_runtime {
     /// Converts a boxed error into the error that the runtime reports. If a [`RetryAfter`] or [`NonRetryable`] is among
     /// the causes, its name is reported.
     ///
-    /// `lambda_runtime` itself gives all boxed errors one name, and leaves out their causes. This function leaves that
-    /// name to all other errors, but adds the messages of their causes.
+    /// `lambda_runtime` itself gives all boxed errors the same name, and leaves out their causes. For other errors,
+    /// this function keeps that name and adds the messages of their causes.
     ///
     /// ```
     /// use comeback_envelope::{RetryAfter, diagnostic};
@@ -182,7 +182,7 @@ mod with_lambda_runtime {
         }
     }
 
-    /// Returns the messages of an error and of its causes, leaving out each message that the ones before it already
+    /// Returns the messages of an error and of its causes, leaving out each message that the messages before it already
     /// contain.
     fn with_causes(error: &(dyn Error + 'static)) -> String {
         let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// The cases are shared with the classes in other languages, which write the same texts.
+    /// The classes in other languages must write the same texts, so all languages share these cases.
     #[test]
     fn shared_numbers_are_written_as_expected() {
         #[derive(serde::Deserialize)]
@@ -301,7 +301,7 @@ mod diagnostic_tests {
 
     use super::{NonRetryable, RetryAfter, diagnostic};
 
-    /// An error that wraps another one with context, as libraries do.
+    /// An error that adds context to another error, as libraries do.
     #[derive(Debug)]
     struct Doing(&'static str, Box<dyn Error + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! Envelopes: taking an event out of its envelope, and writing one, in both styles.
+//! Reading and writing envelopes, in both styles.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,15 +18,15 @@ pub struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// The number of the retry that carries the event; 0 on the first invocation.
+    /// Returns the number of the retry that carries the event; 0 on the first invocation.
     pub fn attempt(&self) -> u64 {
         self.metadata.as_ref().map_or(0, |metadata| metadata.attempt)
     }
 
-    /// A key that stays the same on every retry: the request id of the first invocation.
+    /// Returns a key that stays the same on every retry: the request id of the first invocation.
     ///
     /// Pass the request id of the current invocation. On the first invocation, or if the envelope has no id, that
-    /// request id is the key. Comeback's handler then writes it into the envelope of the next retry.
+    /// request id is the key. Comeback's handler then writes this id into the envelope of the next retry.
     ///
     /// ```
     /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;
@@ -84,7 +84,7 @@ pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
     Ok(Event { payload, metadata: Some(metadata) })
 }
 
-/// The payload of an envelope in wrap style, which must have no other key.
+/// Returns the payload of an envelope in wrap style. The envelope must have no key beside the metadata and the payload.
 fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue, Malformed> {
     match payloads {
         [] => Err(Malformed::Missing(ORIGINAL_PAYLOAD)),
@@ -96,7 +96,7 @@ fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue
 }
 
 /// Removes the member at `span` from an object. Also removes one comma beside the member, and the white space between
-/// them.
+/// the member and the comma.
 fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
     let (before, after) = (&object[..span.start], &object[span.end..]);
     let (before, after) = match after.trim_start().strip_prefix(',') {
@@ -114,12 +114,13 @@ pub struct Envelope<'a> {
     /// The metadata, written as `_retry_metadata`. With an attempt of 0 or an empty id, [`seal`](Self::seal) writes an
     /// envelope that [`open`] refuses.
     pub metadata: Metadata,
-    /// The payload of the event's first invocation. It must not be an envelope itself; [`open`] never returns one.
+    /// The payload of the event's first invocation. The payload must not be an envelope itself; [`open`] never returns
+    /// an envelope.
     pub original_payload: Cow<'a, RawValue>,
 }
 
 impl Envelope<'_> {
-    /// Writes the JSON text to invoke the target with. It contains the payload's bytes unchanged.
+    /// Writes the JSON text with which to invoke the target. The text contains the payload's bytes unchanged.
     ///
     /// ```
     /// use comeback_envelope::{Envelope, Metadata, Style};
@@ -141,7 +142,7 @@ impl Envelope<'_> {
         self.parts(&self.metadata_text(), style).concat()
     }
 
-    /// The number of bytes that [`seal`](Self::seal) writes.
+    /// Returns the number of bytes that [`seal`](Self::seal) writes.
     pub fn sealed_len(&self, style: Style) -> usize {
         self.parts(&self.metadata_text(), style).iter().map(|part| part.len()).sum()
     }
@@ -149,8 +150,8 @@ impl Envelope<'_> {
     fn metadata_text(&self) -> String {
         let mut metadata = serde_json::to_string(&self.metadata).expect("BUG: metadata is plain JSON");
         if !metadata.is_ascii() {
-            // An id may contain these two characters, decoded from an escape. SQS would refuse the next failure's
-            // record if they were written raw.
+            // An id may contain these two characters, decoded from an escape. If they were written raw, Lambda would
+            // copy them into the record of the next failure, and SQS would refuse the record.
             metadata = metadata.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
         }
         metadata

@@ -2,10 +2,10 @@
 //!
 //! A retried event reaches its target inside an *envelope*: the original payload, byte for byte, beside
 //! `_retry_metadata` (the number of the attempt, the time of the first failure, and an id that stays the same on every
-//! retry). This crate writes and reads envelopes. It also has two errors with which a function controls its own
-//! retries. The crate needs neither AWS nor a clock.
+//! retry). This crate writes and reads envelopes. It also provides two errors that let a function control its own
+//! retries. The crate uses no AWS SDK and no clock.
 //!
-//! A target opens the event it was invoked with, and reads the payload:
+//! A target opens the event that it receives, and reads the payload:
 //!
 //! ```
 //! use serde_json::value::RawValue;
@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An event that was never retried opens too: its payload is the whole event, and its attempt is 0.
+//! An event that was never retried can also be opened: its payload is the whole event, and its attempt is 0.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! The members of a JSON object with their byte ranges, so that a member can be removed without changing the other
 //! bytes.
 //!
-//! The text is known to be JSON, as in every [`RawValue`], so skipping strings and counting brackets is enough.
+//! The input is valid JSON, as in every [`RawValue`], so the parser only skips strings and counts brackets.
 //!
 //! [`RawValue`]: serde_json::value::RawValue
 
@@ -35,11 +35,11 @@ pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// The members of a JSON object, in order. Empty for any other value.
+/// Returns the members of a JSON object, in order. Any other value has no members.
 pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
     let mut rest = if is_object(value) { 1 } else { value.len() };
     std::iter::from_fn(move || {
-        // Between two members there is only white space and a comma, and after the last there is no quote.
+        // Between two members there is only white space and a comma. After the last member there is no quote.
         let start = find(value, rest, |byte| byte == b'"')?;
         let key_end = end_of_string(value, start);
         let colon = find(value, key_end, |byte| byte == b':').expect("BUG: a key without a value");
@@ -53,7 +53,7 @@ fn end_of_value(text: &str, start: usize) -> usize {
     match text.as_bytes()[start] {
         b'"' => end_of_string(text, start),
         b'{' | b'[' => end_of_brackets(text, start),
-        // A number or a literal.
+        // The value is a number, `true`, `false` or `null`.
         _ => find(text, start, |byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace())
             .unwrap_or(text.len()),
     }
@@ -73,7 +73,7 @@ fn end_of_brackets(text: &str, start: usize) -> usize {
     }
 }
 
-/// The position after the closing quote of the string that opens at `start`.
+/// Returns the position after the closing quote of the string that opens at `start`.
 fn end_of_string(text: &str, start: usize) -> usize {
     let mut at = start + 1;
     loop {
@@ -86,7 +86,7 @@ fn end_of_string(text: &str, start: usize) -> usize {
     }
 }
 
-/// The position of the first byte, at or after `start`, that `is_wanted` accepts. `None` if there is no such byte.
+/// Returns the position of the first byte, at or after `start`, that `is_wanted` accepts; `None` if there is none.
 fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let rest = text.as_bytes().get(start..)?;
     rest.iter().position(|&byte| is_wanted(byte)).map(|after| start + after)
@@ -96,7 +96,7 @@ fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usiz
 mod tests {
     use super::members;
 
-    /// This test covers the byte ranges; `tests/round_trip.rs` covers the members of any object.
+    /// `tests/round_trip.rs` tests the members of arbitrary objects. This test checks the byte ranges.
     #[test]
     fn a_span_goes_from_the_key_to_the_value() {
         let text = r#"{ "a" : [1, {"b":2}] , "c\"":"}" }"#;

@@ -1,4 +1,4 @@
-//! The envelope's metadata, and the style in which it is attached to the payload.
+//! The metadata of an envelope, and its style: where the metadata is placed beside the payload.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ pub struct Metadata {
     /// The time of the event's first failure, in epoch seconds. A forged envelope may hold any `u64`.
     pub initial_timestamp: u64,
     /// The request id of the first invocation: the same on every retry, and never empty. `None` if the envelope has no
-    /// id. Comeback's handler always writes one.
+    /// id. Comeback's handler always writes an id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_request_id: Option<String>,
 }
@@ -66,7 +66,8 @@ fn required<'a, T: Deserialize<'a>>(
     serde_json::from_str(value).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
-/// Deserializes an optional value. `null` counts as absent, because targets in other languages may write it.
+/// Deserializes an optional value. `null` counts as absent, because programs in other languages may write `null` for a
+/// missing value.
 fn optional<'a, T: Deserialize<'a>>(
     values: &BTreeMap<&str, &'a str>,
     key: &'static str,
@@ -79,7 +80,7 @@ fn optional<'a, T: Deserialize<'a>>(
     }
 }
 
-/// The place of the metadata in an envelope. [`open`](crate::open) understands both styles.
+/// The place of the metadata in an envelope. [`open`](crate::open) reads both styles.
 ///
 /// ```
 /// use comeback_envelope::Style;
@@ -90,8 +91,8 @@ fn optional<'a, T: Deserialize<'a>>(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", try_from = "String")]
 pub enum Style {
-    /// The envelope is `{"_retry_metadata": …, "_original_payload": …}`. It works with any payload, and the target
-    /// unwraps it.
+    /// The envelope is `{"_retry_metadata": …, "_original_payload": …}`. This style works with any payload. The target
+    /// must unwrap the payload.
     #[default]
     Wrap,
     /// The envelope is the payload with the additional key `_retry_metadata`, for targets that ignore unknown keys. A
@@ -112,7 +113,7 @@ impl Style {
     }
 }
 
-/// The string is not the name of a style. The names are `wrap` and `inline`, in lower case.
+/// Error for a string that is not the name of a style. The names are `wrap` and `inline`, in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownStyle;
 
@@ -124,7 +125,7 @@ impl FromStr for Style {
     }
 }
 
-/// Deserialization accepts only the name; serde's own derive would also accept `{"inline":null}`.
+/// Deserialization accepts only the name. A style derived by serde alone would also accept `{"inline":null}`.
 impl TryFrom<String> for Style {
     type Error = UnknownStyle;
 
@@ -147,7 +148,7 @@ impl fmt::Display for UnknownStyle {
 
 impl std::error::Error for UnknownStyle {}
 
-/// The reason why an event with a `_retry_metadata` is not a valid envelope. The retry handler dead-letters such an
+/// The reason why an event with a `_retry_metadata` key is not a valid envelope. The retry handler dead-letters such an
 /// event as `malformed_envelope`.
 ///
 /// The error can be logged: its message names keys of the envelope, but never their values.

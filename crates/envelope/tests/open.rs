@@ -1,4 +1,4 @@
-//! Tests of `open`: the contents of events that open, and the exact message for each malformed envelope.
+//! Tests of `open`: the contents of valid events, and the exact message for each malformed envelope.
 
 use comeback_envelope::{Malformed, open};
 use serde_json::value::RawValue;
@@ -50,7 +50,7 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// In the cases, `@` stands for each spelling of the member. In `round_trip`, the member is in any place.
+/// In the cases, `@` stands for each spelling of the member. `round_trip.rs` tests the member in any position.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [
@@ -68,7 +68,7 @@ fn an_inline_member_has_any_spelling() {
 #[test]
 fn metadata_may_lack_optional_keys() {
     let cases = [
-        // The handler of the original article wrote no id.
+        // This envelope has no id.
         (r#""attempt":1,"initial_timestamp":1643667670"#, 1, "now"),
         (r#""attempt":1,"initial_timestamp":0,"origin_request_id":null,"style":null"#, 1, "now"),
         (r#""attempt":1,"initial_timestamp":0,"style":"wrap""#, 1, "now"),
@@ -91,13 +91,13 @@ fn refusal(event: &str) -> Malformed {
     }
 }
 
-/// The message for an envelope in wrap style with this `metadata`.
+/// Returns the error message for an envelope in wrap style with the given `metadata`.
 fn refused_metadata(metadata: &str) -> String {
     refusal(&format!(r#"{{"_retry_metadata":{metadata},"_original_payload":{{}}}}"#)).to_string()
 }
 
-/// The message for this event. In `event`, `OK` stands for valid metadata, and `INLINE` for valid metadata of inline
-/// style.
+/// Returns the error message for an event. In `event`, `OK` stands for valid metadata, and `INLINE` for valid metadata
+/// of inline style.
 fn refused(event: &str) -> String {
     let inline = r#"{"attempt":1,"initial_timestamp":0,"style":"inline"}"#;
     refusal(&event.replace("OK", r#"{"attempt":1,"initial_timestamp":0}"#).replace("INLINE", inline))

@@ -1,5 +1,5 @@
-//! Tests that a payload comes out of its envelope byte for byte, whatever its JSON text: everything that a parser would
-//! normalise (big integers, `1.0`, `1E400`, duplicate keys, lone surrogates, white space) must survive.
+//! Tests that a payload comes out of its envelope byte for byte, whatever its JSON text. Everything that a parser would
+//! normalise must stay: big integers, `1.0`, `1E400`, duplicate keys, lone surrogates, white space.
 
 use std::borrow::Cow;
 
@@ -58,7 +58,7 @@ proptest! {
     }
 
     /// Opening removes the metadata member with the comma after it, or with the comma before it if the member is the
-    /// last. White space between member and comma is removed too; white space on the member's other side stays.
+    /// last. White space between the member and the comma is removed too. White space on the member's other side stays.
     #[test]
     fn inline_member_is_removed_anywhere(
         members in payload_members(),
@@ -102,7 +102,7 @@ fn value() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// Any value that is not an envelope: it has no top-level key `_retry_metadata`.
+/// Any value that is not an envelope, because it has no top-level key `_retry_metadata`.
 fn payload() -> BoxedStrategy<String> {
     prop_oneof![
         scalar(),

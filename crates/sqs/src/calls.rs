@@ -1,4 +1,4 @@
-//! The calls to SQS, as a trait that the tests' stand-in implements too.
+//! The calls to SQS, as a trait. The SDK's client and the tests' fake implement this trait.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,7 +20,8 @@ use crate::dead_letter::{DeadLetter, Value};
 
 /// Maximum number of entries in a batch call to SQS.
 pub(crate) const MOST_ENTRIES: usize = 10;
-/// Time limit of one call to SQS. The limit is short because calls are made just before the function times out.
+/// Time limit of one attempt at a call to SQS. The limit is short because calls are made shortly before the function
+/// times out.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A message to hide, and its new visibility timeout.
@@ -37,7 +38,7 @@ pub(crate) struct Refused {
     pub(crate) remedy: Option<String>,
 }
 
-/// The part of SQS's API that a consumer uses.
+/// The calls to SQS that a consumer makes.
 pub(crate) trait Sqs: Send + Sync {
     /// Hides at most ten messages. Returns the index of each message that could not be hidden, and the reason.
     fn hide<'a>(
@@ -175,7 +176,7 @@ fn refused<E: ProvideErrorMetadata>(error: &SdkError<E>, action: &str, queue: &s
 }
 
 fn remedy(code: &str, action: &str) -> Option<String> {
-    // An encrypted queue passes on KMS's errors.
+    // An encrypted queue returns KMS's errors.
     let is_of_kms = code.get(..3).is_some_and(|service| service.eq_ignore_ascii_case("kms"));
     let needed = if is_of_kms { "kms:GenerateDataKey and kms:Decrypt" } else { action };
     code.contains("AccessDenied").then(|| format!("allow {needed} in the function's role"))
@@ -244,7 +245,8 @@ mod tests {
         }
     }
 
-    /// An SDK client whose server answers each call with `answer`. The server's thread ends with the tests.
+    /// Makes an SDK client whose server answers each call with `answer`. The server's thread ends with the test
+    /// process.
     fn answering(answer: &'static str) -> Aws {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", server.local_addr().unwrap());
@@ -264,7 +266,7 @@ mod tests {
 
     #[tokio::test]
     async fn truncated_answer_settles_nothing() {
-        let url = queue_url("arn:aws:sqs:eu-west-1:123456789012:orders"); // names the queue; the calls go to the endpoint
+        let url = queue_url("arn:aws:sqs:eu-west-1:123456789012:orders"); // calls go to the test's endpoint
         for (answer, unsaid) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", true),
             ("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", false),

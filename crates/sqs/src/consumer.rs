@@ -1,4 +1,4 @@
-//! Runs a batch: decides which records to run, and the outcome of each message.
+//! Runs a batch: chooses the records to run, and decides the outcome of each message.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -27,15 +27,15 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout of a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Length of the reserve: the last part of the function's time, in which no further record starts. It is at most a
-/// tenth of the time that is left when the batch starts.
+/// Length of the reserve: the last part of the function's time, in which no further record starts. The reserve is at
+/// most a tenth of the time that is left when the batch starts.
 const RESERVE: Duration = Duration::from_secs(5);
 /// Calls to SQS end when 1/`KEPT_FREE` of the reserve is left. If a call outlasted the function, Lambda would deliver
 /// the whole batch again, including the records that succeeded.
 const KEPT_FREE: u32 = 5;
-/// Maximum number of digits in a number that SQS gives: enough for milliseconds up to the year 2286.
+/// Maximum number of digits in a number from SQS. 13 digits are enough for milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
-/// Maximum number of characters that an error quotes from an event's source.
+/// Maximum number of characters of an event's source that an error message quotes.
 const SHOWN: usize = 64;
 /// Maximum length of an error's type or message, in characters.
 const ERROR_CHARACTERS: usize = 8_192;
@@ -63,7 +63,7 @@ struct Shared<F> {
 /// [`lambda_runtime::run`].
 ///
 /// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) converts a boxed
-/// error; a [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) in the box keeps its name.
+/// error. A [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) in the box keeps its name.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ where
             now,
             time_left: Box::new(time_left),
             draw: Box::new(draw),
-            // A line that cannot be written does not affect its message.
+            // A log line that cannot be written does not affect the message's outcome.
             log: Box::new(|line| drop(writeln!(std::io::stdout(), "{}", line.json()))),
         }),
     })
@@ -101,8 +101,8 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The time until the deadline. A deadline more than a day from `now`, such as the one in 1970 that
-/// `cargo lambda watch` passes, is bogus. The result is then Lambda's maximum timeout.
+/// Returns the time until the deadline. A deadline more than a day from `now` is bogus, such as the deadline in 1970
+/// that `cargo lambda watch` passes. The result is then Lambda's maximum timeout.
 fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     let left = deadline.since(now);
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }
@@ -131,7 +131,8 @@ where
     }
 }
 
-/// Parses the records of an event. All must be from SQS: a record from another source would wrongly count as handled.
+/// Parses the records of an event. All records must be from SQS, because a record from another source would wrongly
+/// count as handled.
 ///
 /// # Errors
 ///
@@ -170,7 +171,7 @@ fn foreign(record: &Value) -> Option<String> {
     }
 }
 
-/// A received message on its way through the batch, with its outcome so far.
+/// A received message of the batch, with its outcome so far.
 struct ReceivedMessage {
     record: SqsMessage,
     id: String,
@@ -178,8 +179,7 @@ struct ReceivedMessage {
     /// The message's FIFO group; `None` on a standard queue, where a group does not order messages.
     group: Option<String>,
     end: Mutex<Ending>,
-    /// True once SQS has been told the message's outcome: the message was hidden or deleted before the end of the
-    /// batch.
+    /// True once the message was hidden or deleted before the end of the batch.
     told: AtomicBool,
 }
 
@@ -223,7 +223,7 @@ impl ReceivedMessage {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if the message has to return at a set time and is not hidden yet.
+    /// Returns true if the message must return at a set time and is not hidden yet.
     fn is_to_be_hidden(&self) -> bool {
         matches!(*self.end(), Ending::Due(_) | Ending::Blocked) && !self.told.load(Ordering::Relaxed)
     }
@@ -295,12 +295,12 @@ where
         std::future::pending().await
     }
 
-    /// Runs the records, one after another or up to `concurrency` at once.
+    /// Runs the records: one after another, or up to `concurrency` records at once.
     async fn run(&self, messages: &[ReceivedMessage]) {
         if self.shared.options.concurrency == 1 {
             return self.run_in_order(messages).await;
         }
-        // Collected first: the compiler cannot tell that a stream over the iterator itself is `Send`.
+        // The futures are collected first, because the compiler cannot prove that a stream over the iterator is `Send`.
         let lanes: Vec<_> = lanes(messages).into_iter().map(|lane| self.run_in_order(lane)).collect();
         stream::iter(lanes).buffer_unordered(self.shared.options.concurrency).collect().await
     }
@@ -310,7 +310,7 @@ where
         for message in messages {
             let group = message.group.as_deref();
             if group.is_some_and(|group| blocked.contains(&group)) {
-                *message.end() = Ending::Blocked; // even without time left
+                *message.end() = Ending::Blocked; // set even if no time is left
             } else if self.has_time() {
                 let end = self.run_one(message).await;
                 *message.end() = end;
@@ -335,7 +335,7 @@ where
     async fn run_one(&self, message: &ReceivedMessage) -> Ending {
         let running = AssertUnwindSafe(async {
             let running = (self.shared.handler)(redriven(&message.record), self.context.clone());
-            running.await.map_err(Into::<Diagnostic>::into) // the function's own code, which may panic
+            running.await.map_err(Into::<Diagnostic>::into) // the user's code, which may panic
         });
         let mut error = match running.catch_unwind().await {
             Ok(Ok(())) => return Ending::Settled,
@@ -441,7 +441,7 @@ where
         }
     }
 
-    /// Deletes the messages that succeeded, as the event source mapping would have done at the end of the batch.
+    /// Deletes the messages that succeeded, as the event source mapping does at the end of a batch.
     async fn delete(&self, messages: &[ReceivedMessage]) {
         let url = queue_url(&self.queue_arn);
         let settled: Vec<&ReceivedMessage> =
@@ -465,7 +465,7 @@ where
         time
     }
 
-    /// Marks the messages whose outcome SQS accepted, and logs the messages whose outcome SQS refused.
+    /// Marks the messages that SQS hid or deleted, and logs the messages for which SQS refused the call.
     fn told(&self, part: &[&ReceivedMessage], answer: Result<Vec<(usize, String)>, Refused>) {
         let (refused, remedy) = match answer {
             Ok(failed) => (failed, None),
@@ -501,7 +501,8 @@ async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> R
     tokio::time::timeout(time, call).await.unwrap_or_else(late)
 }
 
-/// Groups the messages into lists that must run one after another: one list for each FIFO group.
+/// Splits the messages into lists. The messages of a list run one after another. Each FIFO group has a list, and so
+/// does each message without a group.
 fn lanes(messages: &[ReceivedMessage]) -> Vec<Vec<&ReceivedMessage>> {
     let mut lanes: Vec<Vec<&ReceivedMessage>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();

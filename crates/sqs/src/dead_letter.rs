@@ -13,7 +13,7 @@ use crate::policy::{NoRetry, Sent};
 /// Maximum size of an SQS message with its attributes, in bytes.
 const MOST_BYTES: usize = 1_048_576;
 const MOST_ATTRIBUTES: usize = 10;
-/// A consumer's reasons for dead-lettering a message. The retry handler has more.
+/// A consumer's reasons for dead-lettering a message. The retry handler has more reasons.
 const REASONS: [ReasonCode; 3] = [ReasonCode::MaxRetries, ReasonCode::MaxAge, ReasonCode::NonRetryableError];
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
@@ -21,7 +21,7 @@ const ATTRIBUTE_CHARACTERS: usize = 256;
 pub(crate) struct DeadLetter {
     pub(crate) body: String,
     pub(crate) attributes: Vec<DeadLetterAttribute>,
-    /// The FIFO group of the failed message. On a standard queue, SQS uses groups to treat tenants fairly.
+    /// The FIFO group of the failed message. On a standard queue, a group is a tenant (fair queues).
     pub(crate) group: Option<String>,
     /// The `AWSTraceHeader` of the failed message.
     pub(crate) trace_header: Option<String>,
@@ -59,7 +59,7 @@ struct Body<'a> {
     dead_lettered_at: u64,
     origin_request_id: &'a str,
     error: ErrorBody<'a>,
-    /// The body of the failed message, as text, so that it comes back verbatim whatever it contains.
+    /// The body of the failed message, as a JSON string, so that any body can be restored verbatim.
     payload: &'a str,
 }
 
@@ -69,7 +69,7 @@ struct ErrorBody<'a> {
     message: &'a str,
 }
 
-/// The members that distinguish Comeback's dead-letters from other JSON.
+/// The JSON members that distinguish Comeback's dead-letters from other messages.
 #[derive(Deserialize)]
 struct Redriven {
     reason: String,
@@ -79,7 +79,7 @@ struct Redriven {
 }
 
 /// Returns the record as originally sent. If its body is a Comeback dead-letter that was moved back to the queue, the
-/// body is replaced by the original one inside the dead-letter.
+/// body is replaced by the original body, which is in the dead-letter.
 pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
@@ -91,9 +91,9 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
 }
 
 impl DeadLetter {
-    /// Makes the dead-letter of a message. If it is too large for SQS, the error's message is left out. If it is still
-    /// too large, the dead-letter is the received body with the reason as an attribute or, as a last resort, the
-    /// received body alone.
+    /// Makes the dead-letter of a message. If the dead-letter is too large for SQS, the error's message is left out. If
+    /// it is still too large, the dead-letter is the received body with the reason as an attribute or, as a last
+    /// resort, the received body alone.
     pub(crate) fn of(record: &SqsMessage, sent: Sent, last: &Last<'_>, function_arn: &str) -> Self {
         let Last { error, end, at } = last;
         let payload = redriven(record).body.unwrap_or_default();
@@ -146,12 +146,12 @@ impl DeadLetter {
         fits.unwrap_or(least)
     }
 
-    /// The same dead-letter, with the group and the deduplication id that a FIFO queue needs.
+    /// Adds the group and the deduplication id that a FIFO queue requires.
     pub(crate) fn in_order(self, group: &str, message_id: &str) -> Self {
         Self { group: Some(group.into()), deduplication_id: Some(message_id.into()), ..self }
     }
 
-    /// The dead-letter's size as SQS counts it, in bytes: the body, and each attribute's name, type and value.
+    /// Returns the size in bytes, as SQS counts it: the body, and each attribute's name, type and value.
     fn size(&self) -> usize {
         let attribute = |it: &DeadLetterAttribute| {
             let value = match &it.value {
@@ -164,8 +164,8 @@ impl DeadLetter {
     }
 }
 
-/// Returns the message attributes of the received message. SQS allows ten attributes, so those that do not fit beside
-/// `ours` are left out.
+/// Returns the message attributes of the received message. SQS allows ten attributes, so attributes that do not fit
+/// beside `ours` are left out.
 fn own_attributes(
     given: &HashMap<String, SqsMessageAttribute>,
     ours: &[DeadLetterAttribute],
@@ -181,7 +181,7 @@ fn own_attributes(
             Some(DeadLetterAttribute { name: name.clone(), data_type, value })
         })
         .collect();
-    // A map has no order, so without sorting, a different set of attributes could be left out each time.
+    // A map has no order. Without sorting, different attributes could be left out each time.
     own.sort_by(|one, other| one.name.cmp(&other.name));
     own.truncate(MOST_ATTRIBUTES - ours.len());
     own

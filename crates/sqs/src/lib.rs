@@ -1,8 +1,9 @@
 //! Backoff, jitter and dead-letters for individual messages of a Lambda function that reads an SQS queue.
 //!
-//! [`consumer()`] turns a function for one record into a service for [`lambda_runtime::run`]. A record whose function
-//! fails or panics is retried alone: hidden for a jittered backoff, and reported in `batchItemFailures`. As with
-//! Comeback's retry handler, the function's error can control the retry: [`RetryAfter`] and [`NonRetryable`].
+//! [`consumer()`] turns a function for one record into a service for [`lambda_runtime::run`]. If the function fails or
+//! panics for a record, only this record's message is retried: it is hidden for a jittered backoff, and reported in
+//! `batchItemFailures`. As with Comeback's retry handler, the function's error can control the retry: [`RetryAfter`]
+//! and [`NonRetryable`].
 //!
 //! ```no_run
 //! use comeback_sqs::{Context, Options, RetryAfter, SqsMessage, consumer, diagnostic};
@@ -24,7 +25,7 @@
 //! # }
 //! ```
 //!
-//! The event source mapping needs `ReportBatchItemFailures`, and the function's role `sqs:ChangeMessageVisibility` on
+//! The event source mapping needs `ReportBatchItemFailures`. The function's role needs `sqs:ChangeMessageVisibility` on
 //! the queue. A release built with `panic = "abort"`, cargo-lambda's default, cannot catch a panic.
 //!
 //! | file | holds |

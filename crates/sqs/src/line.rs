@@ -3,9 +3,9 @@
 use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;
 
-/// A line of the consumer's log. A field that the engine's `LogLine` has too has the same name, type and meaning there.
-/// `LogLine` also has fields whose values only the retry handler knows (the event's key, its first failure, how long it
-/// is hidden), but no error message.
+/// A line of the consumer's log. Fields that the engine's `LogLine` also has are equal in name, type and meaning.
+/// `LogLine` has further fields with data that only the retry handler has (the event's key, first failure and
+/// visibility timeout), but no error message.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ConsumerLine<'a> {
     pub(crate) timestamp: Timestamp,
@@ -72,8 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that the retry handler's reader accepts a consumer's line about this action. The line has every field of
-    /// the action, and `besides` adds the fields that only the handler writes.
+    /// Checks that the parser of the retry handler's log accepts a consumer's line about `action`. The line has every
+    /// field of the action, and `besides` adds the fields that only the handler writes.
     fn read_by_the_handlers_reader(
         action: &'static str,
         change: impl FnOnce(&mut ConsumerLine<'_>),

@@ -1,4 +1,4 @@
-//! The consumer's options, and its rules: when a failed message returns, or why it gets no retry.
+//! The consumer's options, and the rules that decide when a failed message returns, or why it gets no retry.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use comeback_backoff::{Jitter, requested_wait};
 use comeback_engine::{BACKOFF_RANGE, DueBy, MAX_AGE_RANGE, ReasonCode, Timestamp, simple_name};
 use lambda_runtime::Diagnostic;
 
-/// Maximum backoff, as for the retry handler.
+/// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
 /// Maximum visibility timeout on any receive but the first. The time of such a receive is unknown: a throttled poller
 /// may have held the message for 1,230 s.
@@ -29,10 +29,10 @@ const SHOWN: usize = 64;
 /// The options of a consumer. Durations are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The ceiling of the first backoff: 1 s to `max_backoff`, 10 s by default. It doubles with each receive.
+    /// The ceiling of the first backoff: 1 s to `max_backoff`, 10 s by default. The ceiling doubles with each receive.
     pub base_backoff: Duration,
-    /// The maximum ceiling of a backoff: up to 43,170 s. By default an hour, or a minute for a FIFO queue, in which the
-    /// rest of a group waits for a failed message.
+    /// The maximum ceiling of a backoff: up to 43,170 s. The default is an hour. For a FIFO queue the default is a
+    /// minute, because the rest of a group waits for a failed message.
     pub max_backoff: Option<Duration>,
     /// The jitter of the backoff: `Full` by default. `Decorrelated` is refused, because it needs the previous delay.
     pub jitter: Jitter,
@@ -64,7 +64,7 @@ impl Default for Options {
     }
 }
 
-/// The consumer's [`Options`] are not valid. The message lists every mistake.
+/// Error for [`Options`] that are not valid. The message lists every mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct BadOptions(Vec<String>);
@@ -119,9 +119,9 @@ impl Options {
         self.max_backoff.unwrap_or(default)
     }
 
-    /// Draws the backoff after this receive, in whole seconds.
+    /// Draws the backoff after the given number of receives, in whole seconds.
     pub(crate) fn draw(&self, receives: u32, fifo: bool, draw: Draw<'_>) -> Duration {
-        // No overflow for any receive count: the cap is reached after at most 32 doublings.
+        // The shift cannot overflow, because the cap is reached after at most 32 doublings.
         let doubled = self.base_backoff.as_secs() << (receives.max(1) - 1).min(32);
         let ceiling = doubled.min(self.cap(fifo).as_secs());
         let least = match self.jitter {
@@ -149,8 +149,8 @@ impl Options {
         NoRetry { reason: ReasonCode::MaxAge, detail }
     }
 
-    /// Decides when a message whose record failed at `now` returns, or why it gets no retry. If the error's
-    /// `RetryAfter` is ignored, also returns the reason for that.
+    /// Decides when a message whose record failed at `now` returns, or why it gets no retry. If the error is a
+    /// `RetryAfter` that is ignored, also returns the reason why it is ignored.
     pub(crate) fn decide(
         &self,
         message: Sent,
@@ -174,7 +174,7 @@ impl Options {
             }
             None => (self.draw(message.receives, message.fifo, draw), DueBy::Policy),
         };
-        // The last receive is due somewhat before max_age, so that the function has time to run.
+        // The last receive is due shortly before `max_age`, so that the function has time to run.
         let margin = SHORTEST_AGE.min(self.max_age / 10);
         let last = message.sent.saturating_add(self.max_age - margin);
         let due = now.saturating_add(delay);
@@ -190,7 +190,7 @@ impl Options {
 /// A function that draws a whole number between two bounds, both included.
 pub(crate) type Draw<'a> = &'a dyn Fn(u64, u64) -> u64;
 
-/// SQS's data about a message: when it was sent and first received, and how often it was received.
+/// SQS's data about a message: the time when it was sent, the time of its first receive, and its receive count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) receives: u32,
@@ -200,7 +200,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// The visibility timeout to set at `now` so that the message returns at `due`: in whole seconds, at least one.
+    /// Returns the visibility timeout to set at `now` so that the message returns at `due`: whole seconds, at least 1.
     pub(crate) fn hiding(self, due: Timestamp, now: Timestamp) -> Duration {
         let longest = if self.receives > 1 {
             LONGEST_LATER_HIDING
@@ -216,7 +216,7 @@ fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
-/// When a message returns, and the rule that set this time.
+/// The time when a message returns, and the rule that set this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {
     pub(crate) due: Timestamp,
@@ -230,7 +230,7 @@ pub(crate) struct NoRetry {
     pub(crate) detail: String,
 }
 
-/// Returns the wait that a `RetryAfter` error asks for, or the reason why the wait is ignored. Returns `None` for any
+/// Returns the wait that a `RetryAfter` error requests, or the reason why the wait is ignored. Returns `None` for any
 /// other error.
 fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, String>> {
     if simple_name(&error.error_type) != "RetryAfter" {
@@ -323,7 +323,7 @@ mod tests {
         Diagnostic { error_type: error_type.into(), error_message: error_message.into() }
     }
 
-    /// The lines of a file of cases that all implementations share. Cases with a lone surrogate are left out, because
+    /// Returns the cases of a file that all implementations share. Cases with a lone surrogate are left out, because
     /// Rust strings cannot hold one.
     fn shared_cases(name: &str) -> Vec<serde_json::Value> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/");

@@ -1,4 +1,4 @@
-//! Runs the cases that the consumers in all languages share (`tests/golden/consumer`), and some cases for Rust alone.
+//! Runs the cases that the consumers in all languages share (`tests/golden/consumer`), and cases for Rust alone.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ struct Given {
     sent_ago: u64,
     first_ago: u64,
     group: Option<String>,
-    /// The attributes that SQS gives the message, in place of the default ones.
+    /// The attributes that SQS gives the message, instead of the default attributes.
     attributes: Option<HashMap<String, String>>,
     body: Option<String>,
     sees: Option<String>,
@@ -52,17 +52,17 @@ struct Given {
 enum Does {
     Succeeds,
     Fails(String, String),
-    /// The function returns an iterator. In other languages, the consumer reports that as a failure at run time. In
-    /// Rust such a function does not compile, so this one returns an error instead.
+    /// The function returns an iterator. In other languages, the consumer reports an iterator as a failure at run time.
+    /// In Rust, such a function does not compile, so the test's function returns an error instead.
     ReturnsAnIterator,
 }
 
-/// Stands in for SQS, the clock and the random numbers. Records the calls, and refuses those that the case names.
+/// A fake of SQS, the clock and the random numbers. Records the calls, and refuses the calls that the case lists.
 #[derive(Clone)]
 struct Fake {
     refuses: Vec<String>,
     never_answers: bool,
-    /// Where in its range each draw falls, from 0 (the lowest value) to 1.
+    /// Position of each draw in its range, from 0 (the lowest value) to 1 (the highest).
     draw: f64,
     /// The function's remaining time at each query, in seconds. The last value repeats.
     time_left: Vec<f64>,
@@ -389,7 +389,7 @@ async fn no_call_outlasts_the_function() {
         async |_, _| Err(Diagnostic { error_type: "NonRetryable".into(), error_message: String::new() });
     let begun = tokio::time::Instant::now();
     assert_eq!(failures(options, &fake, vec![record(&given("a"), QUEUE)], handler).await, ["a"]);
-    // Each of the two calls had the remaining time, less a fifth of the reserve.
+    // Each of the two calls waits for the remaining 60 s, less a fifth of the reserve of 5 s.
     assert_eq!(begun.elapsed().as_secs(), 2 * (60 - 1));
     let late = "SQS did not answer before the function's time was up";
     assert!(fake.calls.lock().unwrap().lines.iter().all(|line| line["problem"] == late));
