@@ -1,4 +1,4 @@
-//! Properties that hold for any input. Each entry point takes bytes, and panics if they violate a property.
+//! Properties that hold for any input. Each entry point accepts bytes, and panics if a property is violated.
 //!
 //! The entry points get bytes from libFuzzer in `fuzz_targets`, and random bytes on stable Rust in `tests/bounded.rs`.
 //! [`seeds`] returns the samples in the repository's `events/` as inputs.
@@ -18,11 +18,11 @@ use comeback_envelope::{Envelope, Metadata, Style, open};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Parses the bytes as the event that Lambda passes to the handler, and checks the result against another JSON parser.
+/// Parses the bytes as an event from Lambda to the handler, and compares the result with another JSON parser's.
 ///
 /// # Panics
 ///
-/// Panics if a message is lost, or if the two parsers read it differently.
+/// Panics if a message is lost, or if the two parsers read a message differently.
 pub fn batch_event(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let batch = match BatchEvent::read(text) {
@@ -32,7 +32,7 @@ pub fn batch_event(data: &[u8]) {
     let nameless = batch.message_ids().filter(|id| id.is_empty()).count();
     assert_eq!(BatchReport::new(&batch).kept_whole.is_some(), nameless > 0);
     assert!(batch.records.iter().all(|record| !record.message_id.is_empty()));
-    // serde_json refuses more than we do: lone surrogates, numbers over a double's range, deep nesting.
+    // serde_json also refuses lone surrogates, numbers over a double's range, and deep nesting. Comeback does not.
     let Ok(event) = serde_json::from_str::<Value>(text) else { return };
     let messages = event["Records"].as_array().expect("a batch has its messages");
     assert_eq!(batch.message_ids().count(), messages.len(), "each message is handled or kept");
@@ -47,7 +47,7 @@ pub fn batch_event(data: &[u8]) {
     }
 }
 
-/// Parses the bytes as the body of a message, and checks the invocation record against another JSON parser.
+/// Parses the bytes as the body of a message, and compares the invocation record with another JSON parser's result.
 ///
 /// # Panics
 ///
@@ -62,7 +62,7 @@ pub fn invocation_record(data: &[u8]) {
         for part in raw.flatten() {
             assert!(body.as_bytes().as_ptr_range().contains(&part.get().as_ptr()), "a copy: {part}");
         }
-        // serde_json refuses more than we do: lone surrogates, numbers over a double's range, deep nesting.
+        // serde_json also refuses lone surrogates, numbers over a double's range, and deep nesting. Comeback does not.
         if let Ok(value) = serde_json::from_str::<Value>(body) {
             assert_eq!(value["requestContext"]["functionArn"], *record.function_arn);
             let payload: Value =
@@ -82,7 +82,7 @@ pub fn invocation_record(data: &[u8]) {
             }
         }
         (Err(reason), read) => {
-            // A redriven dead-letter is not a record either, and may contain a malformed envelope.
+            // A redriven dead-letter is not an invocation record either, and may contain a malformed envelope.
             let is_of_the_record =
                 matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost);
             let malformed = reason.code == ReasonCode::MalformedEnvelope;
@@ -97,7 +97,7 @@ pub fn invocation_record(data: &[u8]) {
 /// # Panics
 ///
 /// Panics if text around a requested wait changes the wait, if a wait given as a duration depends on the current time,
-/// if one given as a date does not, or if the engine parses the wait differently.
+/// if a wait given as a date does not, or if the engine parses the wait differently.
 pub fn retry_after(data: &[u8]) {
     let Some((seconds, text)) = data.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
@@ -138,7 +138,7 @@ pub fn retry_after(data: &[u8]) {
     }
 }
 
-/// A message with this body, received for the first time. Its id is a number.
+/// Makes a message with this body, received for the first time. Its id is a number.
 #[must_use]
 pub fn message(body: impl Into<String>) -> Record {
     Record {
@@ -190,21 +190,21 @@ fn check_seals(envelope: &Envelope<'_>) {
     }
 }
 
-/// Number of numeric fields of a [`Question`]. Each is eight bytes, little-endian.
+/// Number of numeric fields of a [`Question`]. Each field is eight bytes, little-endian.
 const NUMBERS: usize = 14;
 
-/// Input of [`decide`]: a message, a policy, a pause and the current time. Any bytes make a question: first come its
-/// numbers, then the message's body.
+/// Input of [`decide`]: a message, a policy, a pause and the current time. Any bytes make a question: first the numeric
+/// fields, then the message's body.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Settings of the policy. Only the numbers, `JITTER` and `ENVELOPE` vary.
     pub settings: Settings,
-    /// Start, end and spread, in seconds, of a pause of every function. An end of 0 is a pause without end. `None`
+    /// Start, end and spread, in seconds, of a pause of every function. If the end is 0, the pause has no end. `None`
     /// means that nothing is paused.
     pub pause: Option<(u64, u64, u64)>,
     /// The message. Its id is a number.
     pub record: Record,
-    /// Time on the handler's clock.
+    /// The current time on the handler's clock.
     pub now: Timestamp,
 }
 
@@ -212,14 +212,14 @@ pub struct Question {
 ///
 /// # Panics
 ///
-/// Panics if `decide` does, or if its decision violates a bound that holds for every message.
+/// Panics if `decide` panics, or if its decision violates a bound that holds for every message.
 pub fn decide(data: &[u8]) {
     Question::from_bytes(data).check();
 }
 
 impl Question {
-    /// Makes a question of any bytes. Missing bytes count as zero, and numbers outside their range are changed to fit
-    /// it.
+    /// Makes a question of any bytes. Missing bytes count as zero, and a number outside its range is changed to fit the
+    /// range.
     #[must_use]
     pub fn from_bytes(data: &[u8]) -> Self {
         let (head, body) = data.split_at(data.len().min(8 * NUMBERS));
@@ -243,7 +243,7 @@ impl Question {
             target_functions: vec!["arn:aws:lambda:eu-west-1:123456789012:function:flaky-*".into()],
             ..Settings::default()
         };
-        // Limited so that the pause ends before the year 10000.
+        // The start is limited so that the pause ends before the year 10000.
         let (from, length) = (from % 249_000_000_000, within(length, 0..=LONGEST_PAUSE.as_secs()));
         let until = if length == 0 { 0 } else { from + length };
         let record = Record {
@@ -257,7 +257,7 @@ impl Question {
         Self { settings, pause, record, now: Timestamp::from_millis(now) }
     }
 
-    /// The bytes that [`from_bytes`](Self::from_bytes) turns into this question.
+    /// Returns the bytes that [`from_bytes`](Self::from_bytes) turns into this question.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { settings, pause, record, now } = self;
@@ -281,7 +281,7 @@ impl Question {
         numbers.iter().flat_map(|number| number.to_le_bytes()).chain(record.body.bytes()).collect()
     }
 
-    /// The pauses, as the handler would read them from the SSM parameter.
+    /// Returns the pauses, as the handler reads them from the SSM parameter.
     #[must_use]
     pub fn pauses(&self) -> Pauses {
         let Some((from, until, spread)) = self.pause else { return Pauses::default() };
@@ -329,8 +329,8 @@ impl Question {
         }
     }
 
-    /// Checks a decision at a later receive: the message is not hidden beyond its due time, which has not changed
-    /// unless a pause has ended meanwhile.
+    /// Checks the decision at a later receive. The message must not stay hidden beyond its due time, and the due time
+    /// must not change unless a pause has ended meanwhile.
     fn check_later_look(&self, policies: &Policies, due: Timestamp, hidden: Duration) {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
@@ -361,7 +361,7 @@ impl Question {
     }
 }
 
-/// A sample from the repository as the input of one entry point.
+/// A sample from the repository, as the input of one entry point.
 #[derive(Debug)]
 pub struct Seed {
     /// Name of the entry point: `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.
@@ -372,8 +372,8 @@ pub struct Seed {
     pub data: Vec<u8>,
 }
 
-/// Inputs made of every sample in `events/` (batches, bodies, payloads, and questions about them twelve hours later)
-/// and of every requested wait in `tests/golden`.
+/// Returns inputs made from every sample in `events/` (batches, bodies, payloads, and questions about the messages
+/// twelve hours later) and from every requested wait in `tests/golden`.
 ///
 /// # Panics
 ///
@@ -433,7 +433,7 @@ fn seeds_of(file: &Path) -> Vec<Seed> {
     std::iter::once(batch).chain(seeds).collect()
 }
 
-/// The question that a sample message stands for. Fields that the sample lacks are zero.
+/// Makes a question from a sample message. Fields that the sample lacks are zero.
 fn question(message: &Value, body: &str) -> Question {
     let number = |attribute: &str| {
         message["attributes"][attribute].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()

@@ -11,14 +11,15 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// When the samples' events failed, in milliseconds since 1970.
+/// Time when the samples' events failed, in epoch milliseconds.
 const T0: u64 = 1_789_400_814_145;
 
 fn seeds_for(target: &str) -> Vec<Vec<u8>> {
     seeds().into_iter().filter(|seed| seed.target == target).map(|seed| seed.data).collect()
 }
 
-/// A sample in which short pieces are repeated, removed or replaced, or a number is replaced by an extreme one.
+/// Generates samples in which short pieces are repeated, removed or replaced, or a number is replaced by an extreme
+/// number.
 fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let pieces = ["", "\"", "{", "}", "null", "1E400", "\\ud800", ",", "404", "-1"];
     let piece = prop_oneof![
@@ -46,7 +47,7 @@ fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// The positions of the numbers in a sample.
+/// Returns the positions of the numbers in a sample.
 fn numbers(sample: &[u8]) -> Vec<Range<usize>> {
     let mut numbers: Vec<Range<usize>> = Vec::new();
     for place in (0..sample.len()).filter(|place| sample[*place].is_ascii_digit()) {
@@ -86,7 +87,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// A pause around the time when the samples' events failed.
+/// Generates a pause around the time when the samples' events failed.
 fn pause() -> impl Strategy<Value = Option<(u64, u64, u64)>> {
     let pause = (0..100_000u64, option::of(1..100_000u64), 0..=10_000u64);
     option::of(pause.prop_map(|(after, length, spread)| {
@@ -124,7 +125,7 @@ fn every_sample_holds() {
     assert!(seeds.len() > 280, "only {} samples", seeds.len());
 }
 
-/// The samples of `decide` lead to every action, because otherwise the checks of some actions would never run.
+/// The samples of `decide` must lead to every action. Otherwise the checks of some actions would never run.
 #[test]
 fn samples_reach_every_action() {
     let mut seen = [0; 4];

@@ -1,11 +1,11 @@
 //! The example target: a function for Comeback to retry. Each event chooses how the function fails.
 //!
-//! `{"fail_times": 3}` fails the first three invocations, and `{"fail": true}` every invocation. With either,
+//! `{"fail_times": 3}` fails the first three invocations, and `{"fail": true}` every invocation. In both cases,
 //! `"error_type": "…", "error_message": "…"` choose the error. Any other event succeeds. While the variable `FAIL_WITH`
-//! names an error, every event fails with that error, as after a broken deployment. The error may control its retry:
+//! names an error, every event fails with this error, as after a broken deployment. The error may control the retry:
 //! `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
 //!
-//! A real target needs only one line of this: [`comeback_envelope::open`].
+//! A real target needs only the call to [`comeback_envelope::open`].
 
 use comeback_envelope::{Malformed, open};
 use lambda_runtime::{Diagnostic, LambdaEvent, run, service_fn};
@@ -32,13 +32,13 @@ fn handle(invocation: &LambdaEvent<Box<RawValue>>) -> Result<(), Failure> {
     outcome
 }
 
-/// The error that Lambda writes to the invocation record: its type and its message. `NON_RETRYABLE_ERRORS` is compared
-/// with the type.
+/// Converts a failure to the error that Lambda writes to the invocation record. Comeback compares the error's type with
+/// `NON_RETRYABLE_ERRORS`.
 fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }
 }
 
-/// The behaviour that an event asks of this function.
+/// The behaviour that an event requests from this function.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Wish {
@@ -48,15 +48,14 @@ struct Wish {
     error_message: Option<String>,
 }
 
-/// The error that an invocation fails with.
+/// The error with which an invocation fails.
 #[derive(Debug, PartialEq, Eq)]
 struct Failure {
     error_type: String,
     error_message: String,
 }
 
-/// Fails if `FAIL_WITH` is set, whatever the event asks for. `fail_with` is an error type, or an error type, `: ` and a
-/// message.
+/// Fails if `FAIL_WITH` is set, whatever the event requests. `fail_with` is `TYPE` or `TYPE: MESSAGE`.
 fn broken(fail_with: Option<String>) -> Result<(), Failure> {
     let Some(error) = fail_with.filter(|error| !error.is_empty()) else { return Ok(()) };
     let (error_type, error_message) = error.split_once(": ").unwrap_or((&error, "FAIL_WITH is set"));
@@ -64,7 +63,7 @@ fn broken(fail_with: Option<String>) -> Result<(), Failure> {
 }
 
 impl Wish {
-    /// Reads from an event's payload whether and how to fail. A payload that is not an object asks for nothing.
+    /// Reads from an event's payload whether and how to fail. A payload that is not an object requests no failure.
     fn read(payload: &RawValue) -> Result<Self, Failure> {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());
@@ -75,7 +74,7 @@ impl Wish {
         })
     }
 
-    /// Fails if the event asks for a failure. `attempt` is 0 on the first invocation, so it equals the number of
+    /// Fails if the event requests a failure. `attempt` is 0 on the first invocation, so it equals the number of
     /// earlier failures.
     fn grant(self, attempt: u64) -> Result<(), Failure> {
         if !self.fail && attempt >= self.fail_times {

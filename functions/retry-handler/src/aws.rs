@@ -1,4 +1,4 @@
-//! The handler's access to AWS: SDK clients, built once, and the engine's `Account` for one batch.
+//! The handler's access to AWS: the SDK clients, built once, and the engine's `Account` for one batch.
 
 mod failure;
 mod settings;
@@ -28,7 +28,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::clock::now;
 pub(crate) use settings::SdkSettings;
 
-/// Timeout of one attempt to call SQS.
+/// Timeout of one attempt at a call to SQS.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 
 /// HTTP header that makes an invocation part of an X-Ray trace.
@@ -55,8 +55,8 @@ impl Aws {
     }
 
     fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
-        // Each call is retried in one layer only: deliveries retry calls to SQS, and the queue retries an `Invoke`. An
-        // unanswered `Invoke` may have succeeded. The SDK's own retries are off.
+        // The SDK's own retries are off, because each call is retried in one layer only. Deliveries retry calls to SQS.
+        // The queue retries an `Invoke`, because an unanswered `Invoke` may have succeeded.
         let once = RetryConfig::disabled;
         let within = |timeout| TimeoutConfig::builder().operation_timeout(timeout);
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
@@ -66,7 +66,7 @@ impl Aws {
             .timeout_config(within(INVOKE_TIMEOUT).build())
             .retry_config(once());
         let reading = |name: &str| {
-            // The timeout is short, because the batch waits for this call, and the next read comes soon.
+            // The timeout is short, because the batch waits for this call, and the pauses are soon read again.
             let ssm = aws_sdk_ssm::config::Builder::from(shared)
                 .timeout_config(within(PAUSES_TIMEOUT).build())
                 .retry_config(once());
@@ -79,9 +79,9 @@ impl Aws {
         }
     }
 
-    /// The `Account` for one batch from this retry queue. At `invokes_end`, the handler stops waiting for `Invoke`
-    /// calls. A batch hides messages before its `Invoke` calls. In the second half of the time until `invokes_end`,
-    /// that first hiding starts no more calls to SQS.
+    /// Returns the `Account` for one batch from the given retry queue. At `invokes_end`, the handler stops waiting for
+    /// `Invoke` calls. Before its `Invoke` calls, a batch hides messages. This first hiding may start calls to SQS only
+    /// in the first half of the time until `invokes_end`.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -98,8 +98,8 @@ impl Aws {
             retry_queue_url: retry_queue_url.into(),
             dead_letter_queue_url: dead_letter_queue_url.into(),
             hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
-            // If the answer about a copy is lost, the copy may have been sent, and sending it again would add another
-            // copy.
+            // Copies are not retried. If SQS's answer is lost, the copy may have been sent, and a retry would send a
+            // second copy.
             retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(Retries::none()),
             dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
         }
@@ -132,7 +132,7 @@ impl Account for AwsAccount<'_> {
             receipt_handle: change.record.receipt_handle.clone(),
             timeout: change.visibility_timeout,
         });
-        // SQS may ask for a pause with each answer. Enough time must remain for the calls after the first hiding.
+        // SQS may request a pause with each answer. Enough time must remain for the calls after the first hiding.
         let ends = self.first_hiding_ends.take();
         let may_start = || !past_deadline() && ends.is_none_or(|ends| Instant::now() < ends);
         let outcome = self.hide.send_while(changes, may_start).await;
@@ -245,7 +245,8 @@ fn copy(moved: &Move<'_>) -> Message {
 fn attribute(it: &Attribute) -> (String, MessageAttributeValue) {
     let value = MessageAttributeValue::builder().data_type(&*it.data_type);
     let value = if it.is_binary() {
-        // Lambda writes Base64. Any other value is sent unchanged, so that it cannot hold up a dead-letter.
+        // Lambda encodes binary values in Base64. A value in another form is sent unchanged, so that the dead-letter
+        // can be sent in any case.
         let bytes = base64::decode(&it.value).unwrap_or_else(|_| it.value.clone().into());
         value.binary_value(Blob::new(bytes))
     } else {

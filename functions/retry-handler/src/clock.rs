@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use comeback_engine::Timestamp;
 
-/// The current time. Only the handler's outermost layer calls this function; all code below takes the time as a
+/// Returns the current time. Only the handler's outermost layer calls this function. All other code gets the time as a
 /// parameter.
 #[expect(clippy::disallowed_methods)]
 pub(crate) fn now() -> Timestamp {

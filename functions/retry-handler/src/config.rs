@@ -15,7 +15,7 @@ pub(crate) struct Config {
     /// Name of the SSM parameter that holds the pauses. If `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// Settings for the AWS SDK. In most programs, the SDK itself reads them.
+    /// Settings for the AWS SDK. In most programs, the SDK itself reads such settings.
     pub(crate) aws: SdkSettings,
 }
 
@@ -46,7 +46,7 @@ impl Config {
         }
     }
 
-    /// Reads all variables. Fails with a sentence about each refused variable.
+    /// Reads all variables. Fails with one message for each refused variable.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
         let mut queue = |name: &str| {
@@ -106,7 +106,7 @@ impl Queue {
     }
 }
 
-/// The URL of a queue, in the domain of its partition (from `partitions.json` in AWS's SDKs).
+/// Returns the URL of a queue, in the domain of its partition. Source: `partitions.json` in AWS's SDKs.
 pub(crate) fn url_of(QueueArn { partition, region, account, name }: &QueueArn) -> String {
     let suffix = match partition.as_str() {
         "aws-cn" => "amazonaws.com.cn",
@@ -159,7 +159,7 @@ mod tests {
 
     const REQUIRED: [(&str, &str); 2] = [("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)];
 
-    /// Reads the configuration from the required variables and the given ones.
+    /// Reads the configuration from the required variables and the given variables.
     fn with(variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
         read(&[&REQUIRED[..], variables].concat())
     }
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// The CDK construct in `infra` refuses the same settings with the same words. Both are tested against one file.
+    /// The CDK construct in `infra` refuses the same settings with the same words. Both are tested with the same file.
     #[test]
     fn golden_refusals() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");

@@ -1,4 +1,4 @@
-//! The Lambda handler: parses the batch in Lambda's event, has the engine handle it, and returns the response.
+//! The Lambda handler: parses the batch in Lambda's event, passes the batch to the engine, and returns the response.
 
 use std::sync::Once;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::clock;
 use crate::config::{Config, Queue, url_of};
 use crate::log;
 
-/// A function's deadline that is at least this far in the past or the future is implausible.
+/// A function's deadline is implausible if it is at least this far in the past or in the future.
 const FAR: Duration = Duration::from_secs(86_400);
 
 /// The running Lambda function, with the data kept between batches.
@@ -37,12 +37,12 @@ impl Handler {
         Self { config, aws, environment: Mutex::new(environment), deadline_is_unknown: Once::new() }
     }
 
-    /// Handles the event that Lambda passes, and returns the ids of the messages that SQS must keep.
+    /// Handles an event from Lambda, and returns the ids of the messages that SQS must keep.
     ///
     /// # Errors
     ///
-    /// Fails if the event is not a batch. No other error is returned: after an error, SQS would deliver the whole batch
-    /// again, including settled messages.
+    /// Fails if the event is not a batch. There is no other error, because after an error, SQS would deliver the whole
+    /// batch again, including settled messages.
     pub(crate) async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> Result<SqsBatchResponse, Error> {
         let batch = BatchEvent::read(event.payload.get())?;
         let now = clock::now();
@@ -57,10 +57,11 @@ impl Handler {
         Ok(self.batch(batch, now, left).await)
     }
 
-    /// Time left until the function's timeout, but at most [`HANDLER_TIMEOUT`], because a message is hidden for that
-    /// long before its event is invoked again.
+    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. Before a message's event is
+    /// invoked again, the message is hidden for this maximum.
     ///
-    /// A deadline that is more than a day before or after `now` is ignored: `cargo lambda watch` passes one in 1970.
+    /// A deadline that is more than a day before or after `now` is ignored: `cargo lambda watch` passes a deadline in
+    /// 1970.
     fn time_left(&self, deadline: Timestamp, now: Timestamp) -> Duration {
         if deadline.since(now).max(now.since(deadline)) < FAR {
             return deadline.since(now).min(HANDLER_TIMEOUT);
@@ -80,7 +81,7 @@ impl Handler {
                 return kept(batch.message_ids());
             }
         };
-        // The monotonic clock of the async runtime. The runtime's timers share it, and tests can pause it.
+        // The monotonic clock of the async runtime. The runtime's timers use this clock, and tests can pause it.
         let clock = tokio::time::Instant::now;
         let invokes_end = clock() + left.saturating_sub(INVOKE_RESERVE);
         let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url, invokes_end);
@@ -96,8 +97,8 @@ impl Handler {
         kept(report.batch_item_failures())
     }
 
-    /// The URL of the queue that the batch came from. The messages contain the queue's ARN, and the configuration may
-    /// contain the queue's URL. Fails if the queue is unknown or cannot be the retry queue.
+    /// Returns the URL of the queue that the batch came from. `arn` is the queue's ARN from the messages; the
+    /// configuration may contain the URL. Fails if the queue is unknown or cannot be the retry queue.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(Queue::of);

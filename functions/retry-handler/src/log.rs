@@ -1,4 +1,4 @@
-//! The handler's log: JSON lines on standard output. They contain nothing from a payload.
+//! The handler's log: JSON lines on standard output. The lines contain nothing from a payload.
 
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
@@ -7,8 +7,8 @@ use comeback_engine::{BatchEvent, BatchReport, CallFailure, LogLine, Moves, Paus
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Starts logging as JSON lines with a timestamp, whatever log format the function is configured with. (The subscriber
-/// of lambda_runtime follows that setting and leaves out the timestamp.)
+/// Starts logging as JSON lines with a timestamp, whatever the function's log format is. (lambda_runtime's subscriber
+/// follows the function's log format and leaves out the timestamp.)
 pub(crate) fn init() {
     let subscriber = subscriber(std::io::stdout);
     tracing::subscriber::set_global_default(subscriber).expect("BUG: logging starts once, in main");
@@ -20,8 +20,8 @@ pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
 
-/// The message to log for a panic. Panics of Comeback's own begin with `BUG: ` and are logged in full. The message of
-/// any other panic is omitted, because it may quote the event.
+/// Returns the message to log for a panic. Comeback's own panic messages begin with `BUG: ` and are logged in full. The
+/// message of any other panic is omitted, because it may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
@@ -43,8 +43,8 @@ where
         .finish()
 }
 
-/// Logs a line for each message that cannot be read completely. Must be called before the batch is handled, so that the
-/// lines are not lost if the function times out.
+/// Logs a line for each message that cannot be read completely. Call this function before the batch is handled, so that
+/// the lines are not lost if the function times out.
 pub(crate) fn unreadable(batch: &BatchEvent) {
     if let Err(problem) = batch.check_ids() {
         tracing::error!("{problem}");
@@ -58,8 +58,8 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Logs a line for each handled message, and a line for each problem of the batch. All messages that were only moved
-/// again share one line.
+/// Logs a line for each handled message and each problem of the batch. All messages that were only moved again share
+/// one line.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);
@@ -94,7 +94,7 @@ fn unreadable_request(problem: &str) {
     );
 }
 
-/// Logs the lines that the engine has made about messages.
+/// Logs the engine's lines about messages.
 fn messages<'l>(lines: impl Iterator<Item = LogLine<'l>>) {
     let lines = lines.map(|line| serde_json::to_string(&line).expect("BUG: a line of the log is not JSON"));
     self::lines(&lines.collect::<Vec<_>>());
@@ -130,7 +130,8 @@ fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
     );
 }
 
-/// ERROR for a problem that an operator can fix, WARN for any other problem, INFO if there is no problem.
+/// Returns the log level: ERROR for a problem that an operator can fix, WARN for any other problem, INFO for no
+/// problem.
 fn level(problem: Option<&CallFailure>) -> Level {
     match problem {
         Some(problem) if problem.remedy.is_some() => Level::ERROR,
@@ -139,7 +140,7 @@ fn level(problem: Option<&CallFailure>) -> Level {
     }
 }
 
-/// Logs an event with a level known only at run time. `tracing` needs the level as a constant, so there is an arm for
+/// Logs an event with a level known only at run time. `tracing` requires a constant level, so the macro has an arm for
 /// each level.
 macro_rules! event {
     ($level:expr, $($fields:tt)*) => {
@@ -169,7 +170,7 @@ fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     );
 }
 
-/// Logs one line about the moves of a batch, or nothing if there were none.
+/// Logs one line about the moves of a batch, or nothing if there were no moves.
 fn moves(Moves { made, failed, problem }: &Moves) {
     if *made > 0 || problem.is_some() {
         event!(
@@ -216,12 +217,12 @@ pub(crate) mod tests {
     }
 
     thread_local! {
-        /// The lines that this thread logs in a test, both about messages and through `tracing`.
+        /// The lines that this thread logs in a test: lines about messages, and lines from `tracing`.
         pub(super) static OUT: RefCell<Lines> = RefCell::default();
     }
 
     impl Lines {
-        /// Starts collecting what this thread logs.
+        /// Starts collecting the lines that this thread logs.
         fn begin() -> Self {
             let lines = Self::default();
             OUT.set(lines.clone());
@@ -251,7 +252,7 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// A message received again, and the failed event in it. Both are leaked, so that tests can keep them.
+    /// Makes a message that is received again, and its failed event. Both are leaked, so that they live for `'static`.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),
@@ -283,7 +284,7 @@ pub(crate) mod tests {
         What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None }
     }
 
-    /// The outcome of a message that was moved again.
+    /// Makes the outcome of a message that was moved again.
     fn moved(what: What) -> Outcome<'static> {
         let mut outcome = outcome(what, Location::Moved);
         let mut copy = outcome.record.clone();
@@ -308,7 +309,7 @@ pub(crate) mod tests {
         assert_eq!(text.matches('\n').count(), 1, "{text}");
     }
 
-    /// The lines logged for a batch, without their timestamps.
+    /// Returns the lines logged for a batch, without their timestamps.
     fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, count_failure: Option<CallFailure>) -> Vec<Value> {
         let event = BatchEvent::default();
         lines_of(&BatchReport { outcomes, moves, count_failure, ..BatchReport::new(&event) })
@@ -332,7 +333,7 @@ pub(crate) mod tests {
             lines(vec![moves_on(), moves_on()], made.clone(), None),
             [json!({"level": "INFO", "action": "move", "moved": 2, "hidden_instead": 0})]
         );
-        // An operator searches for the line about the first move.
+        // The first move of a message gets its own line, because an operator may search for it.
         let first = &lines(vec![outcome(waiting(700), Location::Moved)], made.clone(), None)[0];
         assert_eq!((&first["action"], &first["key"]), (&json!("defer"), &json!("r-0")));
         let failure = CallFailure { cause: "throttled".into(), remedy: None };

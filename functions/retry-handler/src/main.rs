@@ -1,8 +1,8 @@
-//! The retry handler: the Lambda that the retry queue's event source mapping invokes.
+//! The retry handler: the Lambda function that the retry queue's event source mapping invokes.
 //!
 //! `config` reads the environment once. `handler` handles a batch, with the engine's `Environment`, and returns the
 //! response. `aws` makes the calls to AWS, with `aws/settings` (configuration), `aws/transport` (connections and trust)
-//! and `aws/failure` (the meaning of errors). `log` and `metrics` write to standard output; only `clock` reads the
+//! and `aws/failure` (the meaning of errors). `log` and `metrics` write to standard output. Only `clock` reads the
 //! time.
 
 mod aws;

@@ -1,4 +1,4 @@
-//! Metrics in CloudWatch's embedded metric format: CloudWatch extracts metrics from lines of the log.
+//! Metrics in CloudWatch's embedded metric format. CloudWatch extracts these metrics from log lines.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
 
-/// The configuration of the handler's metrics. The handler has none if `METRICS` is `off`.
+/// The configuration of the handler's metrics. If `METRICS` is `off`, there is no such configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Metrics {
     /// Name of the handler's function, a dimension of each metric.
@@ -21,7 +21,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Log lines with the metrics of a batch that started at `now`; empty if there is nothing to count.
+    /// Returns log lines with the metrics of a batch that started at `now`; none if there is nothing to count.
     pub(crate) fn lines(&self, policy: &Policy, report: &BatchReport<'_>, now: Timestamp) -> Vec<String> {
         let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
         for outcome in &report.outcomes {
@@ -48,8 +48,8 @@ struct Counted {
 }
 
 impl Group {
-    /// The group that an outcome is counted in. The group's target is the entry of `TARGET_FUNCTIONS`, never a string
-    /// from the message: metrics cost money, so the content of the queue must not create new metrics.
+    /// Returns the group in which an outcome is counted. The group's target is the entry of `TARGET_FUNCTIONS`, never a
+    /// string from the message. Metrics cost money, so the content of the queue must not create new metrics.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
@@ -77,14 +77,14 @@ impl Counted {
                 if early.is_some() {
                     self.count("Early");
                 }
-                // The handler finds a retry request only when it next checks the message, so a retry that was made due
-                // earlier is not late.
+                // The handler finds a retry request only when it next checks the message. So the lateness of a retry on
+                // request is measured from the ordinary due time.
                 let due = early.as_ref().map_or(*due, |early| early.otherwise_due);
                 self.measure("Lateness", due, now);
             }
         }
         if let Some(event) = &outcome.event {
-            // A payload may claim any time, but SQS keeps no message for longer than its retention.
+            // A payload may contain any time, but SQS keeps no message for longer than its retention period.
             let oldest = now.before(RETENTION);
             self.measure("EventAge", event.first_failure.max(oldest), now);
         }
@@ -98,7 +98,7 @@ impl Counted {
         self.values.entry(name).or_default().push(now.since(since).as_secs_f64());
     }
 
-    /// The group's log lines: one line, or more if a metric has too many values for one line.
+    /// Returns the group's log lines: one line, or more if a metric has too many values for one line.
     fn lines(mut self, group: &Group, handler: &str, now: Timestamp) -> Vec<String> {
         let mut counts = self.counts.into_iter().map(|(name, count)| (name, "Count", json!(count))).collect();
         let mut lines = Vec::new();
@@ -171,7 +171,7 @@ mod tests {
         Timestamp::from_secs(NOW.as_secs() - seconds)
     }
 
-    /// The outcome of a message on a later receive. Its event first failed an hour ago.
+    /// Makes the outcome of a message on a later receive. The message's event first failed an hour ago.
     fn of(function_arn: &str, what: What, location: Location) -> Outcome<'static> {
         let (record, event) = failed_at(function_arn, ago(3_600));
         Outcome { record, event: Some(event), policy: None, what, location }
@@ -194,7 +194,7 @@ mod tests {
         of(ORDERS, what, Location::Hidden)
     }
 
-    /// A message whose step failed, hidden for a second.
+    /// Makes the outcome of a message whose action failed. The message is hidden for a second.
     fn kept(cause: Cause, reason: Option<Reason>) -> Outcome<'static> {
         let (delay, not_before, due, failure) = (Some(1), None, None, Some(throttled()));
         hidden(What::Keep { cause, delay, not_before, reason, due, failure })
@@ -303,8 +303,8 @@ mod tests {
         }
     }
 
-    /// The target is the function's entry in `TARGET_FUNCTIONS`, whatever qualifier the ARN has, even one of a million
-    /// characters.
+    /// The `Target` dimension is the function's entry in `TARGET_FUNCTIONS`, whatever the ARN's qualifier is, even with
+    /// a million characters.
     #[test]
     fn target_is_its_allow_list_entry() {
         let outcomes = ["zzz1".to_owned(), "9".repeat(1 << 20)]

@@ -1,5 +1,4 @@
-//! Writes the samples of `events/` to the folders where `cargo fuzz` looks for a fuzz target's inputs,
-//! `fuzz/corpus/TARGET/`.
+//! Writes the samples of `events/` to `fuzz/corpus/TARGET/`, where `cargo fuzz` looks for a fuzz target's inputs.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Decides what a failed call to AWS means for its message, and what an operator can do about the failure.
+//! Decides what a failed call to AWS means for the message, and what an operator can do about the failure.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -11,7 +11,7 @@ use comeback_delivery::{Delivered, EntryError, ErrorKind, ServiceError, Undelive
 use comeback_engine::{CallFailure, InvokeFailure, MoveFailure};
 use hyper_util::client::legacy::Error as HttpError;
 
-/// An operator's remedies for a call that keeps failing, by the kind of error.
+/// The remedies to show to an operator for a call that keeps failing, by the kind of error.
 pub(super) struct Remedies {
     permission: &'static str,
     missing: Option<&'static str>,
@@ -46,7 +46,7 @@ const DEAD_LETTER: Remedies = Remedies {
     too_large: None,
 };
 
-/// An operator's remedies if messages cannot be sent to the dead-letter queue at this URL.
+/// Returns the remedies to show to an operator if messages cannot be sent to the dead-letter queue at this URL.
 pub(super) fn of_dead_letters(queue_url: &str) -> Remedies {
     let too_large = format!(
         "raise the dead-letter queue's limit: aws sqs set-queue-attributes --queue-url {queue_url} \
@@ -70,7 +70,7 @@ const INVOKE: Remedies = Remedies {
 const CREDENTIALS: &str = "the handler's credentials are invalid; check that its role exists and that its \
                            environment sets no keys";
 
-/// The result for each entry of a batch call.
+/// Returns the result for each entry of a batch call.
 pub(super) fn answers<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
     remedies: Remedies,
@@ -79,15 +79,15 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// The result for each copy that was sent to the retry queue. If SQS did not answer, it may have accepted the copy,
-/// unless the request could not even be built or signed.
+/// Returns the result for each copy that was sent to the retry queue. If SQS did not answer, it may have accepted the
+/// copy, unless the request could not be built or signed.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
     let failure = |cause: EntryError| {
         let may_have_arrived = match &cause {
             EntryError::Unanswered => true,
-            // The error belongs to another call; this copy was never sent.
+            // The error belongs to another call. This copy was never sent.
             EntryError::Halted(_) => false,
             _ => cause.error().is_some_and(|error| {
                 error.code.is_empty() && !matches!(error.kind, ErrorKind::Refused | ErrorKind::Denied)
@@ -116,34 +116,35 @@ impl Remedies {
     }
 }
 
-/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS then refuses the entry, with a code that
-/// does not mention sizes, or refuses the whole call. By then, the call contains only this message.
+/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS then refuses the entry with a code that does
+/// not mention sizes, or refuses the whole call. A whole call is refused here only after halving, so it contains only
+/// this message.
 fn is_over_queues_limit(error: &ServiceError) -> bool {
     let code = error.code.as_str();
     code.ends_with("BatchRequestTooLong")
         || code.starts_with("InvalidParameterValue") && error.message.contains("must be shorter than")
 }
 
-/// The failure to report if the messages in flight could not be counted.
+/// Returns the failure to report if the messages in flight could not be counted.
 pub(super) fn of_count(mut error: ServiceError) -> CallFailure {
     let remedy = COUNT.of(&error);
     leave_out_quotes(&mut error);
     CallFailure { cause: error.to_string(), remedy }
 }
 
-/// The failure to report if the pauses could not be read. The error's message may be logged, because the request
-/// contains nothing from an event.
+/// Returns the failure to report if the pauses could not be read. The error's message may be logged, because the
+/// request contains nothing from an event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
 
-/// A failure that an operator cannot fix.
+/// Returns a failure without a remedy for the operator.
 pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Returns true if an error's message may quote the request, so that logging it could log a payload. If the service did
-/// not parse the request, or did not answer, the message cannot quote it.
+/// Returns true if an error's message may quote the request, so that logging the message could log a payload. If the
+/// service did not parse the request, or did not answer, the message contains no quote.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
@@ -171,7 +172,7 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Decides what a failed `Invoke` means. The failure is final only if repeating the call can never help. If Lambda's
+/// Decides what a failed `Invoke` means. The failure is final only if a repeated call can never succeed. If Lambda's
 /// answer has an error code, Lambda refused the call. Otherwise Lambda may have accepted the call, unless the error
 /// proves that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
@@ -226,7 +227,7 @@ fn has_no_credentials(error: &SdkError<InvokeError>) -> bool {
     chain(error).any(|error| error.is::<CredentialsError>())
 }
 
-/// An error, its cause, the cause of that cause, and so on.
+/// Returns the chain of an error and its causes, beginning with the error itself.
 pub(super) fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| (*error).source())
 }

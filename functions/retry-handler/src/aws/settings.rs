@@ -10,18 +10,18 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use super::transport::TrustedFile;
 
-/// Services that the handler calls, as they are named in environment variables.
+/// Services that the handler calls, by their names in environment variables.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
-/// Variables that provide credentials: the keys that Lambda sets, or the address from which a container (or a function
-/// with SnapStart) fetches its credentials. Every SDK prefers these variables to a profile.
+/// Variables that provide credentials. Lambda sets the access key; a container or a function with SnapStart fetches its
+/// credentials from the address in one of the other variables. Every SDK prefers these variables to a profile.
 const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
-/// Variables that would select a profile.
+/// Variables that select a profile.
 const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
 
-/// Settings for the AWS SDK. The handler reads these settings only from variables, not from shared configuration files
-/// or from the services that provide credentials outside Lambda.
+/// Settings for the AWS SDK. The handler reads these settings only from environment variables. It ignores shared
+/// configuration files, and services that provide credentials outside Lambda.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SdkSettings {
     region: Option<String>,
@@ -46,7 +46,7 @@ impl LoadServiceConfig for Endpoints {
 }
 
 impl SdkSettings {
-    /// Reads the settings from variables. An empty variable counts as unset.
+    /// Reads the settings from environment variables. An empty variable counts as unset.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl SdkSettings {
     }
 
     /// Builds the SDK's configuration. Before the first call, the SDK reads credentials from the variables that Lambda
-    /// sets, or (as with SnapStart) from the endpoint that other variables name.
+    /// sets. With SnapStart, the SDK fetches credentials from the endpoint that other variables name.
     pub(super) fn sdk_config(&self, http_client: SharedHttpClient) -> SdkConfig {
         let of_provider = ProviderConfig::without_region().with_http_client(http_client.clone());
         let of_container = EcsCredentialsProvider::builder().configure(&of_provider).build();

@@ -1,4 +1,4 @@
-//! Tests of the real SDK clients against canned HTTP responses that the local stack cannot produce.
+//! Tests of the real SDK clients against canned HTTP responses. The local stack cannot produce these responses.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -39,7 +39,7 @@ static MESSAGE: LazyLock<Record> = LazyLock::new(|| Record {
 /// A `past_deadline` that always returns false.
 const IN_TIME: &dyn Fn() -> bool = &|| false;
 
-/// A request that a client sent, as the service would see it.
+/// A request that a client sent, as the service receives it.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -51,13 +51,13 @@ pub(crate) struct Request {
 
 pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
 
-/// Clients that get this response to every request, and the requests that they sent.
+/// Makes clients that get this response to every request. Also returns the requests that they sent.
 pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws, Requests) {
     let body = body.clone();
     answering_by(move |_| (status, error, body.clone()))
 }
 
-/// Clients whose response depends on the API operation, and the requests that they sent.
+/// Makes clients that get a response depending on the API operation. Also returns the requests that they sent.
 pub(crate) fn answering_by(
     answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,
 ) -> (Aws, Requests) {
@@ -106,22 +106,22 @@ fn record(request: &http::Request<SdkBody>, status: u16) {
         "body": base64::encode(request.body().bytes().unwrap_or_default()),
         "status": status,
     });
-    // Written at once, because tests run in parallel.
+    // The line is written with one call, because tests run in parallel.
     (&*FILE).write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Clients that get a response to every call except `Invoke`.
+/// Makes clients that get a response to every call except `Invoke`.
 pub(crate) fn never_invoking() -> (Aws, Requests) {
     let (aws, requests) = answering(200, "", &done(0..10));
     (Aws { lambda: never().lambda, ..aws }, requests)
 }
 
-/// Clients that never get a response.
+/// Makes clients that never get a response.
 fn never() -> Aws {
     Aws::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
 }
 
-/// An SDK configuration with credentials, but without an HTTP client.
+/// Makes an SDK configuration with credentials, but without an HTTP client.
 fn signed() -> SdkConfig {
     let credentials = Credentials::new("id", "key", None, None, "test");
     SdkConfig::builder()
@@ -250,7 +250,7 @@ fn done(ids: Range<usize>) -> Value {
     json!({"Successful": done.collect::<Vec<_>>()})
 }
 
-/// The entries of each batch request.
+/// Returns the entries of each batch request.
 pub(crate) fn entries(requests: &Requests) -> Vec<Value> {
     let body = |request: &Request| serde_json::from_str::<Value>(&request.body).unwrap();
     requests.lock().unwrap().iter().map(|request| body(request)["Entries"].clone()).collect()
@@ -309,8 +309,8 @@ async fn copies_keep_the_senders_attributes() {
     assert_eq!(copy[0]["MessageAttributes"], of_copy);
 }
 
-/// The engine counts a dead-letter's bytes so that it fits, and `delivery` counts them again. Both must use the same
-/// limit and formula.
+/// The engine counts a dead-letter's bytes to fit it into a message, and `delivery` counts the bytes again. Both must
+/// use the same limit and formula.
 #[tokio::test(start_paused = true)]
 async fn dead_letter_limit_is_exact() {
     let (aws, requests) = answering(200, "", &done(0..1));

@@ -10,7 +10,7 @@ use crate::log::tests::logged_in;
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_815);
 
-/// A handler that hides every waiting message, and does not count the messages in flight.
+/// Makes a handler that hides every waiting message, and does not count the messages in flight.
 fn handler(retry_queue_url: Option<&str>) -> (Handler, Requests) {
     hiding_up_to("always", retry_queue_url)
 }
@@ -23,7 +23,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
         policies: Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(TARGET.into()),
             "HIDE_UP_TO" => Some(hide_up_to.into()),
-            // A first retry is due a second after the failure.
+            // With this base, a first retry is due a second after the failure.
             "BASE_BACKOFF" => Some("1".into()),
             _ => None,
         })
@@ -37,7 +37,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
     (Handler::new(config, aws), requests)
 }
 
-/// A message received for the first time from the queue with this name.
+/// Makes a message that is received for the first time from the queue with this name.
 fn message(id: &str, queue: &str) -> Value {
     let record = json!({"requestContext": {"functionArn": TARGET}, "requestPayload": {}});
     json!({
@@ -93,8 +93,7 @@ async fn batch_from_a_wrong_queue_is_kept() {
     }
 }
 
-/// The batch has one message that can only be dead-lettered, and ten that are due. The invokes of the ten are never
-/// answered.
+/// The batch has due messages, whose `Invoke` calls are never answered, and one message that can only be dead-lettered.
 #[tokio::test(start_paused = true)]
 async fn unanswered_invokes_block_nothing_else() {
     for (timeout, waited) in [(60, 20), (30, 20), (25, 15)] {
@@ -119,7 +118,8 @@ async fn unanswered_invokes_block_nothing_else() {
     }
 }
 
-/// The handler sends any error type as an attribute of the dead-letter. `make conformance` checks these requests.
+/// The handler sends any error type as an attribute of the dead-letter. `make conformance` checks the requests of this
+/// test.
 #[tokio::test(start_paused = true)]
 async fn any_error_type_is_sent_as_attribute() {
     let (handler, requests) = handler(None);
@@ -130,7 +130,7 @@ async fn any_error_type_is_sent_as_attribute() {
         let mut record: Value = serde_json::from_str(message["body"].as_str().unwrap()).unwrap();
         record["responsePayload"] = json!({"errorType": error_type, "errorMessage": error_type});
         message["body"] = record.to_string().into();
-        // Older than MAX_AGE.
+        // The message is older than `MAX_AGE`.
         message["attributes"]["SentTimestamp"] = json!("1789000000000");
         message
     });
@@ -141,8 +141,8 @@ async fn any_error_type_is_sent_as_attribute() {
     assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
-/// Uses the real clock and a message that is due: with a paused clock, or after an earlier call that waits, the test
-/// could not show that a deadline is noticed late.
+/// The test uses the real clock and a due message. With a paused clock, or after an earlier call that waits, the test
+/// could not detect that the handler checks the deadline too late.
 #[tokio::test]
 async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);
@@ -153,7 +153,7 @@ async fn without_time_left_everything_is_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
-/// The deadline is ten minutes after the epoch, as `cargo lambda watch` sends it.
+/// The first deadline is ten minutes after the epoch, as sent by `cargo lambda watch`.
 #[tokio::test]
 async fn implausible_deadline_counts_as_usual_time() {
     let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();
@@ -185,7 +185,7 @@ async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> R
     Ok(serde_json::to_value(response).unwrap())
 }
 
-/// A message sent now and received for the first time. `Handler::handle` uses the real clock.
+/// Makes a message that is sent now and received for the first time, because `Handler::handle` uses the real clock.
 fn message_sent_now(id: &str) -> Value {
     let mut message = message(id, "retries");
     for attribute in ["SentTimestamp", "ApproximateFirstReceiveTimestamp"] {
@@ -206,7 +206,7 @@ async fn bad_message_keeps_its_batch_bad_batch_errs() {
     assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
 }
 
-/// API operations of all requests so far, in order.
+/// Returns the API operations of all requests so far, in order, and removes the requests.
 fn operations(requests: &Requests) -> Vec<String> {
     let name = |operation: &str| operation.trim_start_matches("AmazonSQS.").to_owned();
     requests.lock().unwrap().drain(..).map(|request| name(&request.operation)).collect()
@@ -290,7 +290,7 @@ async fn failed_count_is_logged() {
     }
 }
 
-/// The batch never finishes, as if the function timed out.
+/// The batch never finishes, as if the function had timed out.
 #[tokio::test(start_paused = true)]
 async fn unreadable_messages_are_logged_first() {
     let (aws, _) = never_invoking();
@@ -312,8 +312,8 @@ async fn unreadable_messages_are_logged_first() {
 
 const PAUSED: &str = r#"{"v":1,"pauses":[{"target":"*","from":1789400000,"until":null,"spread":60}]}"#;
 
-/// A message is due while its function is paused, or while the pauses are unknown. One log line says that the message
-/// is kept, and why.
+/// A message is due while its function is paused, or while the pauses are unknown. One log line reports that the
+/// message is kept, and the reason.
 #[tokio::test(start_paused = true)]
 async fn pauses_are_read_and_obeyed() {
     let denied = "allow ssm:GetParameter";
@@ -342,8 +342,9 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Everything that the handler logs and writes into dead-letters about a message with this body. The handler handles
-/// the message twice: once it moves waiting messages, and once it hides them and counts the messages in flight.
+/// Returns everything that the handler logs and writes into dead-letters about a message with this body. The message is
+/// handled twice. The first handler moves waiting messages. The second handler hides waiting messages and counts the
+/// messages in flight.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await
@@ -438,7 +439,7 @@ async fn service_messages_are_not_written() {
     ] {
         let due = written(record(&format!("\"{SECRET}\"")), status, error).await;
         assert_silent(&due, r#""retry":1"#);
-        // The message is dead-lettered at once, by a call that gets the same answer.
+        // A malformed message is dead-lettered at once. The call for it gets the same answer.
         let malformed = written(format!("\"{SECRET}\""), status, error).await;
         assert_silent(&malformed, r#""problem""#);
     }

@@ -22,13 +22,13 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use super::*;
 use crate::aws::transport::{CONNECT_TIMEOUT, IDLE_TIMEOUT, LARGEST_ANSWER, http_client, trusted};
 
-/// Response to an `Invoke` that Lambda did not carry out, and that may succeed on another attempt.
+/// Response to an `Invoke` that Lambda did not execute. Another attempt may succeed.
 const FAILED: &str =
     "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// SDK clients of a local server. On each connection, the server sends these responses, one for each request. At the
-/// next request, the server closes the connection.
+/// Makes SDK clients of a local server. On each connection, the server sends the connection's responses, one for each
+/// request. After the last response, the next request closes the connection.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -47,13 +47,14 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     calling(&endpoint, connecting())
 }
 
-/// Reads one request, or the end of the connection. Requests in these tests are small, so each arrives in one piece.
+/// Reads one request, or the end of the connection. Requests in these tests are small, so one read gets a whole
+/// request.
 async fn read_request(connection: &mut (impl AsyncRead + Unpin)) {
     let mut request = [0; 8_192];
     let _ = connection.read(&mut request).await;
 }
 
-/// The handler's own HTTP client.
+/// Makes the HTTP client that the handler uses.
 fn connecting() -> SharedHttpClient {
     http_client(trusted(&[]).unwrap())
 }
@@ -62,7 +63,7 @@ async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
     account(aws).invoke(&MESSAGE, FUNCTION, "7".into()).await
 }
 
-/// A server that accepts no connections and has a full backlog, so a connection attempt never ends, as in a network
+/// Starts a server that accepts no connections and has a full backlog. A connection attempt never ends, as in a network
 /// that drops packets. The backlog stays full until the second return value is dropped.
 fn taking_no_connections() -> (SocketAddr, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
@@ -84,8 +85,8 @@ async fn without_credentials_nothing_is_sent() {
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
-/// The second `Invoke` uses a new connection. On the first connection, which has been idle for long, an `Invoke` would
-/// not be answered.
+/// The second `Invoke` uses a new connection. The first connection has been idle for too long, and its server answers
+/// no second request.
 #[tokio::test]
 async fn long_idle_connection_is_not_reused() {
     let aws = serving(&[&[ACCEPTED], &[ACCEPTED]]).await;
@@ -125,7 +126,7 @@ fn calling(endpoint: &str, http_client: SharedHttpClient) -> Aws {
     Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
 }
 
-/// The result of an `Invoke` at this endpoint, as a string.
+/// Returns the result of an `Invoke` at this endpoint, as a string.
 async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     let aws = calling(endpoint, http_client);
     let failed = aws.lambda.invoke().function_name(FUNCTION).send().await.unwrap_err();
@@ -234,8 +235,7 @@ async fn slow_connection_is_reported_like_the_sdk() {
     assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// Starts a TLS server that accepts every `Invoke`. Returns the server's URL and its certificate. No authority has
-/// signed the certificate.
+/// Starts a TLS server that accepts every `Invoke`. Returns the server's URL and its self-signed certificate.
 async fn serving_tls() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -264,7 +264,7 @@ fn crypto() -> tokio_rustls::rustls::crypto::CryptoProvider {
     tokio_rustls::rustls::crypto::aws_lc_rs::default_provider()
 }
 
-/// The handler's SDK settings in an environment with these variables.
+/// Returns the handler's SDK settings for an environment with these variables.
 fn environment(variables: &[(&str, &str)]) -> SdkSettings {
     let value =
         |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
@@ -349,7 +349,7 @@ fn variables_set_the_endpoints() {
     assert_eq!(refused, r#"AWS_USE_FIPS_ENDPOINT is "yes"; it must be true or false"#);
 }
 
-/// Each client uses its own service's endpoint if one is set, and otherwise the endpoint for all services.
+/// A client uses the endpoint of its own service if one is set; otherwise, it uses the endpoint for all services.
 #[tokio::test]
 async fn service_may_have_its_own_endpoint() {
     let (endpoint, certificate) = serving_tls().await;
@@ -393,7 +393,8 @@ async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     (url, requests)
 }
 
-/// Credentials are fetched as with SnapStart. The SDK itself reads the variables, so each case runs in its own process.
+/// The clients fetch credentials as with SnapStart. The SDK itself reads the variables, so each case runs in its own
+/// process.
 #[tokio::test]
 async fn container_credentials_use_its_token() {
     let folder = tempfile::tempdir().unwrap();
