@@ -10,12 +10,12 @@ export default defineConfig(
   {
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
-      // Constructing a construct is enough: it adds itself to its scope.
+      // A construct adds itself to its scope, so `new` without an assignment is useful.
       'no-new': 'off',
       'max-lines-per-function': ['error', { max: 70, skipBlankLines: true, skipComments: true }],
     },
   },
-  // A test file's `describe` is as long as its tests.
+  // A `describe` function contains many tests, so its length is not limited.
   { files: ['test/**'], rules: { 'max-lines-per-function': 'off' } },
   { files: ['**/*.mjs'], extends: [tseslint.configs.disableTypeChecked] },
 );

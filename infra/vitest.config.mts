@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/scratch.ts',
-    // Otherwise each file loads all of aws-cdk-lib again.
+    // Without isolation, aws-cdk-lib is loaded once instead of once per file.
     isolate: false,
     // Synthesizing an app loads all of aws-cdk-lib, which takes seconds on a busy machine.
     testTimeout: 60_000,

@@ -1,8 +1,8 @@
 /**
- * Two functions and the construct that they share: a Rust function that opens its envelope, and a Python function that
- * sees a retry as an event with one more key.
+ * An app with two functions that share one AsyncRetries construct. The Rust function opens the envelope of a retry. The
+ * Python function receives a retry as an event with one more key.
  *
- * The functions are built for arm64, or with `-c architecture=x86_64` for that architecture.
+ * The functions are built for arm64, or for x86_64 with `-c architecture=x86_64`.
  */
 import { execFileSync } from 'node:child_process';
 import * as path from 'node:path';
@@ -15,14 +15,17 @@ import { AsyncRetries, EnvelopeStyle, Jitter } from '../src';
 
 const CHECKOUT = path.join(__dirname, '..', '..');
 
-/** Fails if its event asks for that: `{"fail_times": 3}` fails the first three invocations. */
+/** A function that fails as its event requests: `{"fail_times": 3}` fails the first three invocations. */
 const ORDERS = `
 def handler(event, context):
     attempt = event.get("_retry_metadata", {"attempt": 0})["attempt"]
     if attempt < event["fail_times"]: raise RuntimeError(f"attempt {attempt} was asked to fail")
 `;
 
-/** The folder of this checkout's retry handler. The CDK uses standard output, so cargo's output goes to standard error. */
+/**
+ * Builds this checkout's retry handler, and returns its folder. The CDK uses standard output, so cargo's output goes to
+ * standard error.
+ */
 function builtHandler(architecture: lambda.Architecture): string {
   const folder = path.join(CHECKOUT, 'target', 'cdk-example');
   const flags = ['--flatten', 'retry-handler', `--${architecture.name.replace('_', '-')}`];
@@ -56,7 +59,7 @@ class Example extends Stack {
       envelope: EnvelopeStyle.INLINE,
       // An event that always fails is dead-lettered within a minute.
       maxRetries: 4,
-      // `cdk destroy` leaves nothing of the example behind.
+      // `cdk destroy` deletes everything of the example.
       removalPolicy: RemovalPolicy.DESTROY,
     });
     // Each function has its own policy.

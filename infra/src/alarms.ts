@@ -12,17 +12,17 @@ export interface Watched {
   readonly queue: sqs.IQueue;
   readonly deadLetterQueue: sqs.IQueue;
   readonly handler: RetryHandler;
-  /** `HIDE_UP_TO`, which bounds the room for hidden messages. */
+  /** The setting `HIDE_UP_TO`: the number of messages that may be hidden at once. */
   readonly hideUpTo: string;
 }
 
-/** An alarm's properties, apart from those that all alarms share. */
+/** The properties of one alarm, without the properties that all alarms share. */
 export type AlarmProps = Omit<cloudwatch.AlarmProps, 'treatMissingData'>;
 
-/** The page that explains each alarm and what to do about it. */
+/** The page that explains each alarm, and what to do when it is raised. */
 export const RUNBOOK = 'https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md';
 
-/** The flag of `comeback` that selects the deployment in the alarm's stack. */
+/** The command line option of `comeback` that selects the deployment in the alarm's stack. */
 const STACK = `--stack ${Aws.STACK_NAME}`;
 
 const MINUTE = Duration.minutes(1);
@@ -36,9 +36,9 @@ export function alarms(watched: Watched, logged: LogMetrics): Record<string, Ala
 
 /** Counts of lines in the handler's log. */
 export interface LogMetrics {
-  /** The log's ERROR lines. Most are about problems that do not go away without an operator. */
+  /** The number of ERROR lines in the log. Most ERROR lines are about problems that an operator must fix. */
   readonly needsAnOperator: cloudwatch.IMetric;
-  /** Dead-lettered records without their event's payload. */
+  /** The number of dead-lettered records that lack their event's payload. */
   readonly lostPayload: cloudwatch.IMetric;
 }
 
@@ -59,7 +59,7 @@ function counted(
   const filter = new logs.MetricFilter(scope, `${metricName}Filter`, {
     logGroup: handler.logGroup,
     filterPattern,
-    // A metric filter takes dimensions only from the log line, so the handler's name is in the namespace.
+    // A metric filter can read dimensions only from the log line, so the handler's name is in the namespace.
     metricNamespace: `Comeback/${handler.function.functionName}`,
     metricName,
     metricValue: '1',
@@ -72,7 +72,7 @@ function counted(
  * `of`.
  */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): AlarmProps {
-  // In the same stack, the name with which the stack is deployed.
+  // If both are in one stack, use the name with which the stack is deployed.
   const name = Stack.of(fn) === of ? Aws.STACK_NAME : of.stackName;
   return {
     metric: fn.metric('DestinationDeliveryFailures', { statistic: 'Sum', period: Duration.minutes(5) }),
@@ -89,7 +89,7 @@ function ofDeadLetters(
   { deadLetterQueue: queue }: Watched,
   { lostPayload }: LogMetrics,
 ): Record<string, AlarmProps> {
-  // Messages in flight count too: while somebody reads the dead-letters, they are hidden but still exist.
+  // Messages in flight count too, because dead-letters are hidden while somebody reads them.
   const held = (period: Duration) =>
     expression('visible + hidden', period, { visible: visible(queue), hidden: hidden(queue) });
   return {
@@ -107,7 +107,7 @@ function ofDeadLetters(
       metric: held(Duration.hours(1)),
       threshold: 1,
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      // CloudWatch evaluates at most 7 days.
+      // An alarm can evaluate at most 7 days.
       evaluationPeriods: 7 * 24,
       alarmDescription:
         'The dead-letter queue has not been empty for 7 days, the longest that CloudWatch can look back, and ' +
@@ -161,7 +161,7 @@ function ofHandler({ handler }: Watched, { needsAnOperator }: LogMetrics): Recor
       metric: needsAnOperator,
       threshold: 1,
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      // The handler checks an event at least once an hour, and logs an ERROR each time.
+      // The handler checks an event at least once an hour, and logs an ERROR on each check.
       evaluationPeriods: 13,
       datapointsToAlarm: 1,
       alarmDescription:

@@ -21,12 +21,15 @@ import { targetFunctions } from './target-functions';
 import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
 
 /**
- * Long enough that 1,000 receives take longer than the 14 days for which the queue keeps a message, even if the handler
- * never starts. (Lambda requires only six times the handler's timeout.)
+ * The retry queue's visibility timeout. With this timeout, 1,000 receives take longer than the 14 days for which the
+ * queue keeps a message, even if the handler never starts. (Lambda requires only six times the handler's timeout.)
  */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
-/** SQS bills a KMS call for each caller and period. Within a period, SQS notices a disabled key. */
+/**
+ * The period for which SQS reuses a data key. Each caller costs a KMS call per period. SQS notices a disabled key
+ * within a period.
+ */
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /**
@@ -76,8 +79,8 @@ export class AsyncRetries extends Construct {
     warnOfShortRetention(deadLetterQueue);
     this.retryQueue = this.newQueue('Queue', props, {
       visibilityTimeout: VISIBILITY_TIMEOUT,
-      // The maximum that SQS allows. The handler dead-letters an event, with a reason, long before SQS would do so
-      // without a reason.
+      // The maximum that SQS allows, so that the handler dead-letters an event, with its reason, before SQS moves the
+      // event without a reason.
       deadLetterQueue: { queue: deadLetterQueue, maxReceiveCount: 1_000 },
     });
     this.retryHandler = new RetryHandler(this, 'Handler', {
@@ -97,12 +100,12 @@ export class AsyncRetries extends Construct {
   /**
    * Retries the failed asynchronous invocations of a function, or of one of its versions or aliases.
    *
-   * Lets the retry handler invoke the function and the function's role send to the retry queue, and allows the loop in
-   * Lambda's recursive loop detection. Once all of this is deployed, the function's failures go to the retry queue. If
-   * callers invoke an alias or a version, attach that alias or version.
+   * Allows the retry handler to invoke the function, and the function's role to send to the retry queue. Also allows
+   * the loop in Lambda's recursive loop detection. Once these permissions are deployed, Lambda sends the function's
+   * failures to the retry queue. If callers invoke an alias or a version, attach this alias or version.
    *
-   * A function in another stack needs a `functionName`, or a pattern in `targetFunctions` that allows it. For an imported
-   * function, a warning lists the steps left to its owner.
+   * A function in another stack needs a `functionName`, or a pattern in `targetFunctions` that allows the function. For
+   * an imported function, a warning lists the steps that its owner must take.
    *
    * @throws if the function is already attached, has an invoke configuration or `recursiveLoop: TERMINATE`, is in another
    *   account or region, or cannot be allowed
@@ -134,9 +137,9 @@ export class AsyncRetries extends Construct {
   }
 
   /**
-   * Creates alarms on both queues and the retry handler, and one for each attached function, even if it is attached
+   * Creates alarms on both queues, on the retry handler, and on each attached function, including functions attached
    * later. Also saves queries for the handler's log, and creates a dashboard if requested. The repository's page
-   * `docs/alarms.md` explains each alarm and the cost of all this.
+   * `docs/alarms.md` explains each alarm and the costs.
    *
    * @throws if `monitor` was already called, or the topic is a FIFO topic
    */
@@ -155,22 +158,22 @@ export class AsyncRetries extends Construct {
   }
 
   /**
-   * Failed invocations of attached functions, including retries: the messages sent to the retry queue. Past `hideUpTo`,
-   * messages that are sent again count, too.
+   * The number of failed invocations of attached functions, including retries: the messages sent to the retry queue.
+   * When more than `hideUpTo` messages wait, messages that the handler sends again also count.
    */
   metricFailures(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricNumberOfMessagesSent(props);
   }
 
   /**
-   * Events hidden until their next retry: the messages in flight in the retry queue. SQS allows about 120,000. Past
-   * `hideUpTo`, events wait in `queue.metricApproximateNumberOfMessagesDelayed()` instead.
+   * The number of events that are hidden until their next retry: the messages in flight in the retry queue. SQS allows
+   * about 120,000. Events beyond `hideUpTo` are counted by `queue.metricApproximateNumberOfMessagesDelayed()` instead.
    */
   metricWaiting(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricApproximateNumberOfMessagesNotVisible(props);
   }
 
-  /** Unresolved dead-letters: the messages in the dead-letter queue. */
+  /** The number of unresolved dead-letters: the messages in the dead-letter queue. */
   metricDeadLetters(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.deadLetterQueue.metricApproximateNumberOfMessagesVisible(props);
   }

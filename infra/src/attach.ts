@@ -12,8 +12,8 @@ import { literal } from './values';
 /** Options for attaching a function. */
 export interface AttachOptions {
   /**
-   * The time for which Lambda itself keeps an event while the function is throttled; 60 seconds to 6 hours. After that,
-   * the event is retried like a failed one.
+   * The time for which Lambda itself keeps an event while the function is throttled; 60 seconds to 6 hours. After this
+   * time, the event is retried like a failed event.
    *
    * @default Duration.minutes(1)
    */
@@ -28,7 +28,7 @@ export interface AttachOptions {
 
   /**
    * The retry policy of this function, version or alias only. The policy of a version or alias takes precedence over
-   * its function's.
+   * the policy of its function.
    *
    * @default - the policy of the AsyncRetries
    */
@@ -47,7 +47,7 @@ export function sendFailures(
   const granted = grantSend(fn, queue);
   const configured = configurable(target);
   configured.configureAsyncInvoke({
-    // Not SqsDestination, which grants more than sending.
+    // SqsDestination is not used, because it grants more than sending.
     onFailure: { bind: () => ({ destination: queue.queueArn }) },
     onSuccess: options.onSuccess,
     maxEventAge: options.maxEventAge ?? Duration.minutes(1),
@@ -55,13 +55,13 @@ export function sendFailures(
   });
   const configuration = configured.node.findChild('EventInvokeConfig').node;
   configuration.addMetadata(ATTACHED_TO, handler.node.scope?.node.path);
-  // Otherwise the handler would dead-letter the function's events until it allows the function.
+  // Without this dependency, the handler would dead-letter the function's events until its own update is deployed.
   configuration.addDependency(handler.function, handler.role);
   if (resource !== undefined) {
-    // Lambda would stop this Lambda→SQS→Lambda loop after 16 rounds. The policy bounds it instead.
+    // By default, Lambda stops this Lambda→SQS→Lambda loop after 16 rounds. The retry policy limits the rounds instead.
     resource.recursiveLoop = lambda.RecursiveLoop.ALLOW;
   } else if (granted !== undefined) {
-    // Lambda checks the permission when the destination is set. A function created by this app already depends on its
+    // Lambda checks the permission when the destination is set. A function that this app creates already depends on its
     // role.
     configuration.addDependency(granted);
   }
@@ -82,14 +82,14 @@ export function sendFailures(
   }
 }
 
-/** Returns true if the function has a `DeadLetterConfig`, as far as this app knows. */
+/** Returns true if this app gives the function a `DeadLetterConfig`. */
 function hasDeadLetterQueue(fn: lambda.IFunction): boolean {
   return (
     fn instanceof lambda.Function && (fn.deadLetterQueue !== undefined || fn.deadLetterTopic !== undefined)
   );
 }
 
-/** Lets the function's role send to the queue, and returns the policy; undefined if the role is unknown. */
+/** Allows the function's role to send to the queue. Returns the IAM policy, or undefined if the role is unknown. */
 function grantSend({ role }: lambda.IFunction, queue: sqs.Queue): IDependable | undefined {
   if (role === undefined) {
     return undefined;

@@ -16,7 +16,7 @@ const LINKS = [
   'or run `comeback status` and `comeback doctor`.',
 ];
 
-/** Creates the dashboard. `alarms` may still grow later. */
+/** Creates the dashboard. Alarms added to `alarms` later are shown too. */
 export function dashboard(scope: Construct, watched: Watched, alarms: cloudwatch.IAlarm[]): void {
   new cloudwatch.Dashboard(scope, 'Dashboard', {
     widgets: [
@@ -122,7 +122,10 @@ function duration({ handler }: Watched): cloudwatch.IWidget {
   });
 }
 
-/** The functions in the region with the highest values of a metric. CloudWatch cannot search by failure destination. */
+/**
+ * A graph of the ten functions in the region with the highest values of a metric. The graph includes functions that are
+ * not attached, because CloudWatch cannot search by failure destination.
+ */
 function ofFunctions(metric: 'Errors' | 'Throttles'): cloudwatch.IWidget {
   const all = `SEARCH('{AWS/Lambda,FunctionName} MetricName="${metric}"', 'Sum', ${String(PERIOD.toSeconds())})`;
   return new cloudwatch.GraphWidget({

@@ -7,7 +7,7 @@ import { generatedName } from './target-functions';
 /** Lambda's limit on a function's environment, in bytes of its JSON. */
 const LIMIT = 4_096;
 
-/** Ways to shorten the variables that have no limit of their own. */
+/** Remedies to suggest for long variables that have no length limit of their own. */
 const REMEDIES: Record<string, string> = {
   TARGET_FUNCTIONS: 'one pattern in targetFunctions can allow many functions',
   NON_RETRYABLE_ERRORS: 'one glob in nonRetryableErrors can match many errors',
@@ -21,7 +21,10 @@ const PSEUDO_PARAMETERS: Record<string, string> = {
   'AWS::Region': 'eu-west-1',
 };
 
-/** The refusal of an environment that is certainly too large. Values known only at deployment count as short. */
+/**
+ * Returns the refusal of an environment that is certainly too large; otherwise nothing. A value known only at
+ * deployment counts with its minimum length.
+ */
 export function environmentProblems(stack: Stack, variables: Record<string, string>): string[] {
   const { texts, bytes } = shortest(stack, variables);
   if (bytes <= LIMIT) {
@@ -35,14 +38,14 @@ export function environmentProblems(stack: Stack, variables: Record<string, stri
   ];
 }
 
-/** The room left in the environment, in words for messages. */
+/** Describes the bytes left in the environment, for messages. */
 export function environmentLeft(stack: Stack, variables: Record<string, string>): string {
   const { bytes } = shortest(stack, variables);
   const left = String(Math.max(0, LIMIT - bytes));
   return `the retry handler's environment has at least ${String(bytes)} bytes of ${String(LIMIT)}; at most ${left} are left`;
 }
 
-/** The shortest possible values of the variables, and their total size. */
+/** Returns the shortest possible values of the variables, and their total size in bytes. */
 function shortest(
   stack: Stack,
   variables: Record<string, string>,
@@ -83,7 +86,7 @@ function shortestText(stack: Stack, value: unknown): string {
   }
 }
 
-/** The name of a function in the stack; empty for any other resource. */
+/** Returns the shortest possible name of a function in the stack; empty for any other resource. */
 function shortestName(stack: Stack, logicalId: string): string {
   const resource = stack.node
     .findAll()
@@ -91,6 +94,6 @@ function shortestName(stack: Stack, logicalId: string): string {
   if (!(resource instanceof lambda.CfnFunction)) {
     return '';
   }
-  // Without the last character, because CloudFormation's random part has 12 or 13 characters.
+  // The last character is removed, because CloudFormation's random part has 12 or 13 characters.
   return givenName(resource) ?? generatedName(stack.stackName, logicalId).slice(0, -1);
 }

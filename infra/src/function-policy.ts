@@ -1,6 +1,6 @@
 import { type Duration } from 'aws-cdk-lib';
 
-/** The distribution of a backoff under its ceiling: `JITTER`. */
+/** The random distribution of a backoff up to its ceiling. Sets `JITTER`. */
 export enum Jitter {
   /** Uniform between one second and the ceiling. */
   FULL = 'full',
@@ -11,16 +11,16 @@ export enum Jitter {
   /** Uniform between the base and three times the previous backoff. */
   DECORRELATED = 'decorrelated',
 
-  /** The ceiling itself. */
+  /** No randomness: the backoff equals the ceiling. */
   NONE = 'none',
 }
 
-/** The place of the metadata in a retry's payload: `ENVELOPE`. */
+/** The place of the metadata in a retry's payload. Sets `ENVELOPE`. */
 export enum EnvelopeStyle {
   /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
   WRAP = 'wrap',
 
-  /** An object payload gets an additional key, `_retry_metadata`; any other payload is wrapped. */
+  /** An object payload gets an additional key, `_retry_metadata`. Any other payload is wrapped. */
   INLINE = 'inline',
 }
 
@@ -28,8 +28,8 @@ export enum EnvelopeStyle {
  * The retry policy: each property is an environment variable of the retry handler.
  *
  * A function can be attached with a policy of its own. Properties that this policy does not set have the values of the
- * `AsyncRetries`, with one exception: `backoffs` also replaces the `baseBackoff` and `maxBackoff` of the `AsyncRetries`,
- * and each of these two also replaces its `backoffs`.
+ * `AsyncRetries`, with one exception. A policy's `backoffs` replaces the `baseBackoff` and `maxBackoff` of the
+ * `AsyncRetries`, and a policy's `baseBackoff` or `maxBackoff` replaces the `backoffs` of the `AsyncRetries`.
  */
 export interface FunctionPolicy {
   /**
@@ -50,61 +50,63 @@ export interface FunctionPolicy {
   readonly maxRetries?: number;
 
   /**
-   * The ceiling of the first backoff, which doubles with every retry; 1 second to `maxBackoff`.
+   * The ceiling of the first backoff; 1 second to `maxBackoff`. The ceiling doubles with every retry.
    *
    * @default Duration.seconds(10)
    */
   readonly baseBackoff?: Duration;
 
   /**
-   * The cap of every ceiling; 1 second to 43,170 seconds. That is 12 hours less 30 seconds, the longest time for which
-   * SQS can hide a message.
+   * The maximum ceiling of a backoff; 1 second to 43,170 seconds. 43,170 seconds are 12 hours less 30 seconds, the
+   * longest time for which SQS can hide a message.
    *
    * @default Duration.hours(1)
    */
   readonly maxBackoff?: Duration;
 
   /**
-   * The ceilings of the backoffs, the last one repeated, instead of `baseBackoff` and `maxBackoff`; at most 64, each
-   * 1 second to 43,170 seconds, and none shorter than the one before. Cannot be combined with `Jitter.DECORRELATED`.
+   * A list of the ceilings of the backoffs, instead of `baseBackoff` and `maxBackoff`. The last ceiling repeats. The
+   * list has at most 64 ceilings of 1 second to 43,170 seconds, and no ceiling is shorter than the previous one. Cannot
+   * be combined with `Jitter.DECORRELATED`.
    *
    * @default - they double from `baseBackoff` to `maxBackoff`
    */
   readonly backoffs?: Duration[];
 
   /**
-   * The distribution of a backoff under its ceiling.
+   * The random distribution of a backoff up to its ceiling.
    *
    * @default Jitter.FULL
    */
   readonly jitter?: Jitter;
 
   /**
-   * The place of the metadata in a retry's payload. You can change it while events wait, because both styles are always
-   * understood.
+   * The place of the metadata in a retry's payload. You can change this property while events wait, because the handler
+   * always reads both styles.
    *
    * @default EnvelopeStyle.WRAP
    */
   readonly envelope?: EnvelopeStyle;
 
   /**
-   * Whether the handler obeys a function's own errors: `RetryAfter`, whose message sets the time of the retry, and
-   * `NonRetryable`.
+   * Whether the handler obeys errors with which a function controls its retries. The message of `RetryAfter` sets the
+   * time of the retry. `NonRetryable` forbids retries.
    *
    * @default true
    */
   readonly directives?: boolean;
 
   /**
-   * Globs (`*`, `?`) for `errorType`s that go straight to the dead-letter queue. Each is compared with the whole type,
-   * its class name and its simple name: `Refused` and `RefusedException` both match `com.acme.RefusedException`.
+   * Globs (`*`, `?`) for `errorType`s that are dead-lettered without a retry. Each glob is compared with the whole
+   * type, its class name and its simple name. For example, `Refused` and `RefusedException` both match
+   * `com.acme.RefusedException`.
    *
    * @default []
    */
   readonly nonRetryableErrors?: string[];
 }
 
-/** The variable of each property, in the order of an entry of `POLICIES`. */
+/** The environment variable of each property, in the order that an entry of `POLICIES` uses. */
 export const VARIABLES = {
   maxAge: 'MAX_AGE',
   maxRetries: 'MAX_RETRIES',

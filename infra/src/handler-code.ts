@@ -7,7 +7,10 @@ import { type Construct } from 'constructs';
 import { literal } from './values';
 import { type ZipEntry, zipEntry } from './zip';
 
-/** Contains a zip file per architecture in the released package, from `make dist`. Missing in a checkout. */
+/**
+ * The folder of the released package that contains a zip file for each architecture, from `make dist`. A checkout does
+ * not have this folder.
+ */
 const PACKAGED = path.join(__dirname, '..', 'handler');
 
 /** The file that Lambda starts on its `provided` runtimes. */
@@ -19,13 +22,13 @@ const MACHINES = new Map([
   [0xb7, lambda.Architecture.ARM_64.name],
 ]);
 
-/** The retry handler's properties, apart from its code. */
+/** The properties of the retry handler's function, without its code. */
 export interface HandlerFunctionOptions extends lambda.FunctionOptions {
   readonly architecture: lambda.Architecture;
 }
 
 /**
- * The function that runs the retry handler.
+ * Creates the Lambda function of the retry handler.
  *
  * @param bootstrap a folder or zip file with the retry handler's `bootstrap`; by default, this package's own
  * @throws if `bootstrap`, or by default this package, has no such file for the architecture
@@ -45,7 +48,7 @@ export function handlerFunction(
 }
 
 /**
- * This package's zip file for an architecture.
+ * Returns the path of this package's zip file for an architecture.
  *
  * @throws if this package has no zip file for the architecture
  */
@@ -69,9 +72,9 @@ function code(bootstrap: string, architecture: lambda.Architecture): lambda.Code
 }
 
 /**
- * Refuses a path that would deploy but then fail every invocation.
+ * Refuses code that could be deployed, but would then fail every invocation.
  *
- * @param bootstrap a folder or zip file that should hold a `bootstrap` for this architecture
+ * @param bootstrap a folder or zip file that should contain a `bootstrap` for this architecture
  * @throws if `bootstrap` contains no such file, or if the file is for another architecture or not executable
  */
 function checkBootstrap(bootstrap: string, architecture: lambda.Architecture): void {
@@ -86,7 +89,7 @@ function checkBootstrap(bootstrap: string, architecture: lambda.Architecture): v
   }
 }
 
-/** Tells the user where to get a `bootstrap` for this architecture. */
+/** Returns a hint where to get a `bootstrap` for this architecture. */
 function buildHint(architecture: lambda.Architecture): string {
   return (
     `build it in a checkout of Comeback with \`cargo lambda build --release ${architectureFlag(architecture)} -p retry-handler\`, ` +
@@ -94,7 +97,7 @@ function buildHint(architecture: lambda.Architecture): string {
   );
 }
 
-/** cargo-lambda's flag for an architecture. */
+/** Returns cargo-lambda's flag for an architecture. */
 function architectureFlag(architecture: lambda.Architecture): string {
   return `--${literal(architecture.name).replace('_', '-')}`;
 }
@@ -146,7 +149,7 @@ function checkMachine(where: string, executable: Buffer, architecture: lambda.Ar
   }
 }
 
-/** The processor that an executable is built for; undefined for a script. */
+/** Returns the processor architecture of an executable; undefined for a script. */
 function elfMachine(executable: Buffer): string | undefined {
   const isElf = executable.length >= 20 && executable.subarray(0, 4).equals(Buffer.from('\x7fELF'));
   return isElf ? MACHINES.get(executable.readUInt16LE(18)) : undefined;

@@ -10,7 +10,7 @@ import { type AlarmProps, alarms, logMetrics, lostOnTheWay, type Watched } from 
 import { dashboard } from './dashboard';
 import { unqualified } from './target';
 
-/** The topic to notify, and the dashboard. */
+/** Options for monitoring: the topic to notify, and the dashboard. */
 export interface MonitorOptions {
   /**
    * The standard topic to notify when an alarm is raised, and when it clears.
@@ -20,14 +20,14 @@ export interface MonitorOptions {
   readonly topic?: sns.ITopic;
 
   /**
-   * Whether to create a dashboard as well. CloudWatch bills it by the month.
+   * Whether to create a dashboard as well. CloudWatch bills a dashboard by the month.
    *
    * @default false
    */
   readonly dashboard?: boolean;
 }
 
-/** The queries for the handler's log, by id. */
+/** The saved queries for the handler's log, by id. */
 const QUERIES: Record<string, readonly [name: string, steps: readonly string[]]> = {
   EventLife: [
     "one event's life",
@@ -94,13 +94,14 @@ export class Monitor extends Construct {
 
   /**
    * Watches a function for failures that Lambda could not send to the retry queue. The alarm is in the function's
-   * stack, which already refers to the stack of the retries.
+   * stack, which already refers to the stack of the `AsyncRetries`.
    */
   watch(target: lambda.IFunction): void {
     const fn = unqualified(target);
     if (!this.functions.has(fn)) {
       this.functions.add(fn);
-      // Two AsyncRetries may each attach an alias of the same function.
+      // Two `AsyncRetries` may attach different aliases of the same function, so the id contains this construct's
+      // address.
       const id = `LostOnTheWay${Names.nodeUniqueId(fn.node)}${this.node.addr.slice(-8)}`;
       this.alarm(Stack.of(fn), id, lostOnTheWay(fn, Stack.of(this)));
     }

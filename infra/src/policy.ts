@@ -4,15 +4,15 @@ import { type FunctionPolicy, VARIABLES } from './function-policy';
 import * as SETTINGS from './settings.json';
 import { isOutside, replaceTokens, shown, textProblem, wholeNumber } from './values';
 
-/** The metrics that the handler writes: `METRICS`. Each is billed by the month. */
+/** The metrics that the handler writes. Sets `METRICS`. CloudWatch bills each metric by the month. */
 export enum HandlerMetrics {
   /** No metrics. */
   OFF = 'off',
 
-  /** Metrics of the handler as a whole. */
+  /** Metrics for the whole handler. */
   STACK = 'stack',
 
-  /** Metrics of each function as well, and dead-letters by reason. */
+  /** Metrics for the whole handler and for each function, and dead-letters by reason. */
   TARGET = 'target',
 }
 
@@ -26,20 +26,21 @@ export interface PolicyProps extends FunctionPolicy {
   readonly metrics?: HandlerMetrics;
 }
 
-/** Limits on the messages that wait hidden. */
+/** Limits on hidden messages and on the handler's concurrency. */
 export interface WaitingProps {
   /**
-   * The number of messages that may be hidden at once; 0 to 55,000. Beyond that number, the handler sends messages
+   * The number of messages that may be hidden at once; 0 to 55,000. Beyond this number, the handler sends messages
    * again with a delay.
    *
-   * A hidden message costs nothing, but SQS allows only about 120,000 of them. With 0, every message is sent again.
+   * A hidden message costs nothing, but SQS allows only about 120,000 hidden messages. With 0, every message is sent
+   * again.
    *
    * @default 50_000
    */
   readonly hideUpTo?: number;
 
   /**
-   * Whether to hide messages always, regardless of their number. Cannot be combined with `hideUpTo`.
+   * Whether to always hide messages, regardless of their number. Cannot be combined with `hideUpTo`.
    *
    * @default false
    */
@@ -48,15 +49,15 @@ export interface WaitingProps {
   /**
    * The maximum concurrent invocations of the retry handler; 2 to 1,000.
    *
-   * This limits the pollers, which share the room for hidden messages. Reserved concurrency would throttle the pollers,
-   * which would raise receive counts.
+   * This property limits the pollers, which share the limit on hidden messages. Do not limit the handler by reserved
+   * concurrency: throttled pollers raise the receive counts of messages.
    *
    * @default 10
    */
   readonly maxConcurrency?: number;
 }
 
-/** The default for the handler and its event source mapping. */
+/** The default maximum concurrency of the handler and of its event source mapping. */
 export const DEFAULT_MAX_CONCURRENCY = SETTINGS.MAXIMUM_CONCURRENCY.default;
 
 /** The maximum number of characters of an `errorType` in a dead-letter. */
@@ -71,13 +72,13 @@ const PROPERTIES = {
 
 type Property = keyof typeof PROPERTIES;
 
-/** A property as messages name it, such as `maxAge (MAX_AGE)`. */
+/** Returns a property's name for messages, such as `maxAge (MAX_AGE)`. */
 function label(property: Property): string {
   return `${property} (${PROPERTIES[property]})`;
 }
 
 /**
- * The retry policy, as environment variables of the retry handler.
+ * Converts the retry policy to environment variables of the retry handler.
  *
  * @param refusals receives a line for each property that the handler would refuse at startup
  */
@@ -128,7 +129,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
 }
 
 /**
- * A function's entry of `POLICIES`, after the pattern.
+ * Returns the settings part of a function's entry in `POLICIES`, which follows the pattern.
  *
  * @param inherited the policy of the AsyncRetries
  * @param refusals receives a line for each property that the handler would refuse at startup
@@ -156,7 +157,7 @@ export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, r
 }
 
 /**
- * The limits on waiting messages, as environment variables of the retry handler.
+ * Converts the limits on waiting messages to environment variables of the retry handler.
  *
  * @param refusals receives a line for each property that the handler would refuse at startup
  */
@@ -190,7 +191,7 @@ function globProblem(glob: string): string | undefined {
   if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {
     return 'each must be one errorType glob';
   }
-  // CloudFormation returns other characters as `?`, which would match more than intended.
+  // CloudFormation replaces other characters with `?`, which would match more than intended.
   const isAscii = /^[ -~]*$/.test(replaceTokens(glob, ''));
   const onlyAscii = isAscii ? undefined : 'it must be ASCII; write ? for any other character';
   return textProblem(glob, LONGEST_GLOB) ?? onlyAscii;
@@ -199,7 +200,7 @@ function globProblem(glob: string): string | undefined {
 function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: string[]): void {
   checkRange('maxBackoff', maxBackoff, refusals);
   const { min, max } = SETTINGS.BASE_BACKOFF;
-  // Do not refuse a base because of a cap that is itself refused, or not yet known.
+  // Do not refuse a base because of a cap that is itself refused, or known only at deployment.
   const cap = Math.min(max, Number(maxBackoff) || max);
   if (isOutside(baseBackoff, min, cap)) {
     const range = SETTINGS.BASE_BACKOFF.range.replace('MAX_BACKOFF', `maxBackoff (${String(cap)} s)`);
@@ -235,7 +236,7 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): 
   }
 }
 
-/** The number of seconds as a string. A token stays a token. */
+/** Returns a duration in seconds, as a string. A token stays a token. */
 function seconds(property: Property, duration: Duration, refusals: string[]): string {
   if (duration.isUnresolved()) {
     return Tokenization.stringifyNumber(duration.toSeconds());
@@ -248,7 +249,7 @@ function seconds(property: Property, duration: Duration, refusals: string[]): st
   return String(value);
 }
 
-/** A duration in seconds, or the setting's default. */
+/** Returns a duration property in seconds, or the setting's default. */
 function duration(
   property: 'maxAge' | 'baseBackoff' | 'maxBackoff',
   props: FunctionPolicy,
@@ -258,7 +259,7 @@ function duration(
   return seconds(property, props[property] ?? Duration.seconds(unset), refusals);
 }
 
-/** A whole number, or the setting's default. */
+/** Returns a number property, or the setting's default, as a string. */
 function number(
   property: 'maxRetries' | 'maxConcurrency',
   given: number | undefined,
@@ -267,7 +268,7 @@ function number(
   return wholeNumber(label(property), given ?? SETTINGS[PROPERTIES[property]].default, refusals);
 }
 
-/** One of a setting's words, or its default. A token can be checked only by the handler. */
+/** Returns a property with fixed choices, or the setting's default. Only the handler can check a token. */
 function choice(property: 'jitter' | 'envelope' | 'metrics', props: PolicyProps, refusals: string[]): string {
   const { default: unset, choices, range } = SETTINGS[PROPERTIES[property]];
   const value: string = props[property] ?? unset;

@@ -10,11 +10,11 @@ import { isOutside, shown } from './values';
 /** The properties of {@link AsyncRetries}. */
 export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
-   * Names of functions that may be re-invoked, in addition to attached ones.
+   * Names of functions that may be re-invoked, in addition to attached functions.
    *
-   * `*` stands for any characters, and a name without `:QUALIFIER` for all its versions and aliases. A name means a
-   * function in this stack's account and region; an ARN is used as given. The handler's environment is limited to 4 KB,
-   * so use patterns to allow a large number of functions.
+   * `*` matches any characters. A name without `:QUALIFIER` also allows all versions and aliases of the function. A
+   * name refers to a function in this stack's account and region; an ARN is used unchanged. The handler's environment
+   * is limited to 4 KB, so use patterns to allow a large number of functions.
    *
    * If nothing is listed here or attached, the handler keeps every message.
    *
@@ -39,7 +39,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
    * The memory of the retry handler in MiB; 128 to 10,240.
    *
-   * More memory also means a larger share of a processor: with less than the default, ten concurrent TLS handshakes are
+   * More memory also means a larger share of a processor. With less than the default, ten concurrent TLS handshakes are
    * slow.
    *
    * @default 256
@@ -61,17 +61,19 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly logRetention?: logs.RetentionDays;
 
   /**
-   * The fate of the two queues when their stack is deleted, or when this construct is removed or renamed. Each may hold
-   * 14 days of events.
+   * The removal policy of the two queues. It applies when their stack is deleted, or when this construct is removed or
+   * renamed. Each queue may contain 14 days of events.
    *
    * @default RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
    */
   readonly removalPolicy?: RemovalPolicy;
 
   /**
-   * The key that encrypts the two queues. The handler's role and the roles of attached functions are allowed to use it.
+   * The key that encrypts the two queues. The handler's role and the roles of attached functions are allowed to use the
+   * key.
    *
-   * Must be in this stack's account and region. Read the repository's page `docs/encryption.md` before you change it.
+   * The key must be in this stack's account and region. Read the repository's page `docs/encryption.md` before you
+   * change the key.
    *
    * @default - a key that SQS manages (SSE-SQS)
    */
@@ -85,16 +87,16 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly deadLetterQueue?: sqs.IQueue;
 }
 
-/** The largest message that SQS accepts, in bytes. Lambda's largest asynchronous payload is the same. */
+/** The maximum size of an SQS message in bytes. The maximum size of an asynchronous Lambda payload is the same. */
 export const LARGEST_MESSAGE = 1_048_576;
 
 /** The longest retention of an SQS queue. */
 export const LONGEST_RETENTION = Duration.days(14);
 
-/** SQS's retention, in seconds, for a queue that does not set one. */
+/** SQS's default retention of a queue, in seconds. */
 const DEFAULT_RETENTION = 345_600;
 
-/** A key in another account would work only if the key's policy named every role. */
+/** The end of a refusal: a key in another account works only if the key's policy names every role. */
 const KEY_ELSEWHERE =
   ', because a role that may not use the key cannot send to the queue, and Lambda then silently drops the failed event';
 
@@ -149,7 +151,7 @@ export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: str
   }
 }
 
-/** Warns about a dead-letter queue whose retention is shorter than it could be. */
+/** Warns about a dead-letter queue with a retention shorter than the maximum. */
 export function warnOfShortRetention(deadLetterQueue: sqs.IQueue): void {
   const own = resourceOf(deadLetterQueue);
   const retention = own?.messageRetentionPeriod ?? DEFAULT_RETENTION;
@@ -162,7 +164,7 @@ export function warnOfShortRetention(deadLetterQueue: sqs.IQueue): void {
   }
 }
 
-/** The queue's own resource, if this app creates it. */
+/** Returns the CloudFormation resource of a queue, if this app creates the queue. */
 function resourceOf(queue?: sqs.IQueue): sqs.CfnQueue | undefined {
   const resource = queue?.node.defaultChild;
   return resource instanceof sqs.CfnQueue ? resource : undefined;

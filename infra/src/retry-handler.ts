@@ -12,7 +12,7 @@ import { handlerFunction } from './handler-code';
 import { DEFAULT_MAX_CONCURRENCY } from './policy';
 import { type AsyncRetriesProps } from './props';
 
-/** The version of this package, which is also the handler's. */
+/** The version of this package, which is also the version of the handler. */
 const { version: VERSION } = JSON.parse(
   fs.readFileSync(path.join(__dirname, '..', 'package.json'), 'utf8'),
 ) as { version: string };
@@ -53,12 +53,12 @@ export class RetryHandler extends Construct {
       RETRY_QUEUE_URL: props.queue.queueUrl,
       DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
       TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
-      // The first pause creates the parameter. Each execution environment reads it twice a minute.
+      // The first pause creates the parameter. Each execution environment reads the parameter twice a minute.
       PAUSES: `/${this.pauses}`,
       POLICIES: Lazy.string({ produce: () => this.policyEntries() }),
       ...props.settings,
     };
-    // Checked once the app is complete, because each attached function adds to it.
+    // The environment is checked once the app is complete, because each attached function adds to it.
     this.node.addValidation({ validate: () => environmentProblems(Stack.of(this), environment) });
     Aspects.of(this).add({
       visit: (node) => {
@@ -76,17 +76,18 @@ export class RetryHandler extends Construct {
       timeout: Duration.seconds(60),
       role: this.role,
       logGroup: this.logGroup,
-      // Lambda would stop this Lambda→SQS→Lambda loop after 16 rounds. The policy bounds it instead.
+      // By default, Lambda stops this Lambda→SQS→Lambda loop after 16 rounds. The retry policy limits the rounds
+      // instead.
       recursiveLoop: lambda.RecursiveLoop.ALLOW,
       environment,
     });
-    // `comeback status` shows this variable.
+    // `comeback status` shows this tag.
     Tags.of(this.function).add('comeback:version', VERSION);
     new lambda.EventSourceMapping(this, 'Mapping', {
       target: this.function,
       eventSourceArn: props.queue.queueArn,
       batchSize: props.batchSize ?? 10,
-      // A window would add its length to every short backoff on a quiet queue.
+      // A batching window would lengthen every short backoff on a quiet queue.
       maxBatchingWindow: Duration.seconds(0),
       reportBatchItemFailures: true,
       maxConcurrency: props.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
@@ -106,7 +107,7 @@ export class RetryHandler extends Construct {
     }
     if (!this.targets.has(entry)) {
       this.targets.add(entry);
-      // The ARN in an invocation record carries a qualifier.
+      // The ARN in an invocation record has a qualifier.
       this.reinvokeTargets.addResources(entry, `${entry}:*`);
     }
   }
@@ -116,7 +117,10 @@ export class RetryHandler extends Construct {
     this.policies.set(pattern, settings);
   }
 
-  /** Puts versions and aliases first, because the first matching entry counts. */
+  /**
+   * Returns the `POLICIES` variable. Entries of versions and aliases come first, because the first matching entry
+   * applies.
+   */
   private policyEntries(): string {
     const isQualified = ([pattern]: [string, string]) => Number(pattern.includes(':'));
     const entries = [...this.policies].sort((one, other) => isQualified(other) - isQualified(one));
@@ -136,7 +140,7 @@ export class RetryHandler extends Construct {
         resources: [queue.queueArn],
       },
       DeadLetter: { actions: ['sqs:SendMessage'], resources: [deadLetterQueue.queueArn] },
-      // Past HIDE_UP_TO, a message is sent to the retry queue again with a delay, instead of being hidden.
+      // When HIDE_UP_TO messages are hidden, the handler sends further messages to the retry queue again, with a delay.
       Move: { actions: ['sqs:SendMessage'], resources: [queue.queueArn] },
       ReadPauses: {
         actions: ['ssm:GetParameter'],
@@ -156,9 +160,9 @@ export class RetryHandler extends Construct {
 }
 
 /**
- * Lets a role use the key of a queue through SQS, if the queue has one.
+ * Allows a role to use a queue's encryption key through SQS, if the queue has a key.
  *
- * @throws if the key cannot be granted from here, because without the permission events would be lost silently
+ * @throws if this app cannot grant the key, because without the permission events would be lost silently
  */
 export function allowKey(
   { encryptionMasterKey: key }: sqs.IQueue,
@@ -173,8 +177,8 @@ export function allowKey(
 }
 
 /**
- * The role as a grantee whose statements apply only to requests through SQS. (A grant takes no conditions.) KMS uses
- * this suffix in all partitions.
+ * Returns the role as a grantee whose statements apply only to requests through SQS. (`key.grant` accepts no
+ * conditions.) KMS uses the suffix `amazonaws.com` in all partitions.
  */
 function throughSqs(role: iam.IRole): iam.IGrantable {
   const grantee = Object.create(role) as iam.IRole;

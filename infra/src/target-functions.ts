@@ -2,7 +2,7 @@ import { ArnFormat, type Stack, Token, Tokenization } from 'aws-cdk-lib';
 
 import { replaceTokens, shown } from './values';
 
-/** AWS's own limit on the length of a function's name. */
+/** Lambda's maximum length of a function's name. */
 const LONGEST_NAME = 64;
 
 const NOT_AN_ARN =
@@ -10,7 +10,7 @@ const NOT_AN_ARN =
 const BLANK = "is blank; it must be a function's name, a pattern of names, or a function ARN";
 
 /**
- * The ARN of a function in this stack's account and region, without making the stack depend on the function.
+ * Returns the ARN of a function in this stack's account and region, without making the stack depend on the function.
  *
  * @param name the function's name, or a pattern with `*`
  */
@@ -24,7 +24,7 @@ export function functionArn(stack: Stack, name: string): string {
 }
 
 /**
- * The `TARGET_FUNCTIONS` entries for name patterns and ARNs.
+ * Returns the `TARGET_FUNCTIONS` entries for name patterns and ARNs.
  *
  * @param refusals receives a line for each entry that the handler would refuse at startup
  */
@@ -52,8 +52,8 @@ export function allows(stack: Stack, entry: string, name: string): boolean {
 }
 
 /**
- * The name that CloudFormation will give a function: stack, logical id and 12 or 13 random characters. CloudFormation
- * shortens long names in its own way: then only the beginning is known, and `?` stands for the rest.
+ * Returns the name that CloudFormation will generate for a function: stack, logical id and 12 or 13 random characters.
+ * CloudFormation shortens a long name. Only its beginning is known, and `?` stands for the rest.
  */
 export function generatedName(stackName: string, logicalId: string): string {
   if (Token.isUnresolved(stackName)) {
@@ -63,7 +63,7 @@ export function generatedName(stackName: string, logicalId: string): string {
   return name.length > LONGEST_NAME ? `${stackName.slice(0, 20)}?` : name;
 }
 
-/** The problem that the handler's `FunctionPattern` would find in an entry. */
+/** Returns the problem that the handler's `FunctionPattern` would report for an entry; undefined for a valid entry. */
 function problemOf(arn: string): string | undefined {
   if (isToken(arn)) {
     return undefined;

@@ -3,41 +3,44 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 
 import { allows, functionArn, generatedName } from './target-functions';
 
-/** Metadata of an invoke configuration: the path of the `AsyncRetries` that created it. */
+/** The type of the metadata that holds the path of the `AsyncRetries` that created an invoke configuration. */
 export const ATTACHED_TO = 'comeback-cdk:attachedTo';
 
-/** The function to which a version or an alias belongs; for a function, the function itself. */
+/** Returns the function of a version or an alias. Returns a function itself unchanged. */
 export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
 }
 
-/** The function to configure for a target: `$LATEST` shares the function's own invoke configuration. */
+/**
+ * Returns the function, version or alias to configure for a target. For `$LATEST`, this is the function itself, because
+ * both share one invoke configuration.
+ */
 export function configurable(target: lambda.IFunction): lambda.IFunction {
   return qualifierOf(target) === '$LATEST' ? unqualified(target) : target;
 }
 
-/** The function's own resource, if this app creates it. */
+/** Returns the CloudFormation resource of a function, if this app creates the function. */
 export function resourceOf(fn: lambda.IFunction): lambda.CfnFunction | undefined {
   const resource = fn.node.defaultChild;
   return resource instanceof lambda.CfnFunction ? resource : undefined;
 }
 
-/** The function's own name, if the app sets it. */
+/** Returns the name of a function, if the app sets the name. */
 export function givenName({ functionName }: lambda.CfnFunction): string | undefined {
   return Token.isUnresolved(functionName) ? undefined : functionName;
 }
 
-/** The logical id in the template, even if the app overrides it. */
+/** Returns a resource's logical id in the template, even if the app overrides the id. */
 export function logicalIdOf(resource: CfnElement): string {
   return resource.stack.resolve(resource.logicalId) as string;
 }
 
 /**
- * The ARN that allows this stack to re-invoke every version and alias of a function.
+ * Returns the `TARGET_FUNCTIONS` entry that allows every version and alias of a function.
  *
  * A function in another stack refers to this stack for the queue's ARN, so this stack must not refer to the function.
  *
- * @param entries the `TARGET_FUNCTIONS` entries that were given as patterns
+ * @param entries the `TARGET_FUNCTIONS` entries from the property `targetFunctions`
  * @returns undefined if one of the patterns allows the function
  * @throws if the function is in another stack, has no name yet, and none of the patterns allows the function
  */
@@ -65,7 +68,7 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
 }
 
 /**
- * The pattern of a target's entry in `POLICIES`: a name in the handler's own account and region.
+ * Returns the pattern of a target's entry in `POLICIES`: a name in the handler's account and region.
  *
  * @throws if the function is in another stack and has no name yet
  */
@@ -83,7 +86,7 @@ export function patternFor(target: lambda.IFunction, stack: Stack): string {
 }
 
 /**
- * Refuses a function whose retries could not be deployed, or would never take place.
+ * Refuses a function that cannot be attached, or whose retries would never take place.
  *
  * @throws if the function is in another account or region, already has an invoke configuration, has
  *   `recursiveLoop: TERMINATE`, is durable or is in tenant isolation mode
@@ -136,13 +139,15 @@ export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   }
 }
 
-/** The `AsyncRetries` that created a configuration, if any. */
+/** Returns the path of the `AsyncRetries` that created an invoke configuration, if any. */
 function attachedTo(config: lambda.CfnEventInvokeConfig): string | undefined {
   const metadata = config.node.scope?.node.metadata.find(({ type }) => type === ATTACHED_TO);
   return metadata?.data as string | undefined;
 }
 
-/** The target's invoke configuration, whether from its props, from `configureAsyncInvoke` or a separate construct. */
+/**
+ * Returns the target's invoke configuration from its props, from `configureAsyncInvoke` or from a separate construct.
+ */
 function invokeConfigOf(target: lambda.IFunction): lambda.CfnEventInvokeConfig | undefined {
   const fn = unqualified(target);
   const stack = Stack.of(target);

@@ -9,7 +9,7 @@ import { type MonitorOptions } from './monitor';
 import { type AsyncRetriesProps } from './props';
 import { shown } from './values';
 
-/** A type check, and the words for the expected type. */
+/** A type check, and a description of the expected type for messages. */
 type Type = readonly [is: (value: unknown) => boolean, expected: string];
 
 const DURATION: Type = [has('toSeconds'), 'a Duration, such as Duration.hours(1)'];
@@ -28,7 +28,10 @@ const PATH: Type = [
   'the path of a folder or a zip file',
 ];
 
-/** The type of each property of a policy, for callers without a type checker. The enums are checked by value. */
+/**
+ * The type of each property of a policy, for callers in plain JavaScript. The enums are missing, because their values
+ * are checked.
+ */
 export const FUNCTION_POLICY: Readonly<Record<Exclude<keyof FunctionPolicy, 'jitter' | 'envelope'>, Type>> = {
   maxAge: DURATION,
   maxRetries: NUMBER,
@@ -39,7 +42,7 @@ export const FUNCTION_POLICY: Readonly<Record<Exclude<keyof FunctionPolicy, 'jit
   nonRetryableErrors: STRINGS,
 };
 
-/** The type of each property of the construct. */
+/** The type of each property of `AsyncRetries`. */
 export const PROPS: Readonly<
   Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope' | 'metrics'>, Type>
 > = {
@@ -78,7 +81,8 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
 };
 
 /**
- * The values that have the right type. Others are left out, so that the rest can still be checked.
+ * Returns the values of the right type. Values of a wrong type are left out, so that the other values can still be
+ * checked.
  *
  * @param refusals receives a line for each value of a wrong type
  */
@@ -106,7 +110,7 @@ export function checkIsFunction(target: lambda.IFunction): void {
   }
 }
 
-/** Checks for a member rather than the class, because an app may have several copies of a library. */
+/** Checks for a member instead of a class, because an app may contain several copies of a library. */
 function has(member: string): (value: unknown) => boolean {
   return (value) => typeof value === 'object' && value !== null && member in value;
 }

@@ -2,13 +2,13 @@ import { inspect } from 'node:util';
 import { Token, Tokenization } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 
-/** The placeholder in messages for a value known only at deployment. */
+/** The placeholder in messages for a value that is known only at deployment. */
 const UNKNOWN = '…';
 
-/** Longer than any ARN of a function. */
+/** The maximum length of a string in a message. No ARN of a function is longer. */
 const LONGEST_SHOWN = 256;
 
-/** A value as messages show it. */
+/** Formats a value for messages. */
 export function shown(value: unknown): string {
   if (Construct.isConstruct(value)) {
     return value.node.path;
@@ -16,13 +16,13 @@ export function shown(value: unknown): string {
   if (typeof value === 'string') {
     const text = literal(value);
     const cut = text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
-    // JSON escapes only the older control characters.
+    // `JSON.stringify` escapes only the control characters below U+0020.
     return JSON.stringify(cut).replace(/\p{Cc}/gu, (char) => `\\u00${char.charCodeAt(0).toString(16)}`);
   }
   return Token.isUnresolved(value) ? UNKNOWN : inspect(value, { depth: -1 });
 }
 
-/** A string as messages show it, without quotes. */
+/** Formats a string for messages, without quotes. */
 export function literal(text: string): string {
   return replaceTokens(text, UNKNOWN);
 }
@@ -35,13 +35,15 @@ export function replaceTokens(text: string, by: string): string {
   return String(mapped.join({ join: (left: string, right: string) => left + right }));
 }
 
-/** The problem with a string in the handler's environment. Tokens count as empty. */
+/**
+ * Returns the problem with a string for the handler's environment; undefined for a valid string. Tokens count as empty.
+ */
 export function textProblem(text: string, longest: number): string | undefined {
   const known = replaceTokens(text, '');
   if (/\p{Cc}/u.test(known)) {
     return 'it must not have control characters';
   }
-  // No environment can contain half a surrogate pair.
+  // An environment variable cannot contain half a surrogate pair.
   if (/\p{Cs}/u.test(known)) {
     return 'it must be well-formed Unicode';
   }
@@ -50,7 +52,7 @@ export function textProblem(text: string, longest: number): string | undefined {
     : undefined;
 }
 
-/** A whole number as a string. A token stays a token; a refused value becomes empty. */
+/** Returns a whole number as a string. A token stays a token. For a refused value, returns an empty string. */
 export function wholeNumber(
   label: string,
   value: number,
@@ -67,7 +69,10 @@ export function wholeNumber(
   return String(value);
 }
 
-/** Returns true if a number is out of range. False for an empty value, which was refused before, and for a token. */
+/**
+ * Returns true if a number is out of range. Returns false for an empty value, which was refused before, and for a
+ * token.
+ */
 export function isOutside(value: string, min: number, max: number): boolean {
   return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);
 }

@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib';
 
-/** The "version made by" values of systems that store a Unix mode: Unix and macOS. */
+/** The "version made by" numbers of the systems that store Unix permissions: Unix and macOS. */
 const UNIX_HOSTS = [3, 19];
 
 const STORED = 0;
@@ -9,12 +9,12 @@ const DEFLATED = 8;
 /** A file in a zip archive. */
 export interface ZipEntry {
   readonly content: Buffer;
-  /** Its Unix permissions, if the archive's system stores them. */
+  /** The file's Unix permissions, if the archive's system stores permissions. */
   readonly mode?: number;
 }
 
 /**
- * Finds a file by the central directory of an archive (APPNOTE.TXT, 4.3.7, 4.3.12 and 4.3.16).
+ * Finds a file in the central directory of a zip archive (APPNOTE.TXT, 4.3.7, 4.3.12 and 4.3.16).
  *
  * @returns undefined if the archive has no such file, or is not an archive
  * @throws if the file cannot be unpacked

@@ -28,7 +28,7 @@ import {
 
 const ORDERS = 'arn:aws:lambda:eu-west-1:123456789012:function:orders';
 
-/** The invoke configurations of a stack, without the parts that all of them share. */
+/** Returns the invoke configurations of a stack, without the parts that all configurations share. */
 function invokeConfigs(retries: AsyncRetries, stack = Stack.of(retries)): unknown[] {
   return resources(stack, 'AWS::Lambda::EventInvokeConfig').map(({ Properties }) => {
     const { DestinationConfig, MaximumRetryAttempts, MaximumEventAgeInSeconds, ...rest } = Properties;
@@ -54,7 +54,7 @@ function invocable(retries: AsyncRetries): unknown {
   return (statement as { Resource: unknown }).Resource;
 }
 
-/** The logical ids that an invoke configuration waits for: the handler, its role and its role's policy. */
+/** Returns the logical ids on which an invoke configuration depends: the handler, its role and the role's policy. */
 function handlersParts(retries: AsyncRetries): string[] {
   const role = retries.handler.role as IConstruct;
   return [retries.handler, role, role.node.findChild('DefaultPolicy')].map(logicalId);
@@ -62,7 +62,7 @@ function handlersParts(retries: AsyncRetries): string[] {
 
 const anyQualifier = (construct: IConstruct) => ({ 'Fn::Join': ['', [arn(construct), ':*']] });
 
-/** A stack's warnings that tell an owner to do something. */
+/** Returns the warnings of a stack. */
 function warnings(stack: Stack): string[] {
   const found = Annotations.fromStack(stack).findWarning('*', Match.anyValue());
   return found.map(({ id, entry }) => `${id}: ${entry.data as string}`);
@@ -91,7 +91,7 @@ test('failures are sent only once the handler may invoke', () => {
   for (const { DependsOn } of configs) {
     expect(new Set(DependsOn as string[])).toEqual(new Set(handlersParts(retries)));
   }
-  // The recursion setting is a property of the function, to which the configuration refers.
+  // The recursion setting is a property of the function. The configuration refers to the function.
   expect(configs[0]?.Properties.FunctionName).toEqual(ref(orders));
   expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
 });
@@ -236,7 +236,7 @@ test.each<[string, (orders: lambda.Function) => unknown, string]>([
       retries.attach(orders);
     }),
   ).toBe(already('Stack/Orders', existing));
-  // Nothing was left half done.
+  // The failed attach changed nothing.
   expect(targetFunctions(retries)).toBe('');
 });
 

@@ -5,8 +5,8 @@ import { type AsyncRetriesProps } from '../src';
 import { newFunction, resources, withOne } from './support';
 
 /**
- * A dashboard's body, as described in CloudWatch's API reference ("Dashboard Body Structure and Syntax"). There is no
- * published schema. These are the parts that the dashboard uses; anything else is a problem.
+ * A schema for a dashboard's body, from CloudWatch's API reference ("Dashboard Body Structure and Syntax"), because AWS
+ * publishes no schema. The test refuses every part that is not listed here.
  */
 const WIDGETS: Record<string, Record<string, (value: unknown) => boolean>> = {
   text: { markdown: isText, background: oneOf('solid', 'transparent') },
@@ -85,7 +85,9 @@ interface Widget {
   readonly properties: Record<string, unknown>;
 }
 
-/** The widgets of the stack's dashboard as CloudWatch receives them, with a string in place of each reference. */
+/**
+ * Returns the widgets of the stack's dashboard as CloudWatch receives them, with a string instead of each reference.
+ */
 function widgets(stack: Stack): Widget[] {
   const [dashboard] = resources(stack, 'AWS::CloudWatch::Dashboard');
   const body = dashboard?.Properties.DashboardBody as { 'Fn::Join': [string, unknown[]] };

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { type AsyncRetriesProps, type AttachOptions, EnvelopeStyle, HandlerMetrics, Jitter } from '../src';
 import { newFunction, newRetries, newStack } from './support';
 
-/** The value of each default that the docs name. */
+/** The value of each default that the doc comments name. */
 const MEANING = new Map<string, unknown>([
   ['[]', []],
   ['10', 10],
@@ -30,7 +30,7 @@ const MEANING = new Map<string, unknown>([
   ['logs.RetentionDays.ONE_MONTH', logs.RetentionDays.ONE_MONTH],
 ]);
 
-/** The defaults in the doc comments of a file's properties, except those described in words (`- …`). */
+/** Returns the defaults in the doc comments of a file's properties, except defaults described in words (`- …`). */
 function documented(file: string): Record<string, unknown> {
   const source = fs.readFileSync(path.join(__dirname, '..', 'src', file), 'utf8');
   const properties = [...source.matchAll(/@default (.+)\n\s+\*\/\n\s+readonly (\w+)\?:/g)];

@@ -31,7 +31,7 @@ function put(name: string, content: string | Buffer, mode = 0o755): string {
   return file;
 }
 
-/** The part of an executable's header that names the processor. */
+/** Makes the ELF header of an executable for the given processor. */
 function elf(machine: number): Buffer {
   const header = Buffer.alloc(64);
   header.write('\x7fELF', 'latin1');
@@ -40,8 +40,8 @@ function elf(machine: number): Buffer {
 }
 
 /**
- * Writes each entry with additions that a zip program may make: an extra field and a comment. The compression method
- * and the system are numbers of the format.
+ * A program that zips files, with an extra field and a comment for each entry, as some zip programs write. The
+ * arguments for compression method and system are numbers of the zip format.
  */
 const ZIP = `
 import os, sys, zipfile
@@ -145,7 +145,7 @@ describe("a bootstrap of the app's own", () => {
     expect(refusal(zip([bootstrap]))).toBe(
       'bootstrap: the bootstrap in FOLDER/code.zip is not executable; run chmod +x on it, and zip it again',
     );
-    // Its permissions are unknown.
+    // An archive from Windows has no Unix permissions, so it is accepted.
     synthesize(zip([bootstrap], DEFLATED, WINDOWS));
   });
 
@@ -155,7 +155,7 @@ describe("a bootstrap of the app's own", () => {
     );
     const damaged = zip([put('bootstrap', SCRIPT)]);
     const bytes = fs.readFileSync(damaged);
-    // The first byte after the local header, its name and its extra field.
+    // Damages the first byte of content, after the local header, the name and the extra field.
     bytes.fill(0xff, 44, 45);
     fs.writeFileSync(damaged, bytes);
     expect(refusal(damaged)).toMatch(/^bootstrap: the bootstrap in FOLDER\/code.zip cannot be unpacked: /);

@@ -6,14 +6,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { REPOSITORY } from './support';
 
-/** An app's folder, in which the package is installed as npm would unpack it. */
+/** The folder of an app in which the package is installed. */
 let app: string;
 
 function run(command: string, args: string[]): string {
   return execFileSync(command, args, { cwd: app, encoding: 'utf8', stdio: 'pipe' });
 }
 
-/** Stands in for the retry handlers built by `make dist`. */
+/** A program that writes a zip file with a fake of the retry handler, instead of `make dist`. */
 const ZIP = `
 import sys, zipfile
 entry = zipfile.ZipInfo("bootstrap")
@@ -83,7 +83,7 @@ test('the package holds exactly the intended files', () => {
 });
 
 describe('the documentation', () => {
-  /** The names that the README assumes. */
+  /** Code that declares the names that the README's examples use. */
   const AROUND = `
     import { App, Stack } from 'aws-cdk-lib';
     import * as lambda from 'aws-cdk-lib/aws-lambda';
@@ -96,7 +96,7 @@ describe('the documentation', () => {
     void Readme;
   `;
 
-  /** The `ts` blocks of a page, or of one of its sections. */
+  /** Returns the `ts` code blocks of a page, or of one of its sections. */
   function blocks(page: string, heading = '.*'): string {
     const text = fs.readFileSync(path.join(REPOSITORY, page), 'utf8');
     const section = new RegExp(`^##? ${heading}\n.*?(?=^## |(?![^]))`, 'gms');
@@ -107,7 +107,7 @@ describe('the documentation', () => {
     return found.map(([, block]) => block).join('');
   }
 
-  /** The code with each name imported once. */
+  /** Makes a program of code blocks, with each name imported once. */
   function program(source: string): string {
     const imports = new Map<string, string>();
     const rest = source.replace(/^ *import (.*) from '(.*)';$/gm, (_, names: string, module: string) => {

@@ -10,7 +10,7 @@ import { type AsyncRetriesProps, type MonitorOptions } from '../src';
 import { canonical, differences, type Template } from './parity/canonical';
 import { newFunction, newRetries, newStack, REPOSITORY, withOne } from './support';
 
-/** Each resource of the construct by the name of its counterpart in template.yaml, after the SAM transform. */
+/** The name of the counterpart in template.yaml (after the SAM transform) of each resource of the construct. */
 const COUNTERPARTS = new Map([
   ['Retries/Queue/Resource', 'RetryQueue'],
   ['Retries/Queue/Policy/Resource', 'RetryQueueTlsOnly'],
@@ -123,7 +123,7 @@ function counterparts(stack: Stack): Map<string, string> {
   return new Map(named.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-/** The differences. A difference that has an explanation is replaced by it. */
+/** Lists the differences. An intended difference is listed as its key in `INTENDED`. */
 function found(sam: Record<string, unknown>, construct: Record<string, unknown>): string[] {
   const all = [...differences(sam, construct)].map(([where, [left, right]]) => {
     const sides = `template.yaml has ${JSON.stringify(left)}, the construct ${JSON.stringify(right)}`;
@@ -133,7 +133,10 @@ function found(sam: Record<string, unknown>, construct: Record<string, unknown>)
   return [...new Set(all)].sort();
 }
 
-/** The construct that corresponds to the template with its example, with these monitoring options. */
+/**
+ * Returns the resources of the construct that corresponds to the template with its example, with these monitoring
+ * options.
+ */
 function withExample(props: AsyncRetriesProps, ...monitored: MonitorOptions[]): Record<string, unknown> {
   const { stack, retries } = withOne(props);
   for (const options of monitored) {

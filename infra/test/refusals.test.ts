@@ -20,7 +20,7 @@ type Variables = Record<string, string>;
 
 interface Refused {
   readonly variables: Variables;
-  /** The template, the construct, or both, if they cannot refuse the variables. */
+  /** The tools that cannot refuse the variables: the template, the construct, or both. */
   readonly let_through_by?: string[];
   readonly refusals: string[];
 }
@@ -31,13 +31,13 @@ const golden = JSON.parse(
 ) as { accepted: Variables[]; refused: Refused[] };
 
 const duration = (text: string) => Duration.seconds(Number(text));
-/** Passes a string that is not a number as plain JavaScript would. */
+/** Passes a string that is not a number unchanged, as plain JavaScript does. */
 const number = (text: string) => (isNumber(text) ? Number(text) : (text as unknown as number));
 const onOrOff = (text: string) =>
   text === 'on' || text === 'off' ? text === 'on' : (text as unknown as boolean);
 const isNumber = (text: string) => text.trim() !== '' && !Number.isNaN(Number(text));
 
-/** Each variable of the handler as a property of the construct. */
+/** Converts each variable of the handler to a property of the construct. */
 const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> = {
   MAX_AGE: (value) => ({ maxAge: duration(value) }),
   MAX_RETRIES: (value) => ({ maxRetries: Number(value) }),
@@ -58,7 +58,7 @@ const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> 
   },
 };
 
-/** Entries of `POLICIES` that `attach` can write: it knows the function, and its types know the settings. */
+/** Splits `POLICIES` into its entries, and each entry into its words. */
 function entries({ POLICIES = '' }: Variables): string[][] {
   return POLICIES.split(';').map((entry) => entry.trim().split(/\s+/));
 }
@@ -66,7 +66,10 @@ function entries({ POLICIES = '' }: Variables): string[][] {
 const isAttachable = (variables: Variables) =>
   entries(variables).every(([name = '']) => /^[\w-]*$/.test(name));
 
-/** A refusal of the handler in the construct's words: it names the property, with the variable in brackets. */
+/**
+ * Converts a refusal of the handler to the construct's wording, which names the property, with the variable in
+ * brackets.
+ */
 function worded(refusal: string): string {
   const [entry, name = ''] = /^POLICIES entry "([\w-]+) .*?" is refused: /.exec(refusal) ?? [];
   if (entry !== undefined) {
@@ -260,7 +263,7 @@ test('a dead-letter queue for small messages is refused', () => {
 });
 
 describe('the environment', () => {
-  /** The problems that synthesis reports for a stack with this number of attached functions. */
+  /** Returns the problems that synthesis reports for a stack with `count` attached functions. */
   const synthesized = (count: number, targetFunctions: string[] = []) => {
     const stack = newStack();
     const retries = newRetries(stack, { targetFunctions });

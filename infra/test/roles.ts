@@ -1,4 +1,4 @@
-/** Writes the templates of `tests/conformance/roles.py` to the scratch folder. */
+/** Writes the templates for `tests/conformance/roles.py` to the scratch folder. */
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { DefaultStackSynthesizer, type Stack } from 'aws-cdk-lib';
@@ -10,7 +10,7 @@ import { newFunction, newRetries, newStack } from './support';
 const { SCRATCH: scratch = '' } = process.env;
 const [key, targetFunctions] = JSON.parse(String(process.argv[2])) as [string, string[]];
 
-/** Keeps the template free of the parameter that reads the version of an account's bootstrap stack. */
+/** Returns a synthesizer that adds no parameter for the version of an account's bootstrap stack. */
 function withoutBootstrap(): DefaultStackSynthesizer {
   return new DefaultStackSynthesizer({ generateBootstrapVersionRule: false });
 }

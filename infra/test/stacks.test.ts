@@ -13,7 +13,7 @@ interface Two {
   readonly orders: lambda.Function;
 }
 
-/** The retries in one stack and a function in another; either may be created first. */
+/** Creates an `AsyncRetries` in one stack and a function in another stack. `first` is created first. */
 function two(
   first: 'retries' | 'function',
   props: AsyncRetriesProps,
@@ -37,14 +37,14 @@ function two(
   return { app, retries: makeRetries(), orders };
 }
 
-/** Checks that the function's stack depends on the retries' stack, and not vice versa. */
+/** Checks that the function's stack depends on the stack of the `AsyncRetries`, and not vice versa. */
 function expectOneWay({ app, retries, orders }: Two): void {
   app.synth();
   expect(orders.stack.dependencies).toEqual([Stack.of(retries)]);
   expect(Stack.of(retries).dependencies).toEqual([]);
   expect(JSON.stringify(Template.fromStack(Stack.of(retries)).toJSON())).not.toContain('Fn::ImportValue');
   expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
-  // The whole stack of the retries is deployed first, so that no resource needs to wait for one of them.
+  // The whole stack of the `AsyncRetries` is deployed first, so no resource needs a dependency on its resources.
   const [config] = resources(orders.stack, 'AWS::Lambda::EventInvokeConfig');
   expect(config).not.toHaveProperty('DependsOn');
 }

@@ -7,25 +7,25 @@ import { type Construct, type IConstruct } from 'constructs';
 
 import { AsyncRetries, type AsyncRetriesProps } from '../src';
 
-/** The repository, whose tools (`make tools`) the tests run. */
+/** The repository's folder. The tests run tools that `make tools` installs there. */
 export const REPOSITORY = path.join(__dirname, '..', '..');
 
 const { SCRATCH: scratch = '' } = process.env;
 
-/** Stands in for the retry handler's code. */
+/** A folder with a fake of the retry handler's code. */
 export const BOOTSTRAP = fs.mkdtempSync(path.join(scratch, 'code-'));
 fs.writeFileSync(path.join(BOOTSTRAP, 'bootstrap'), '#!/bin/sh\n', { mode: 0o755 });
 
 export const ENV = { account: '123456789012', region: 'eu-west-1' };
 
-/** A resource of a template. */
+/** A resource of a CloudFormation template. */
 export interface Resource {
   readonly Type: string;
   readonly Properties: Record<string, unknown>;
   readonly [attribute: string]: unknown;
 }
 
-/** An app that leaves nothing behind. */
+/** Creates an app that writes to the scratch folder, which is deleted after the tests. */
 export function newApp(): App {
   return new App({ outdir: fs.mkdtempSync(path.join(scratch, 'cdk.out-')) });
 }
@@ -51,7 +51,7 @@ export function newFunction(
   });
 }
 
-/** A stack with these props and one function attached. */
+/** Creates a stack with an `AsyncRetries` and one attached function. */
 export function withOne(props: AsyncRetriesProps = {}): {
   stack: Stack;
   retries: AsyncRetries;
@@ -64,12 +64,12 @@ export function withOne(props: AsyncRetriesProps = {}): {
   return { stack, retries, orders };
 }
 
-/** The stack's resources of one type. */
+/** Returns the stack's resources of the given type. */
 export function resources(stack: Stack, type: string): Resource[] {
   return Object.values(Template.fromStack(stack).findResources(type)) as Resource[];
 }
 
-/** The resource of a construct. */
+/** Returns the CloudFormation resource of a construct. */
 export function resource(construct: IConstruct): Resource {
   const stack = Stack.of(construct);
   const { Resources } = Template.fromStack(stack).toJSON() as { Resources: Record<string, Resource> };
@@ -80,13 +80,16 @@ export function resource(construct: IConstruct): Resource {
   return found;
 }
 
-/** The logical id once the app is complete, because a version's id depends on its function. */
+/**
+ * Returns the logical id of a construct's resource. Call this function once the app is complete, because a version's id
+ * depends on its function.
+ */
 export function logicalId(construct: IConstruct): string {
   const { defaultChild } = construct.node;
   return Stack.of(construct).resolve((defaultChild as CfnElement).logicalId) as string;
 }
 
-/** The ARN of a construct's resource, as the template refers to it. */
+/** Returns the template's reference to the ARN of a construct's resource. */
 export function arn(construct: IConstruct): unknown {
   return { 'Fn::GetAtt': [logicalId(construct), 'Arn'] };
 }
@@ -95,7 +98,7 @@ export function ref(construct: IConstruct): unknown {
   return { Ref: logicalId(construct) };
 }
 
-/** Every statement of the policies of a role. */
+/** Returns every statement of a role's policies. */
 export function statements(role: IConstruct): unknown[] {
   const stack = Stack.of(role);
   const own = JSON.stringify([ref(role)]);
@@ -104,7 +107,7 @@ export function statements(role: IConstruct): unknown[] {
     .flatMap(({ Properties }) => (Properties.PolicyDocument as { Statement: unknown[] }).Statement);
 }
 
-/** The message of the thrown error. */
+/** Returns the message of the error that `make` throws. */
 export function refusal(make: () => unknown): string {
   try {
     make();

@@ -19,7 +19,7 @@ test('the whole template', () => {
   expect(JSON.parse(JSON.stringify(Resources).replace(hash, 'BOOTSTRAP'))).toMatchSnapshot();
 });
 
-/** Findings of cfn-lint in every template that CDK writes. */
+/** Accepted findings of cfn-lint, which occur in every template that CDK writes. */
 const CDKS_OWN = {
   W3005: 'CDK depends on a role and its policy, although it also refers to the role',
 };
@@ -44,7 +44,9 @@ test.each(['SSE-SQS', 'a key of the customer'])('cfn-lint, with %s', (encryption
 const QUALIFIED = 'the record of a failed invocation carries a version or an alias, which only ARN:* allows';
 const TESTS_OWN = "the function that is attached here is the test's own";
 
-/** The findings of cdk-nag in a stack with one pattern and one attached function, and the reason for accepting each. */
+/**
+ * The findings of cdk-nag in a stack with one pattern and one attached function, and the reason to accept each finding.
+ */
 const EXPLAINED: Record<string, string> = {
   'Stack/Retries/Handler/Role/DefaultPolicy/Resource: AwsSolutions-IAM5[Resource::<OrdersA9B65338.Arn>:*]':
     QUALIFIED,

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { type AsyncRetriesProps, type AttachOptions } from '../src';
 import { newFunction, newRetries, newStack, refusal } from './support';
 
-/** Passes properties as plain JavaScript would. */
+/** Passes properties without type checks, as plain JavaScript does. */
 const untyped = (props: Record<string, unknown>) => props as AsyncRetriesProps;
 
 describe('a value of the wrong type', () => {

@@ -6,13 +6,14 @@ export interface Template {
 }
 
 /**
- * The resources of a template in a canonical form, so that equal templates compare equal. Parameters have their values,
- * and conditions are resolved. Intrinsics that build strings are strings, and so are scalars (as in CloudFormation). A
- * role's policies are one set of statements, keyed by what they allow. A dashboard is its widgets.
+ * Returns the resources of a template in a canonical form, so that equivalent templates compare equal. Parameters are
+ * replaced by their values, and conditions are resolved. Intrinsic functions that build strings become strings, and so
+ * do scalars (as in CloudFormation). A role's policies become one set of statements, keyed by their actions and
+ * resources. A dashboard becomes its list of widgets.
  *
  * @param names the name of each resource by its logical id
- * @param parameters the values of parameters; the others have their defaults
- * @throws on a resource without a name, and on anything it does not understand
+ * @param parameters the values of parameters; all other parameters have their defaults
+ * @throws for a resource without a name, and for an unknown construction
  */
 export function canonical(
   template: Template,
@@ -32,7 +33,7 @@ export function canonical(
       policies.push(...(Roles as string[]).map((role): [string, unknown] => [role, PolicyDocument]));
       continue;
     }
-    // CloudFormation deletes by default.
+    // CloudFormation deletes resources by default.
     const defaults = { DeletionPolicy: 'Delete', UpdateReplacePolicy: 'Delete' };
     resources[nameOf(logicalId, names)] = {
       ...defaults,
@@ -55,7 +56,7 @@ function widgetsOf(properties: Record<string, unknown> = {}): Record<string, unk
   return typeof DashboardBody === 'string' ? { DashboardBody: JSON.parse(DashboardBody) as unknown } : {};
 }
 
-/** The differences between two templates: the path, and the value on each side. */
+/** Returns the differences between two templates: the path, and the value on each side. */
 export function differences(left: unknown, right: unknown, path = ''): Map<string, [unknown, unknown]> {
   const found = new Map<string, [unknown, unknown]>();
   const ofOneLength = Array.isArray(left) && Array.isArray(right) && left.length === right.length;
@@ -142,7 +143,10 @@ function evaluator(
   return evaluate;
 }
 
-/** Statements by their actions and resources. Lists are normalized, because order and single-item brackets do not matter. */
+/**
+ * Keys statements by their actions and resources. The order of a list, and brackets around a single item, do not
+ * matter.
+ */
 function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
   const list = (value: unknown) => [value].flat().sort().join(' ');
   const parts = statements.map(({ Action, Resource, ...rest }) => ({
@@ -151,7 +155,7 @@ function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, 
   return union(parts);
 }
 
-/** Merges objects that must not share a member. */
+/** Merges objects. Fails if two objects have the same key. */
 function union(objects: Record<string, unknown>[]): Record<string, unknown> {
   const all = Object.assign({}, ...objects) as Record<string, unknown>;
   const members = objects.flatMap((object) => Object.keys(object));
