@@ -1,9 +1,9 @@
 'use strict';
 // Backoff, jitter and dead-letters for individual messages of a Lambda function that reads an SQS queue. Needs only
-// Node.js 20, and the AWS SDK of Lambda's runtime once a message fails. The file is CommonJS, which ECMAScript modules
-// can load too.
+// Node.js 20. Once a message fails, it also needs the AWS SDK, which is part of Lambda's runtime. The file is CommonJS,
+// which ECMAScript modules can load too.
 
-// Seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
+// Durations are in seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
 const LONGEST_BACKOFF = 43_170;
 // After the first receive, the time of a receive is unknown: a throttled poller may have held the message for 1,230 s.
 const LONGEST_LATER_HIDING = 41_940;
@@ -26,7 +26,7 @@ const NEVER_RUN = 'the function of a consumer must not be a generator: nothing w
 const UNRUN =
   'the function of a consumer returned what nobody runs or awaits: a function, an iterator or promises';
 const NOT_SQS = '; comeback-sqs is for functions behind an SQS event source mapping';
-// The suffixes of other partitions. Source: the partitions of AWS's endpoint rules.
+// The domains of the other AWS partitions. Source: the partitions in AWS's endpoint rules.
 const SUFFIXES = {
   'aws-cn': 'amazonaws.com.cn',
   'aws-eusc': 'amazonaws.eu',
@@ -130,14 +130,14 @@ class Policy {
     return this.maxBackoff ?? (fifo ? Math.max(this.baseBackoff, FIFO_MAX_BACKOFF) : MAX_BACKOFF);
   }
 
-  /** The backoff after this receive, in whole seconds. */
+  /** Draws the backoff after the given number of receives, in whole seconds. */
   draw(receives, fifo) {
     const ceiling = Math.min(this.cap(fifo), this.baseBackoff * 2 ** (receives - 1));
     const least = { full: 1, equal: Math.ceil(ceiling / 2), none: ceiling }[this.jitter];
     return least + Math.floor(Math.random() * (ceiling - least + 1));
   }
 
-  /** The reason why a failed message gets no retry, whatever its age. */
+  /** Returns the reason why a failed message gets no retry; undefined if it may get a retry. Does not check its age. */
   ends(message, { type, asks }) {
     if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(asks))
       return { reason: 'non_retryable_error', detail: `${type} forbids retries` };
@@ -153,8 +153,8 @@ class Policy {
   }
 
   /**
-   * The time at which a message that fails now returns, and the rule that set that time. If the message would be too
-   * old by then, `due` is undefined.
+   * Returns the time at which a message that fails now is due again, and the rule that set this time. If the message is
+   * then too old, `due` is undefined.
    */
   due(message, asked, now, fifo) {
     const dueBy = asked === undefined ? 'policy' : 'retry_after';
@@ -162,7 +162,7 @@ class Policy {
       asked === undefined
         ? now + this.draw(message.receives, fifo) * 1_000
         : asked + (asked - now) * SPREAD * Math.random();
-    // The last receive comes early enough to leave the function some time before maxAge.
+    // The last receive is due shortly before `maxAge`, so that the function has time to run.
     const margin = Math.min(60, this.maxAge / 10) * 1_000;
     const last = message.sent + this.maxAge * 1_000 - margin;
     if (due <= last) return { due, dueBy };
@@ -170,11 +170,11 @@ class Policy {
   }
 }
 
-/** A record and its outcome. */
+/** A message of the batch: its record and its outcome. */
 class Message {
   settled = false; // succeeded, or accepted by the dead-letter queue
-  due; // the time at which the message returns; 0: at once, undefined: after the queue's visibility timeout
-  told = false; // the message was hidden or deleted before the batch ended, so SQS already knows
+  due; // when the message returns; 0: at once; undefined: after the queue's visibility timeout
+  told = false; // the message was already hidden or deleted, before the batch ended
 
   constructor(record, fifo, now) {
     const attributes = record.attributes ?? {};
@@ -189,7 +189,7 @@ class Message {
     this.group = fifo ? attributes.MessageGroupId : undefined;
   }
 
-  /** The number of seconds for which to hide the message from now on. */
+  /** Returns the visibility timeout to set at `now`, in seconds. */
   hiding(now) {
     if (this.due === 0) return 0;
     const held = Math.ceil(Math.max(0, now - this.firstReceive) / 1_000);
@@ -198,7 +198,7 @@ class Message {
   }
 }
 
-/** One invocation: runs the records, then hides the failed ones. */
+/** One invocation: runs the records, then hides the failed messages. */
 class Batch {
   started = false;
 
@@ -214,7 +214,7 @@ class Batch {
     this.untilReserve = timeLeft - this.reserve;
   }
 
-  /** The time left, in milliseconds. A unit test may have no context. */
+  /** Returns the time left, in milliseconds. A unit test may have no context. */
   timeLeft() {
     return this.context?.getRemainingTimeInMillis?.() ?? LONGEST_TIMEOUT;
   }
@@ -225,14 +225,14 @@ class Batch {
         action: 'keep',
         problem: 'a record has no messageId, so none of the batch was run',
       });
-      return { batchItemFailures: [{ itemIdentifier: '' }] }; // makes Lambda keep the whole batch
+      return { batchItemFailures: [{ itemIdentifier: '' }] }; // an empty identifier makes Lambda keep the whole batch
     }
     const messages = this.records.map((record) => new Message(record, this.fifo, Date.now()));
     let early;
     const settleEarly = () => {
       early = this.settleEarly(messages);
     };
-    // A single record has no others to protect.
+    // A timeout during a single record affects no other record.
     const timer = messages.length > 1 ? setTimeout(settleEarly, this.untilReserve) : undefined;
     if (this.policy.concurrency === 1) {
       await this.runInOrder(messages);
@@ -248,9 +248,9 @@ class Batch {
   }
 
   /**
-   * Hides or deletes the messages whose outcome is known when only the reserve is left, so that a timeout costs only
-   * the records that are still running. The function answers only after those records have ended: otherwise, they would
-   * run on in the next invocation.
+   * Once only the reserve is left, hides or deletes the messages whose outcome is known. A timeout then affects only
+   * the records that are still running. The response waits for these records, because they would otherwise continue in
+   * the next invocation.
    */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
@@ -268,7 +268,7 @@ class Batch {
     const blocked = new Set();
     for (const message of messages) {
       if (blocked.has(message.group)) {
-        message.due = 0; // even without time left
+        message.due = 0; // set even if no time is left
       } else if (this.hasTime() && !(await this.settles(message)) && message.group !== undefined) {
         blocked.add(message.group);
       }
@@ -282,8 +282,8 @@ class Batch {
   }
 
   /**
-   * Milliseconds that a call to SQS may take; at zero, no call begins. A fifth of the reserve is left when the last call
-   * ends: if a call outlasted the function, Lambda would deliver the whole batch again.
+   * Returns the milliseconds that a call to SQS may take; at zero, no call begins. A fifth of the reserve is kept free.
+   * If a call outlasted the function, Lambda would deliver the whole batch again.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
@@ -292,16 +292,17 @@ class Batch {
   /** Runs a record. Returns true if the record is done. */
   async settles(message) {
     try {
-      // A copy: functions often parse the body in place, but a dead-letter needs the body as received.
+      // The handler gets a copy, because functions often replace the body, but a dead-letter needs the body as
+      // received.
       const result = await this.handler({ ...redriven(message.record) }, this.context);
-      if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid it when the consumer was made
+      if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid the generator when the consumer was made
       if ((Array.isArray(result) ? result : [result]).some(isUnrun)) throw new TypeError(UNRUN);
       message.settled = true;
     } catch (error) {
       try {
         await this.fail(message, error);
       } catch (unreported) {
-        // The message is kept, and returns after the queue's own timeout.
+        // The message is kept, and returns after the queue's own visibility timeout.
         const problem = `its failure could not be reported: ${nameOf(unreported)}`;
         log('ERROR', { message_id: message.id, action: 'keep', problem });
       }
@@ -379,14 +380,14 @@ class Batch {
     }
   }
 
-  /** Hides the failed messages. Any that cannot be hidden returns after the queue's own timeout. */
+  /** Hides the failed messages. A message that cannot be hidden returns after the queue's own visibility timeout. */
   hide(messages) {
     const failed = messages.filter(({ settled, due, told }) => !settled && due !== undefined && !told);
     const hiding = (message, now) => ({ VisibilityTimeout: message.hiding(now) });
     return this.tell('ChangeMessageVisibility', 'hide', failed, hiding);
   }
 
-  /** Deletes the messages that succeeded, as the event source mapping would have done. */
+  /** Deletes the messages that succeeded, as the event source mapping does at the end of a batch. */
   delete(messages) {
     const done = messages.filter(({ settled, told }) => settled && !told);
     return this.tell('DeleteMessage', 'delete', done, () => ({}));
@@ -409,7 +410,7 @@ class Batch {
         ...more(message, now),
       }));
       const call = { QueueUrl: queueUrl(this.queueArn), Entries };
-      // A truncated answer confirms no message.
+      // A truncated response confirms no message.
       let said = part.map(() => ({ problem: `SQS did not say that it would ${verb} it` }));
       try {
         const { Successful, Failed } = await sqs(this.queueArn).send(`${action}Batch`, call, time);
@@ -440,7 +441,7 @@ function checkEvent(event) {
   if (problem !== undefined) throw new TypeError(`not an SQS event: ${problem}${NOT_SQS}`);
 }
 
-/** The reason why a record is not from SQS. */
+/** Returns the reason why a record is not from SQS; undefined if it is from SQS. */
 function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
   const source = eventSource ?? EventSource;
   if (source === undefined || source === null)
@@ -450,7 +451,10 @@ function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
   return source === 'aws:sqs' ? undefined : `a record is from ${words(source).slice(0, WAIT_CHARACTERS)}`;
 }
 
-/** Returns true for a result that still has to be run. Results that can be closed, such as files, have been run. */
+/**
+ * Returns true for a result that nobody has run or awaited: a function, a promise or a lazy iterator. An iterator that
+ * can be closed, such as a file, counts as run.
+ */
 function isUnrun(it) {
   if (typeof it !== 'object' || it === null) return typeof it === 'function';
   const isIterator = (Symbol.iterator in it || Symbol.asyncIterator in it) && typeof it.next === 'function';
@@ -461,7 +465,7 @@ function isGenerator(it) {
   return /Generator(Function)?\]$/.test(Object.prototype.toString.call(it));
 }
 
-/** Messages that must run one after another, by FIFO group. */
+/** Splits the messages into lists. The messages of a list run one after another. Each FIFO group has one list. */
 function lanesOf(messages) {
   const lanes = new Map();
   for (const message of messages) {
@@ -472,7 +476,10 @@ function lanesOf(messages) {
   return [...lanes.values()];
 }
 
-/** The record as originally sent: one of our dead-letters, moved back to the queue, gets the body that it contains. */
+/**
+ * Returns the record as originally sent. If the body is a Comeback dead-letter that was moved back to the queue, it is
+ * replaced by the original body in the dead-letter.
+ */
 function redriven(record) {
   if (typeof record.body !== 'string' || !record.body.startsWith('{"reason":')) return record;
   try {
@@ -485,7 +492,10 @@ function redriven(record) {
   }
 }
 
-/** The body and attributes of a dead-letter; if they are too large, the received body with the reason. */
+/**
+ * Returns the body and attributes of a dead-letter. If they are too large for SQS, returns the received body with the
+ * reason as an attribute.
+ */
 function deadLetter(message, error, { reason, detail }, functionArn, now) {
   const received = String(message.record.body ?? '');
   const written = (errorMessage) =>
@@ -519,7 +529,7 @@ function deadLetter(message, error, { reason, detail }, functionArn, now) {
   return { MessageBody: received, ...beside };
 }
 
-/** The parts of a message besides its body and its own attributes: its group and its trace. */
+/** Returns the parts of a message beside its body and its own attributes: the group and the trace header. */
 function besideOf({ attributes }) {
   const { MessageGroupId, AWSTraceHeader } = attributes ?? {};
   const trace = { AWSTraceHeader: { DataType: 'String', StringValue: AWSTraceHeader } };
@@ -529,7 +539,7 @@ function besideOf({ attributes }) {
   };
 }
 
-/** The message's own attributes, up to SQS's maximum of ten in all. */
+/** Returns the message's own attributes. With the attributes in `ours`, there are at most ten, SQS's maximum. */
 function ownAttributes(record, ours) {
   const given = Object.entries(record.messageAttributes ?? {}).sort();
   const own = given.flatMap(([name, value]) => {
@@ -559,7 +569,10 @@ function size(body, attributes) {
 
 // Errors
 
-/** The type, request id, message and stack of an error. Anything can be thrown, and reading it can throw again. */
+/**
+ * Returns the type, directive, message and stack of an error. Anything can be thrown, and reading its properties can
+ * throw again.
+ */
 function described(thrown) {
   try {
     const isError = typeof thrown === 'object' && thrown !== null;
@@ -567,7 +580,7 @@ function described(thrown) {
     const type = String(name).slice(0, ERROR_CHARACTERS);
     const message = String(isError ? (thrown.message ?? '') : thrown).slice(0, ERROR_CHARACTERS);
     const stack = isError ? stackOf(thrown) : undefined;
-    // A class that extends ours counts, too, whatever its name.
+    // An instance of a subclass also counts, whatever the subclass's name is.
     const ours =
       (thrown instanceof RetryAfter && 'RetryAfter') || (thrown instanceof NonRetryable && 'NonRetryable');
     return { type, asks: ours || simpleName(type), message, stack };
@@ -577,8 +590,8 @@ function described(thrown) {
 }
 
 /**
- * The stack traces of an error and of its causes. Each trace has its share of the line, so that a long trace hides no
- * cause.
+ * The stack traces of an error and of its causes. Each trace gets an equal share of the log line, so that a long trace
+ * hides no cause.
  */
 function stackOf(thrown) {
   const chain = [];
@@ -599,7 +612,7 @@ function stackOf(thrown) {
   return texts.join('\n') || undefined;
 }
 
-/** The time that a `RetryAfter` asks for, or the reason why it is ignored. */
+/** Returns the time that a `RetryAfter` requests, or the reason why it is ignored. */
 function asked({ asks, message }, now) {
   if (asks !== 'RetryAfter') return {};
   const { wait, ignored } = requestedWait(message, now);
@@ -608,7 +621,10 @@ function asked({ asks, message }, now) {
   return { ignored: `${said}: ${ignored ?? 'its time is not after the failure'}` };
 }
 
-/** An error's name as the retry handler compares it: without its suffix and what compilers or bundlers have added. */
+/**
+ * Returns an error's simple name, which the retry handler also compares: without `Error` or `Exception` at its end, and
+ * without additions by compilers or bundlers.
+ */
 function simpleName(errorType) {
   const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));
   // The lookbehind keeps the search fast in a name with many `$`.
@@ -620,7 +636,7 @@ function simpleName(errorType) {
     .replace(/(?<=.)(Error|Exception)$/, '');
 }
 
-/** The name without a `<…>` at its end. */
+/** Returns the name without a `<…>` at its end. */
 function withoutGenerics(name) {
   let depth = 0;
   for (let position = name.length - 1; position >= 0; position--) {
@@ -632,7 +648,8 @@ function withoutGenerics(name) {
 }
 
 /**
- * Seconds to wait, by the grammar of docs/envelope.md, or the problem with the string. `now` is in epoch milliseconds.
+ * Returns the seconds to wait, by the grammar in docs/envelope.md, or the problem with the string. `now` is in epoch
+ * milliseconds.
  */
 function requestedWait(message, now) {
   const text = message.split(';', 1)[0].replace(/^[ \t\n\r\f]+|[ \t\n\r\f]+$/g, '');
@@ -666,7 +683,7 @@ function isoDuration(text) {
 }
 
 /**
- * The sum of numbers with units. Each unit occurs at most once, the longest first. Only the last number may have a
+ * Returns the sum of numbers with units. Each unit may occur once, the longest first. Only the last number may have a
  * fraction.
  */
 function sum(text, units) {
@@ -685,7 +702,10 @@ function sum(text, units) {
   }
 }
 
-/** Epoch milliseconds of an RFC 3339 time (its seconds are optional) or of one of the three HTTP dates. */
+/**
+ * Returns the epoch milliseconds of an RFC 3339 time (seconds are optional) or of a date in one of the three HTTP
+ * formats.
+ */
 function date(text) {
   const found = DATES.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
   if (found === undefined) return undefined;
@@ -696,7 +716,7 @@ function date(text) {
   const at = new Date(0);
   at.setUTCFullYear(year, month - 1, Number(day));
   at.setUTCHours(Number(hour), Number(minute), Number(second));
-  // Refuses dates that `Date` would carry over, such as 31 February.
+  // `Date` changes 31 February to a day in March. Such dates are refused.
   const carried = at.getUTCMonth() !== month - 1 || at.getUTCDate() !== Number(day);
   const late = Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59;
   const wrongDay = weekday !== undefined && weekday.slice(0, 3) !== DAYS[at.getUTCDay()];
@@ -705,7 +725,7 @@ function date(text) {
   return at.getTime() + Number(`0.${fraction}`) * 1_000 - offset;
 }
 
-/** Milliseconds east of UTC. */
+/** Returns a time zone's offset from UTC in milliseconds, positive to the east. */
 function offsetOf(zone) {
   const [, sign, hours, minutes = '0'] = /^([+-])(\d\d):?(\d\d)?$/.exec(zone) ?? [];
   if (sign === undefined) return 0;
@@ -713,33 +733,33 @@ function offsetOf(zone) {
   return (sign === '-' ? -60_000 : 60_000) * (Number(hours) * 60 + Number(minutes));
 }
 
-/** The whole seconds of an option; undefined if it is not a duration. */
+/** Returns an option's duration in whole seconds; undefined if the value is not a duration. */
 function optionSeconds(value) {
-  // Rounded, because 1.1 · 3600 is not whole.
+  // The sum is rounded, because 1.1 · 3600 is not a whole number in floating point.
   const read = (text) => (/^\d+$/.test(text) ? Number(text) : Number(sum(text, UNITS).wait?.toFixed(9)));
   const seconds = typeof value === 'string' ? read(value) : value;
   return Number.isInteger(seconds) ? seconds : undefined;
 }
 
 /**
- * The time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Anything else stays as it is; the
- * reader ignores such a value and names it in the log. Constructing an error must not fail.
+ * Formats a time for the consumer and the retry handler: whole seconds, or RFC 3339. Any other value is converted to a
+ * string. The reader ignores such a value and quotes it in the log, because constructing an error must not fail.
  */
 function moment(when) {
-  // Not `instanceof`: a date may come from another context, as in Jest.
+  // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
   if (Object.prototype.toString.call(when) === '[object Date]') {
     const text = words(when);
     try {
       const year = when.getUTCFullYear();
       return year >= 0 && year <= 9999 ? when.toISOString() : text;
     } catch {
-      return text; // It only pretends to be a date.
+      return text; // The value only looks like a date.
     }
   }
   const number = typeof when === 'bigint' ? when : typeof when === 'number' ? Math.ceil(when) + 0 : NaN;
-  // A wait of over 14 days gets a unit, because a bare number is not read as so long a wait.
+  // A wait of over 14 days gets a unit, because a number without a unit might be a date.
   if (number > 1_209_600 && number < 1e9) return `${number}s`;
-  // A large number would be written with an exponent.
+  // A larger number would be written with an exponent.
   return Number.isSafeInteger(number) ? `${number}` : words(when);
 }
 
@@ -763,20 +783,23 @@ function loaded() {
   try {
     return require('@aws-sdk/client-sqs');
   } catch {
-    // A bundle that is an ES module has no `require`.
+    // If the bundle is an ES module, there is no `require`.
     const { createRequire } = process.getBuiltinModule('module');
     return createRequire(`${process.cwd()}/`)('@aws-sdk/client-sqs');
   }
 }
 
-/** Loaded on the first failure: the SDK takes longer to load than the function may take to run. */
+/**
+ * Returns the SQS client for a region. The SDK is loaded on the first failure, because loading it may take longer than
+ * the function runs.
+ */
 function sqs(queueArn) {
   const region = queueArn.split(':')[3] || undefined;
   if (!clients.has(region)) {
     const sdk = loaded();
-    // Short, because calls are made at the very end of the function's time.
+    // The timeouts are short, because calls are made at the very end of the function's time.
     const timeouts = { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true };
-    // The URL only names the queue: the SDK decides where the call goes.
+    // The URL only identifies the queue. The SDK decides where to send the call.
     const client = new sdk.SQSClient({
       region,
       maxAttempts: 2,
@@ -796,8 +819,8 @@ function queueUrl(queueArn) {
 }
 
 /**
- * The region of a queue in another region. Calls go to the function's region, where another queue may have the same
- * name.
+ * Returns the region of a queue if it is not the function's region. Calls go to the function's region, where another
+ * queue may have the same name.
  */
 function otherRegion(url) {
   const [, one, other] =
@@ -806,7 +829,7 @@ function otherRegion(url) {
   return ours && region !== ours ? region : undefined;
 }
 
-/** The name of an error. Anything can be thrown, and reading it can throw again. */
+/** Returns the name of an error. Anything can be thrown, and reading its properties can throw again. */
 function nameOf(error) {
   try {
     return String(error?.name === 'Error' ? error.message : (error?.name ?? error)).slice(
@@ -820,7 +843,7 @@ function nameOf(error) {
 
 function problemOf(error, action, resource) {
   const code = nameOf(error);
-  // An encrypted queue passes on KMS's errors.
+  // An encrypted queue returns KMS's errors.
   const needed = /^kms/i.test(code) ? 'kms:GenerateDataKey and kms:Decrypt' : action;
   const remedy = code.includes('AccessDenied') ? `allow ${needed} in the function's role` : undefined;
   return { problem: `${action} on ${resource}: ${code}`, remedy };
@@ -828,7 +851,7 @@ function problemOf(error, action, resource) {
 
 function log(level, line) {
   const timestamp = new Date().toISOString();
-  // Not console.log, which Lambda would wrap into its own line.
+  // `console.log` is not used, because Lambda changes its lines.
   process.stdout.write(`${JSON.stringify({ timestamp, level, v: 1, ...line })}\n`);
 }
 

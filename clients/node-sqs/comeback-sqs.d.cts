@@ -1,4 +1,4 @@
-/** The record of an SQS message, as Lambda passes it; `SQSRecord` of `@types/aws-lambda` fits. */
+/** The record of an SQS message in Lambda's event. `SQSRecord` of `@types/aws-lambda` is compatible. */
 export interface MessageRecord {
   messageId: string;
   receiptHandle: string;
@@ -14,20 +14,21 @@ export interface FunctionContext {
   invokedFunctionArn: string;
 }
 
-/** Every duration is a number of seconds, or a string such as `'15m'` or `'14d'`. */
+/** The options of a consumer. Every duration is a number of seconds, or a string such as `'15m'` or `'14d'`. */
 export interface ConsumerOptions {
   /**
-   * The ceiling of the first backoff; 1 s to `maxBackoff`. It doubles with each receive.
+   * The ceiling of the first backoff; 1 s to `maxBackoff`. The ceiling doubles with each receive.
    * @default 10
    */
   baseBackoff?: number | string;
   /**
-   * The cap of the ceiling; up to 43,170 s, 12 hours less 30 s.
+   * The maximum ceiling of a backoff; up to 43,170 s, which are 12 hours less 30 s.
    * @default 3600, and 60 for a FIFO queue, whose groups wait for their first message
    */
   maxBackoff?: number | string;
   /**
-   * The jitter of the backoff: drawn up to its ceiling, from its upper half, or not at all.
+   * The jitter of the backoff. `full` draws from 1 s to the ceiling, `equal` draws from the upper half, and `none` uses
+   * the ceiling.
    * @default 'full'
    */
   jitter?: 'full' | 'equal' | 'none';
@@ -37,7 +38,7 @@ export interface ConsumerOptions {
    */
   maxAge?: number | string;
   /**
-   * The receive on which a message that fails is dead-lettered.
+   * The number of receives after which a message that fails is dead-lettered.
    * @default none: only the age matters
    */
   maxReceives?: number;
@@ -59,8 +60,9 @@ export interface BatchResponse {
 }
 
 /**
- * Turns a function for one record into the Lambda handler of an SQS event source mapping. A record whose function
- * throws or rejects is retried alone, after a jittered backoff. The mapping needs `ReportBatchItemFailures`.
+ * Turns a function for one record into the Lambda handler of an SQS event source mapping. If the function throws or
+ * rejects for a record, only this record's message is retried, after a jittered backoff. The mapping needs
+ * `ReportBatchItemFailures`.
  *
  * @throws RangeError with every problem of the options
  */
@@ -75,7 +77,7 @@ export function consumer<
 /** Throw this error to set when the message is retried, instead of the ordinary backoff. */
 export class RetryAfter extends Error {
   /**
-   * @param when seconds to wait, counted from the failure; a date; or the value of a `Retry-After` header
+   * @param when the seconds to wait, counted from the failure; a date; or the value of a `Retry-After` header
    * @param text an explanation for people
    */
   constructor(when: number | string | Date, text?: string);

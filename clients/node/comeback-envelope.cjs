@@ -1,6 +1,6 @@
 'use strict';
-// Opens events that Comeback retries, and has the errors that control a retry. Needs only Node.js 20. It is CommonJS,
-// which both CommonJS and ECMAScript modules can load.
+// Opens events that Comeback retries, and exports the errors that control a retry. Needs only Node.js 20. The file is
+// CommonJS, which ECMAScript modules can load too.
 
 /** Throw this error to set when the event is retried, instead of the ordinary backoff. */
 class RetryAfter extends Error {
@@ -21,7 +21,7 @@ class NonRetryable extends Error {
 /** Opens the event that a handler received. Returns the payload, the attempt number and the idempotency key. */
 function openEvent(event, requestId) {
   if (!has(event, '_retry_metadata')) {
-    return { payload: event, attempt: 0, key: requestId }; // the first invocation
+    return { payload: event, attempt: 0, key: requestId }; // this is the first invocation
   }
   const { _retry_metadata: metadata, ...rest } = event;
   const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata);
@@ -30,7 +30,7 @@ function openEvent(event, requestId) {
   const key = metadata.origin_request_id ?? requestId;
   check(isInteger(attempt) && attempt >= 1, 'attempt is not an integer of at least 1');
   check(isInteger(since) && since >= 0, 'initial_timestamp is not an integer of at least 0');
-  // A lone surrogate is refused, because no other system could store it.
+  // A key with a lone surrogate is refused, because no other system could store such a key.
   check(
     typeof key === 'string' && key !== '' && key.isWellFormed(),
     'origin_request_id is not a string that is not empty',
@@ -54,24 +54,24 @@ function opened() {
 }
 
 /**
- * The time as the retry handler reads it: whole seconds, or RFC 3339. Anything else stays as it is: the handler ignores
- * such a value, and logs that. Constructing an error must not fail.
+ * Formats a time for the retry handler: whole seconds, or RFC 3339. Any other value is converted to a string. The
+ * handler ignores such a value and logs the reason, because constructing an error must not fail.
  */
 function moment(when) {
-  // Not `instanceof`: a date may come from another context, as in Jest.
+  // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
   if (Object.prototype.toString.call(when) === '[object Date]') {
     const text = words(when);
     try {
       const year = when.getUTCFullYear();
       return year >= 0 && year <= 9999 ? when.toISOString() : text;
     } catch {
-      return text; // It only pretends to be a date.
+      return text; // The value only looks like a date.
     }
   }
   const number = typeof when === 'bigint' ? when : typeof when === 'number' ? Math.ceil(when) + 0 : NaN;
-  // A wait of over 14 days gets a unit, because the handler does not read a bare number as so long a wait.
+  // A wait of over 14 days gets a unit, because a number without a unit might be a date.
   if (number > 1_209_600 && number < 1e9) return `${number}s`;
-  // A large number would be written with an exponent.
+  // A larger number would be written with an exponent.
   return Number.isSafeInteger(number) ? `${number}` : words(when);
 }
 
@@ -83,7 +83,7 @@ function words(thing) {
   }
 }
 
-/** Returns true for an integer of at most 64 bits, as far as a double can tell. */
+/** Returns true for an integer of at most 64 bits. The check has the precision of a double. */
 function isInteger(number) {
   return Number.isInteger(number) && number <= 2 ** 64;
 }

@@ -1,9 +1,9 @@
 /** An opened event. */
 export interface Opened<Payload = unknown> {
   payload: Payload;
-  /** 0 on the first invocation, 1 on the first retry. */
+  /** The number of the attempt: 0 on the first invocation, 1 on the first retry. */
   attempt: number;
-  /** An idempotency key, the same on every attempt. */
+  /** An idempotency key, which is the same on every attempt. */
   key: string;
 }
 
@@ -23,12 +23,12 @@ export function opened(): {
 };
 
 /**
- * Throw this error to set when the event is retried, instead of the ordinary backoff. The constructor never throws: the
- * handler ignores a value that is not a wait, logs that, and retries with the ordinary backoff.
+ * Throw this error to set when the event is retried, instead of the ordinary backoff. The constructor never throws. The
+ * handler ignores a value that is not a wait, logs the reason, and retries with the ordinary backoff.
  */
 export class RetryAfter extends Error {
   /**
-   * @param when seconds to wait, counted from the failure; a date; or a string such as an HTTP `Retry-After` header
+   * @param when the seconds to wait, counted from the failure; a date; or a string such as an HTTP `Retry-After` header
    * @param text an explanation for people
    */
   constructor(when: number | bigint | Date | string, text?: string);

@@ -1,4 +1,4 @@
-// The cases that all consumers share: tests/golden/consumer.
+// Runs the cases that all consumers share, from tests/golden/consumer.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
@@ -32,7 +32,7 @@ function context(timeLeft) {
   };
 }
 
-// The cases name the options as in Python.
+// The cases name the options in snake case, as in Python.
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 
 for (const file of readdirSync(FOLDER)) {
@@ -50,7 +50,7 @@ for (const file of readdirSync(FOLDER)) {
       const message = given.batch.find(({ id }) => id === messageId);
       ran.push(messageId);
       assert.equal(body, message.sees ?? message.id);
-      for (const name of Object.keys(record)) delete record[name]; // the function's changes to it have no effect
+      for (const name of Object.keys(record)) delete record[name]; // changes by the function must have no effect
       if (message.does === 'returns_an_iterator') return [1].values();
       if (message.does !== 'succeeds') {
         const [name, text] = message.does.fails;

@@ -1,4 +1,5 @@
-// Beyond the shared cases: options, the draw's distribution, dead-letters in full, concurrency, and the log.
+// Tests beyond the shared cases: options, the distribution of the backoff, complete dead-letters, concurrency, and the
+// log.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -103,7 +104,7 @@ test('no call outlasts the function', async (t) => {
 
 test('draws stay in bounds and spread', async (t) => {
   const { calls } = recorded(t, NOW);
-  let state = 7; // xorshift: the same draws in every run
+  let state = 7; // xorshift, for the same draws in every run
   t.mock.method(Math, 'random', () => {
     state ^= state << 13;
     state ^= state >>> 17;

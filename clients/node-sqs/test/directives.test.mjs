@@ -1,4 +1,4 @@
-// The cases of directives that all implementations share: tests/golden/directives.
+// Runs the cases of directives that all implementations share, from tests/golden/directives.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const FOLDER = new URL('../../../tests/golden/directives/', import.meta.url);
 const read = (name) => JSON.parse(readFileSync(new URL(name, FOLDER)));
 const CONTEXT = { getRemainingTimeInMillis: () => 60_000, invokedFunctionArn: 'f' };
 
-/** The line that a consumer logs for an error, with a draw of zero. */
+/** Returns the line that a consumer logs for an error. Each random draw is zero. */
 async function line(t, error, failedAt) {
   const { lines } = recorded(t, failedAt);
   t.mock.method(Math, 'random', () => 0);
@@ -29,7 +29,7 @@ for (const { text, failed_at, wait, ignored } of read('retry-after.json')) {
       return;
     }
     assert.equal(found.retry_after_ignored, undefined);
-    // The last receive is a minute before max_age.
+    // The last receive is due a minute before `maxAge`, which is 14 days.
     const expected = Math.min(wait, 1_209_600 - 60);
     assert.ok(Math.abs(Date.parse(found.due) - failedAt - expected * 1_000) <= 1, found.due);
   });

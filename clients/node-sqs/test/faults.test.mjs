@@ -1,4 +1,4 @@
-// Faults of SQS, the network and other sources of events.
+// Faults of SQS and of the network, and events from other sources.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -164,7 +164,7 @@ for (const concurrency of [1, 4]) {
       if (name === 'DeleteMessageBatch') end();
       return {};
     });
-    const left = [1_000]; // at the start; then time for calls
+    const left = [1_000]; // 1 s is left at the start; every later query returns 60 s
     const context = { ...CONTEXT, getRemainingTimeInMillis: () => left.shift() ?? 60_000 };
     const handler = consumer({ concurrency }, async ({ messageId }) => {
       if (messageId === 'm-1') throw new Error('no');

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url);
 const path = require.resolve('@aws-sdk/client-sqs');
 
-/** Stands in for the SDK: each command goes to `answer`. The package requires it when a message fails. */
+/** A fake of the AWS SDK that passes each command to `answer`. The package loads the SDK when a message fails. */
 const sdk = {
   answer: () => ({}),
   SQSClient: class {
@@ -38,7 +38,7 @@ const sdk = {
 };
 require.cache[path] = { id: path, filename: path, loaded: true, exports: sdk };
 
-/** Captures the calls and the output of a test's consumers, at a fixed time. */
+/** Captures the calls and the log lines of a test's consumers, at a fixed time. */
 export function recorded(t, now, answer = () => ({})) {
   const calls = [];
   const lines = [];
@@ -47,7 +47,7 @@ export function recorded(t, now, answer = () => ({})) {
     return answer(name, call);
   });
   t.mock.timers.enable({ apis: ['Date'], now });
-  // The test runner uses the same stream.
+  // The test runner writes to the same stream.
   const write = process.stdout.write.bind(process.stdout);
   t.mock.method(process.stdout, 'write', (line, ...rest) => {
     if (typeof line !== 'string' || !line.startsWith('{"timestamp"')) return write(line, ...rest);

@@ -1,4 +1,5 @@
-// Compiled but never run. Checks that the declarations fit the runtime's types, and refuse what the code refuses.
+// This file is compiled but never run. It checks that the declarations fit the runtime's types, and refuse the values
+// that the code refuses.
 import type { Context, SQSHandler, SQSRecord } from 'aws-lambda';
 import { NonRetryable, RetryAfter, consumer } from 'comeback-sqs';
 

@@ -1,4 +1,4 @@
-// The two errors write strings that the retry handler reads, and never fail while they are made.
+// Checks that the two errors write strings that the retry handler can read, and that their constructors never fail.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ test('RetryAfter writes whole seconds or a moment', () => {
 });
 
 test('a number is written as it is read', () => {
-  // The packages for other languages write the same string.
+  // The packages for other languages must write the same string.
   const cases = new URL('../../../tests/golden/directives/written.json', import.meta.url);
   for (const { seconds, message } of JSON.parse(readFileSync(cases, 'utf8'))) {
     assert.equal(new RetryAfter(seconds).message, message);
@@ -60,7 +60,7 @@ test('nonsense is left to the handler', () => {
 });
 
 test('text is passed on unchanged', () => {
-  // The handler then reads a header as in the cases that all implementations share.
+  // A header stays unchanged, so the shared cases for reading a header apply.
   const cases = new URL('../../../tests/golden/directives/retry-after.json', import.meta.url);
   for (const { text } of JSON.parse(readFileSync(cases, 'utf8'))) {
     assert.equal(new RetryAfter(text).message, text);

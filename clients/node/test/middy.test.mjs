@@ -1,4 +1,4 @@
-// The middleware in the real middy.
+// Tests the middleware with the real middy.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import middy from '@middy/core';

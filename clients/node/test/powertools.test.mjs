@@ -1,5 +1,5 @@
-// The middleware before Powertools' idempotency middleware, whose own rules run over a map instead of its DynamoDB
-// table.
+// Tests the middleware before Powertools' idempotency middleware. Powertools' own rules run, with a map instead of the
+// DynamoDB table.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IdempotencyConfig, IdempotencyItemAlreadyExistsError } from '@aws-lambda-powertools/idempotency';

@@ -1,12 +1,15 @@
-// Checks the contents of a published package, and that both kinds of modules can load the package. Each package's test
-// calls this check.
+// Checks the contents of a published package, and that both kinds of modules can load the package. The test of each
+// package calls this check.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-/** @param {string} url URL of the package's own test; `imported` is its import, and `names` are the names in it */
+/**
+ * @param {string} url URL of the package's own test. `imported` is the imported module, and `names` are the names that
+ * it must export.
+ */
 export function testPackage(url, imported, names) {
   const require = createRequire(url);
   const { name } = require('../package.json');

@@ -26,7 +26,7 @@ _Record = dict[str, Any]
 _Handler = Callable[[_Record, Any], Any]
 _Response = dict[str, list[dict[str, str]]]
 
-# Seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
+# Durations are in seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
 _LONGEST_BACKOFF = 43_170
 # After the first receive, the time of a receive is unknown: a throttled poller may have held the message for 1,230 s.
 _LONGEST_LATER_HIDING = 41_940
@@ -41,13 +41,13 @@ _MOST_ENTRIES = 10
 _ATTRIBUTE_CHARACTERS = 256
 _ERROR_CHARACTERS = 8_192
 _LONGEST_TIMEOUT = 900.0  # Lambda's maximum
-# Returned by a function that was not run.
+# The types of results that nobody has run or awaited.
 _UNRUN = (Awaitable, types.FunctionType, types.MethodType, functools.partial)
 _MORE_TIME = "raise the function's timeout, or lower the batch size"
 _NOT_PLAIN = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE and CO_ASYNC_GENERATOR
 _NEVER_RUN = "the function of a consumer must be neither async nor a generator: nothing would run it"
 _NOT_SQS = "; comeback-sqs is for functions behind an SQS event source mapping"
-# The suffixes of other partitions. Source: the partitions of AWS's endpoint rules.
+# The domains of the other AWS partitions. Source: the partitions in AWS's endpoint rules.
 _SUFFIXES = {
     "aws-cn": "amazonaws.com.cn",
     "aws-eusc": "amazonaws.eu",
@@ -85,7 +85,7 @@ _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
 # A requested wait is lengthened by up to a tenth, so that messages do not come back together.
 _SPREAD = 0.1
-# Messages draw differently even if the function seeds `random`, or SnapStart copies its state.
+# Messages get different draws even if the function seeds `random`, or SnapStart copies its state.
 _RANDOM = random.SystemRandom()
 
 
@@ -120,18 +120,19 @@ def consumer(
 ) -> Callable[[_Handler], Callable[[dict[str, Any], Any], _Response]]:
     """Turns a function for one record into the Lambda handler of an SQS event source mapping.
 
-    If the function raises, only that record is retried: it is hidden for a jittered backoff of at most
-    min(`max_backoff`, `base_backoff` · 2^(receives − 1)), and reported in `batchItemFailures`, which the mapping needs
-    (`ReportBatchItemFailures`). Durations are seconds, or strings such as `"15m"`.
+    If the function raises for a record, only this record's message is retried. The message is hidden for a jittered
+    backoff of at most min(`max_backoff`, `base_backoff` · 2^(receives − 1)), and reported in `batchItemFailures`. The
+    mapping needs `ReportBatchItemFailures`. Durations are seconds, or strings such as `"15m"`.
 
     - `base_backoff`: 1 s to `max_backoff`.
     - `max_backoff`: up to 43,170 s. The default is an hour, or a minute for FIFO queues.
     - `jitter`: `"full"`, `"equal"` or `"none"`.
     - `max_age`: the age, counted from sending, at which a message that fails is dead-lettered; 60 s to 14 days.
-    - `max_receives`: the receive on which a message that fails is dead-lettered. By default, only the age matters.
-    - `dead_letter_queue_url`: the queue for dead-letters. Without it, messages are hidden for `max_backoff` instead, until
-      the queue's redrive policy or retention ends them.
-    - `concurrency`: the number of records that run at once, in threads; records of a FIFO group run one after another.
+    - `max_receives`: the number of receives after which a message that fails is dead-lettered. By default, only the age
+      matters.
+    - `dead_letter_queue_url`: the URL of the dead-letter queue. Without a queue, messages that get no retry are hidden
+      for `max_backoff` again and again, until the queue's redrive policy moves them or its retention period ends.
+    - `concurrency`: the number of records that run at once, in threads. Records of a FIFO group run one after another.
 
     Raises `ValueError` with every problem of the options.
     """
@@ -200,20 +201,20 @@ class _Policy(NamedTuple):
         return cls(base, highest, jitter, age, **rest)
 
     def ceiling(self, receives: int, fifo: bool) -> int:
-        # No floats, and no huge powers for any receive count.
+        # The shift avoids floating point, and its limit avoids huge numbers.
         return min(self.cap(fifo), self.base_backoff << min(receives - 1, 32))
 
     def cap(self, fifo: bool) -> int:
         return self.max_backoff or (max(self.base_backoff, _FIFO_MAX_BACKOFF) if fifo else _MAX_BACKOFF)
 
     def draw(self, receives: int, fifo: bool) -> int:
-        """The backoff after this receive, in whole seconds."""
+        """Draws the backoff after the given number of receives, in whole seconds."""
         ceiling = self.ceiling(receives, fifo)
         least = {"full": 1, "equal": -(-ceiling // 2), "none": ceiling}[self.jitter]
         return least + math.floor(_RANDOM.random() * (ceiling - least + 1))
 
     def ends(self, message: _Message, error: BaseException) -> _End | None:
-        """The reason why a failed message gets no retry, whatever its age."""
+        """Returns the reason why a failed message gets no retry; None if it may get a retry. Does not check its age."""
         error_type = type(error).__name__
         if isinstance(error, NonRetryable) or _simple_name(error_type) in ("NonRetryable", "NonRetriable", "NeverRetry"):
             return _End("non_retryable_error", f"{error_type} forbids retries")
@@ -225,13 +226,13 @@ class _Policy(NamedTuple):
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
 
     def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
-        """When a message returns if it fails now, and the rule behind that time. The time is None if the message would
-        be too old by then."""
+        """Returns the time at which a message that fails now is due again, and the rule that set this time. The time is
+        None if the message is then too old."""
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:
             due, due_by = asked + (asked - now) * _SPREAD * _RANDOM.random(), "retry_after"
-        # The last receive comes early enough to leave the function some time before max_age.
+        # The last receive is due shortly before `max_age`, so that the function has time to run.
         margin = min(60.0, self.max_age / 10)
         last = message.sent + self.max_age - margin
         if due <= last:
@@ -247,7 +248,7 @@ class _End(NamedTuple):
 
 
 class _Message:
-    """A record and its outcome."""
+    """A message of the batch: its record and its outcome."""
 
     def __init__(self, record: _Record, fifo: bool, now: float) -> None:
         attributes = record.get("attributes") or {}
@@ -263,15 +264,15 @@ class _Message:
         self.first_receive = number("ApproximateFirstReceiveTimestamp", now * 1_000) / 1_000
         # The FIFO group. On a standard queue, a group does not order messages.
         self.group: str | None = attributes.get("MessageGroupId") if fifo else None
-        # Succeeded, or accepted by the dead-letter queue.
+        # True if the record succeeded, or the dead-letter queue accepted the message.
         self.settled = False
-        # The time at which the message returns; 0: at once, None: after the queue's visibility timeout.
+        # The time at which the message returns. 0: at once. None: after the queue's own visibility timeout.
         self.due: float | None = None
-        # The message was hidden or deleted before the batch ended, so SQS already knows.
+        # True once the message was hidden or deleted, before the batch ended.
         self.told = False
 
     def hiding(self, now: float) -> int:
-        """The number of seconds for which to hide the message from now on."""
+        """Returns the visibility timeout to set at `now`, in seconds."""
         if not self.due:
             return 0
         longest = _LONGEST_LATER_HIDING
@@ -281,7 +282,7 @@ class _Message:
 
 
 class _Batch:
-    """One invocation: runs the records, then hides the failed ones."""
+    """One invocation: runs the records, then hides the failed messages."""
 
     def __init__(self, policy: _Policy, handler: _Handler, event: dict[str, Any], context: Any) -> None:
         self.policy, self.handler, self.context = policy, handler, context
@@ -299,13 +300,13 @@ class _Batch:
         self.settling = threading.Lock()
 
     def time_left(self) -> float:
-        """The time left, in seconds. A unit test may have no context."""
+        """Returns the time left, in seconds. A unit test may have no context."""
         remaining = getattr(self.context, "get_remaining_time_in_millis", None)
         return _LONGEST_TIMEOUT if remaining is None else float(remaining()) / 1_000
 
     def time_for_a_call(self) -> float:
-        """Seconds that a call to SQS may take; at zero, no call begins. A fifth of the reserve is left when the last
-        call ends: if a call outlasted the function's time, Lambda would deliver the whole batch again."""
+        """Returns the seconds that a call to SQS may take; at zero, no call begins. A fifth of the reserve is kept
+        free. If a call outlasted the function, Lambda would deliver the whole batch again."""
         return max(0.0, self.time_left() - self.reserve / 5)
 
     def handle(self) -> _Response:
@@ -314,7 +315,7 @@ class _Batch:
             # An empty identifier makes Lambda keep the whole batch.
             return {"batchItemFailures": [{"itemIdentifier": ""}]}
         messages = [_Message(record, self.fifo, time.time()) for record in self.records]
-        if len(messages) > 1:  # a single record has no others to protect
+        if len(messages) > 1:  # a timeout during a single record affects no other
             early = threading.Thread(target=contextvars.copy_context().run, args=(self.settle_early, messages), daemon=True)
             early.start()
         if self.policy.concurrency == 1:
@@ -327,9 +328,9 @@ class _Batch:
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
 
     def settle_early(self, messages: list[_Message]) -> None:
-        """Once only the reserve is left, hides or deletes every message with a known outcome, so that a timeout affects
-        only the records that are still running. The function answers only after those records have ended: otherwise,
-        they would run on in the next invocation."""
+        """Once only the reserve is left, hides or deletes the messages whose outcome is known. A timeout then affects
+        only the records that are still running. The response waits for these records, because they would otherwise
+        continue in the next invocation."""
         if self.ended.wait(self.until_reserve):
             return
         with self.settling:
@@ -346,7 +347,7 @@ class _Batch:
         blocked: set[str] = set()
         for message in messages:
             if message.group in blocked:
-                message.due = 0  # even without time left
+                message.due = 0  # set even if no time is left
             elif self.has_time() and not self.settles(message) and message.group is not None:
                 blocked.add(message.group)
 
@@ -371,14 +372,15 @@ class _Batch:
     def settles(self, message: _Message) -> bool:
         """Runs a record. Returns true if the record is done."""
         try:
-            # A copy: functions often parse the body in place, but a dead-letter needs the body as received.
+            # The handler gets a copy, because functions often replace the body, but a dead-letter needs the body as
+            # received.
             result = self.handler({**_redriven(message.record)}, self.context)
             _check_result(result)
             message.settled = True
-        except BaseException as error:  # also SystemExit, which would end the whole batch
+        except BaseException as error:  # including SystemExit, which would end the whole batch
             try:
                 self.fail(message, error)
-            except BaseException as unreported:  # the message is kept, and returns after the queue's own timeout
+            except BaseException as unreported:  # the message returns after the queue's own timeout
                 problem = f"its failure could not be reported: {type(unreported).__name__}"
                 _log("ERROR", message_id=message.message_id, action="keep", problem=problem)
         return message.settled
@@ -436,7 +438,7 @@ class _Batch:
                     "MessageDeduplicationId": message.message_id,
                 }
             answer = _call(seconds, self.queue_arn, "send_message", QueueUrl=url, **call)
-            if not answer.get("MessageId"):  # boto3 reads a truncated answer as an empty one
+            if not answer.get("MessageId"):  # boto3 reads a truncated response as an empty response
                 return "SQS did not say that it has the dead-letter", None
         except Exception as refused:
             return _problem(refused, "sqs:SendMessage", url)
@@ -445,12 +447,12 @@ class _Batch:
     # Calls to SQS
 
     def hide(self, messages: list[_Message]) -> None:
-        """Hides the failed messages. Any that cannot be hidden returns after the queue's own timeout."""
+        """Hides the failed messages. A message that cannot be hidden returns after the queue's own timeout."""
         failed = [message for message in messages if not message.settled and message.due is not None and not message.told]
         self.tell("change_message_visibility_batch", "sqs:ChangeMessageVisibility", "hide", failed)
 
     def delete(self, messages: list[_Message]) -> None:
-        """Deletes the messages that succeeded, as the event source mapping would have done."""
+        """Deletes the messages that succeeded, as the event source mapping does at the end of a batch."""
         done = [message for message in messages if message.settled and not message.told]
         self.tell("delete_message_batch", "sqs:DeleteMessage", "delete", done)
 
@@ -473,7 +475,7 @@ class _Batch:
             remedy = None
             try:
                 answer = _call(seconds, self.queue_arn, call, QueueUrl=url, Entries=entries)
-                # A truncated answer confirms no message.
+                # A truncated response confirms no message.
                 problems = {str(index): f"SQS did not say that it would {verb} it" for index in range(len(part))}
                 for entry in answer.get("Successful") or []:
                     problems.pop(entry.get("Id"), None)
@@ -505,7 +507,7 @@ def _check_event(event: object) -> None:
 
 
 def _foreign(record: object) -> str | None:
-    """The reason why a record is not from SQS."""
+    """Returns the reason why a record is not from SQS; None if it is from SQS."""
     if not isinstance(record, dict):
         return "a record is not an object"
     source = record.get("eventSource", record.get("EventSource"))
@@ -516,7 +518,7 @@ def _foreign(record: object) -> str | None:
 
 
 def _check_result(result: object) -> None:
-    """Refuses a result that still has to be run. A wrapper may have hidden it when the consumer was made."""
+    """Refuses a result that nobody has run or awaited. A wrapper may hide a generator when the consumer is made."""
     for it in result if isinstance(result, (list, tuple)) else [result]:
         if isinstance(it, _UNRUN) or _is_lazy(it):
             raise TypeError(_NEVER_RUN)
@@ -525,7 +527,7 @@ def _check_result(result: object) -> None:
 
 
 def _is_lazy(it: object) -> bool:
-    """Returns true for a lazy iterator. Iterators that can be closed, such as files, have done their work."""
+    """Returns true for a lazy iterator. An iterator that can be closed, such as a file, does not count as lazy."""
     return isinstance(it, Generator) or (isinstance(it, (Iterator, AsyncIterator)) and not hasattr(type(it), "close"))
 
 
@@ -533,13 +535,14 @@ def _is_lazy(it: object) -> bool:
 
 
 def _redriven(record: _Record) -> _Record:
-    """The record as originally sent: one of our dead-letters, moved back to the queue, gets the body that it contains."""
+    """Returns the record as originally sent. If the body is a Comeback dead-letter that was moved back to the queue, it
+    is replaced by the original body in the dead-letter."""
     body = record.get("body")
     if not (isinstance(body, str) and body.startswith('{"reason":')):
         return record
     try:
         dead_letter = json.loads(body)
-    except (ValueError, RecursionError):  # nested too deeply
+    except (ValueError, RecursionError):  # RecursionError: the JSON is nested too deeply
         return record
     ours = (
         dead_letter.get("reason") in _REASONS
@@ -550,7 +553,8 @@ def _redriven(record: _Record) -> _Record:
 
 
 def _dead_letter(message: _Message, error: BaseException, end: _End, function_arn: str, now: float) -> dict[str, Any]:
-    """The body and attributes of a dead-letter; if they are too large, the received body with the reason."""
+    """Returns the body and attributes of a dead-letter. If they are too large for SQS, returns the received body with
+    the reason as an attribute."""
     received = str(message.record.get("body", ""))
     body: dict[str, Any] = {
         "reason": end.reason,
@@ -575,7 +579,7 @@ def _dead_letter(message: _Message, error: BaseException, end: _End, function_ar
     for error_text in (body["error"]["message"], ""):
         body["error"]["message"] = error_text
         text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
-        text = re.sub("[\ud800-\udfff\ufffe\uffff]", lambda it: f"\\u{ord(it[0]):04x}", text)  # SQS refuses these raw
+        text = re.sub("[\ud800-\udfff\ufffe\uffff]", lambda it: f"\\u{ord(it[0]):04x}", text)  # SQS refuses them raw
         if _size(text, attributes) <= _MOST_BYTES:
             return {"MessageBody": text, "MessageAttributes": attributes, **beside}
     attributes = {"Reason": _string(end.reason)}
@@ -585,7 +589,7 @@ def _dead_letter(message: _Message, error: BaseException, end: _End, function_ar
 
 
 def _beside(record: _Record) -> dict[str, Any]:
-    """The parts of a message besides its body and its own attributes: its group and its trace."""
+    """Returns the parts of a message beside its body and its own attributes: the group and the trace header."""
     attributes, beside = record.get("attributes") or {}, {}
     if group := attributes.get("MessageGroupId"):
         beside["MessageGroupId"] = group
@@ -595,7 +599,7 @@ def _beside(record: _Record) -> dict[str, Any]:
 
 
 def _own_attributes(record: _Record, ours: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The message's own attributes, up to SQS's maximum of ten in all."""
+    """Returns the message's own attributes. With the attributes in `ours`, there are at most ten, SQS's maximum."""
     own: dict[str, dict[str, Any]] = {}
     for name, value in sorted((record.get("messageAttributes") or {}).items()):
         data_type = value.get("dataType", "String")
@@ -624,7 +628,7 @@ def _size(body: str, attributes: dict[str, dict[str, Any]]) -> int:
 
 
 def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
-    """The time that a `RetryAfter` asks for, or the reason why it is ignored."""
+    """Returns the time that a `RetryAfter` requests, or the reason why it is ignored."""
     if not (isinstance(error, RetryAfter) or _simple_name(type(error).__name__) == "RetryAfter"):
         return None, None
     said = _text(error)
@@ -640,7 +644,8 @@ def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
 
 
 def _simple_name(error_type: str) -> str:
-    """An error's name as the retry handler compares it: without its suffix and what compilers or bundlers have added."""
+    """Returns an error's simple name, which the retry handler also compares: without `Error` or `Exception` at its end,
+    and without additions by compilers or bundlers."""
     name = _without_generics(re.sub("^Function<(.*)>$", r"\1", error_type).lstrip("&"))
     numbers = name.find("$", max(1, len(name.rstrip("$0123456789"))))
     name = name if numbers < 0 else name[:numbers]
@@ -649,7 +654,7 @@ def _simple_name(error_type: str) -> str:
 
 
 def _without_generics(name: str) -> str:
-    """The name without a `<…>` at its end."""
+    """Returns the name without a `<…>` at its end."""
     depth = 0
     for position in range(len(name) - 1, -1, -1):
         depth += {">": 1, "<": -1}.get(name[position], 0)
@@ -659,7 +664,7 @@ def _without_generics(name: str) -> str:
 
 
 def _requested_wait(text: str, now: float) -> float:
-    """Seconds to wait, by the grammar of docs/envelope.md."""
+    """Returns the seconds to wait, by the grammar in docs/envelope.md."""
     text = text.partition(";")[0].strip(" \t\n\r\f")
     if len(text) > _WAIT_CHARACTERS:
         raise _NOT_A_WAIT
@@ -690,7 +695,8 @@ def _bare_number(text: str, now: float) -> float:
 
 
 def _sum(text: str, units: dict[str, float]) -> float:
-    """The sum of numbers with units, each unit at most once, the longest first. Only the last may have a fraction."""
+    """Returns the sum of numbers with units. Each unit may occur once, the longest first. Only the last number may have
+    a fraction."""
     total, left = 0.0, list(units)
     while True:
         found = re.match(rf"({_DECIMAL})[ \t]*([A-Za-z]*)[ \t]*", text)
@@ -710,7 +716,8 @@ def _sum(text: str, units: dict[str, float]) -> float:
 
 
 def _date(text: str) -> float:
-    """Epoch seconds of an RFC 3339 time (its seconds are optional) or of one of the three HTTP dates."""
+    """Returns the epoch seconds of an RFC 3339 time (seconds are optional) or of a date in one of the three HTTP
+    formats."""
     for form in _DATES:
         found = re.fullmatch(form, text, re.ASCII)
         if found is None:
@@ -735,7 +742,7 @@ def _date(text: str) -> float:
 
 
 def _offset(zone: str) -> int:
-    """Seconds east of UTC."""
+    """Returns a time zone's offset from UTC in seconds, positive to the east."""
     if zone[:1] not in ("+", "-"):
         return 0
     hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
@@ -752,8 +759,9 @@ def _text(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> str | None:
-    """The stack traces of an error and of its causes. Causes come first, because a long trace is cut in the middle."""
-    import traceback  # only failures need it
+    """Returns the stack traces of an error and of its causes, the first cause first. A long text is cut in the middle,
+    so that the first cause and the error itself are kept."""
+    import traceback  # needed only for failures
 
     try:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -764,10 +772,10 @@ def _stack(error: BaseException) -> str | None:
 
 
 def _option_seconds(value: object) -> int | None:
-    """The whole seconds of an option; None if it is not a duration."""
+    """Returns an option's duration in whole seconds; None if the value is not a duration."""
     if isinstance(value, str):
         try:
-            # Rounded, because 1.1 · 3600 is not whole.
+            # The sum is rounded, because 1.1 · 3600 is not a whole number in floating point.
             value = _bare_number(value, 0) if re.fullmatch("[0-9]+", value) else round(_sum(value, _UNITS), 9)
         except _Unreadable:
             return None
@@ -777,7 +785,8 @@ def _option_seconds(value: object) -> int | None:
 
 
 def _moment(when: object) -> str:
-    """The time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Anything else stays as it is."""
+    """Formats a time for the consumer and the retry handler: whole seconds, or RFC 3339. Any other value is converted
+    to a string."""
     try:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -788,17 +797,17 @@ def _moment(when: object) -> str:
             # From 10⁹ on, a number is read as an epoch time.
             return _seconds(number) if number < 10**9 else str(number)
     except Exception:
-        pass  # Not a number, or a date after the year 9999.
+        pass  # `when` is not a number, or is a date after the year 9999.
     return _words(when)
 
 
 def _seconds(seconds: int) -> str:
-    """The seconds as a string. Over 14 days, they get a unit, because a bare number is not read as so long a wait."""
+    """Formats seconds. A wait of over 14 days gets a unit, because a number without a unit might be a date."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
 def _words(thing: object) -> str:
-    """A value as a string. Constructing an error must not fail."""
+    """Converts a value to a string. Never fails, because constructing an error must not fail."""
     try:
         return thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
     except Exception:
@@ -809,7 +818,8 @@ def _words(thing: object) -> str:
 
 
 def _call(seconds: float, queue_arn: str, name: str, **arguments: Any) -> Any:
-    """SQS's answer, if it comes in time. Another thread makes the call, because boto3 cannot be interrupted."""
+    """Returns SQS's response, if it arrives in time. Another thread makes the call, because boto3 cannot be
+    interrupted."""
     from concurrent.futures import Future
 
     answer: Future[Any] = Future()
@@ -831,22 +841,24 @@ _CALL = threading.local()
 
 
 def _check_time(**_: Any) -> None:
-    """A call that ran out of time must not be retried when Lambda thaws the function: its message may be running again."""
+    """Stops a call that has run out of time, so that it is not sent again after Lambda has frozen and thawed the
+    function. By then, the call's message may be running again."""
     if time.time() > _CALL.until:
         raise TimeoutError
 
 
-# boto3 creates one client at a time; several threads may use a client.
+# boto3 can create only one client at a time, but several threads may use a client.
 _LOADING = threading.Lock()
 
 
 @functools.lru_cache(maxsize=None)
 def _sqs(queue_arn: str) -> Any:
-    """Loaded on the first failure: boto3 takes longer to load than the function may take to run."""
+    """Returns the SQS client for a queue. boto3 is loaded on the first failure, because loading it may take longer than
+    the function runs."""
     import boto3  # type: ignore[import-untyped]
     from botocore.config import Config  # type: ignore[import-untyped]
 
-    # Short, because calls are made at the very end of the function's time.
+    # The timeouts are short, because calls are made at the very end of the function's time.
     config = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 2, "mode": "standard"})
     client = boto3.client("sqs", region_name=(queue_arn.split(":") + [""] * 4)[3] or None, config=config)
     client.meta.events.register("before-send.sqs", _check_time)
@@ -854,14 +866,14 @@ def _sqs(queue_arn: str) -> Any:
 
 
 def _queue_url(queue_arn: str) -> str:
-    """The queue's URL. It only names the queue: the SDK decides where the call goes."""
+    """Returns the queue's URL. The URL only identifies the queue. The SDK decides where to send the call."""
     _, partition, _, region, account, name = (queue_arn.split(":") + [""] * 6)[:6]
     return f"https://sqs.{region}.{_SUFFIXES.get(partition, 'amazonaws.com')}/{account}/{name}"
 
 
 def _other_region(queue_url: str) -> str | None:
-    """The region of a queue in another region. Calls go to the function's region, where another queue may have the
-    same name."""
+    """Returns the region of a queue if it is not the function's region. Calls go to the function's region, where
+    another queue may have the same name."""
     host = re.match(r"https?://(?:sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-[0-9]+)|([a-z0-9-]+)\.queue)\.", queue_url)
     ours = os.environ.get("AWS_REGION")
     region = host and (host[1] or host[2])
@@ -873,8 +885,8 @@ def _problem(error: Exception, action: str, resource: str) -> tuple[str, str | N
     try:
         code = str(error.response["Error"]["Code"])  # type: ignore[attr-defined]
     except Exception:
-        pass  # A connection error, or another error without a code.
-    # An encrypted queue passes on KMS's errors.
+        pass  # The error has no code, such as a connection error.
+    # An encrypted queue returns KMS's errors.
     needed = "kms:GenerateDataKey and kms:Decrypt" if code[:3].upper() == "KMS" else action
     remedy = f"allow {needed} in the function's role" if "AccessDenied" in code else None
     return f"{action} on {resource}: {code}", remedy
@@ -884,9 +896,9 @@ def _log(level: str, **line: Any) -> None:
     known = {name: value for name, value in line.items() if value is not None}
     text = json.dumps({"timestamp": _rfc3339(time.time()), "level": level, "v": 1, **known})
     try:
-        print(text + "\n", end="", flush=True)  # at once: threads print too
+        print(text + "\n", end="", flush=True)  # one write, because several threads print
     except Exception:
-        pass  # A line that cannot be written does not affect its message.
+        pass  # A log line that cannot be written does not affect the message's outcome.
 
 
 def _rfc3339(seconds: float) -> str:

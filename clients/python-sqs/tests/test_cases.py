@@ -1,4 +1,4 @@
-"""The cases that all consumers share: tests/golden/consumer."""
+"""Runs the cases that all consumers share, from tests/golden/consumer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Refused(Exception):
 
 
 class Sqs:
-    """Records the calls, and refuses those that a case says it refuses."""
+    """A fake of SQS that records the calls, and refuses the calls that a case lists."""
 
     def __init__(self, refuses: list[str]) -> None:
         self.refuses = refuses
@@ -88,7 +88,7 @@ def test_case(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         message = messages[record["messageId"]]
         ran.append(record["messageId"])
         assert record["body"] == message.get("sees", message["id"])
-        record.clear()  # the function's changes to its record have no effect
+        record.clear()  # changes by the function must have no effect
         if message["does"] == "returns_an_iterator":
             return map(str, [1])
         if message["does"] != "succeeds":

@@ -1,4 +1,4 @@
-"""Beyond the shared cases: options, the draw's distribution, dead-letters in full, threads, and the log."""
+"""Tests beyond the shared cases: options, the backoff's distribution, complete dead-letters, threads, and the log."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_no_call_outlasts_the_function(monkeypatch: pytest.MonkeyPatch, capsys: 
 
     hanging = SimpleNamespace(send_message=never, change_message_visibility_batch=never)
     monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: hanging)
-    left = iter([60_000, 1_010, 1_010])  # a fifth of five seconds is kept free
+    left = iter([60_000, 1_010, 1_010])  # a fifth of the reserve of 5 s is kept free
     context = SimpleNamespace(**{**vars(CONTEXT), "get_remaining_time_in_millis": lambda: next(left)})
 
     @consumer(dead_letter_queue_url=DEAD)
@@ -264,7 +264,7 @@ def test_any_error_fails_only_its_record(sqs: Sqs) -> None:
         def __str__(self) -> str:
             raise SystemExit
 
-    untraceable = SyntaxError("no", ("file", 1, 2, 3))  # type: ignore[arg-type]  # its line is not text
+    untraceable = SyntaxError("no", ("file", 1, 2, 3))  # type: ignore[arg-type]  # the line number is not text
     errors: list[BaseException] = [SystemExit(1), Unprintable(), KeyboardInterrupt(), untraceable]
 
     @consumer(jitter="none")
@@ -295,7 +295,7 @@ def test_only_groups_run_in_order(sqs: Sqs) -> None:
 
     @consumer(concurrency=2)
     def handler(record: Any, context: Any) -> None:
-        meeting.wait()  # none passes alone
+        meeting.wait()  # waits until both records run
         ran.append(record["messageId"])
 
     handler({"Records": [record(0), record(1)]}, CONTEXT)
@@ -383,7 +383,7 @@ def test_answer_about_another_message_is_ignored(sqs: Sqs, monkeypatch: pytest.M
 
 
 def test_a_line_is_written_at_once(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the output of two threads may mix."""
+    """A line is one write, because the output of two threads may mix between writes."""
     written: list[str] = []
     monkeypatch.setattr("sys.stdout", SimpleNamespace(write=written.append, flush=lambda: None))
     comeback_sqs._log("INFO", action="defer")
@@ -391,7 +391,7 @@ def test_a_line_is_written_at_once(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_failing_threads_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """boto3 creates one client at a time: two threads at once break its default session."""
+    """boto3 can create only one client at a time: two concurrent threads break its default session."""
     fake, made = Sqs(), []
     another = threading.Barrier(2)
 

@@ -1,4 +1,4 @@
-"""The cases of directives that all implementations share: tests/golden/directives."""
+"""Runs the cases of directives that all implementations share, from tests/golden/directives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens events that Comeback retries, and has the errors that control a retry. Needs only Python."""
+"""Opens events that Comeback retries, and exports the errors that control a retry. Needs only Python."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Event(NamedTuple):
 
     payload: Any
     attempt: int
-    """0 on the first invocation, 1 on the first retry."""
+    """The number of the attempt: 0 on the first invocation, 1 on the first retry."""
     key: str
-    """An idempotency key, the same on every attempt."""
+    """An idempotency key, which is the same on every attempt."""
 
 
 class Opened(TypedDict):
-    """An opened event, as the dict that a handler below `@opened` receives."""
+    """An opened event, as the dict that a handler decorated with `@opened` receives."""
 
     payload: Any
     attempt: int
@@ -38,10 +38,10 @@ class RetryAfter(Exception):
 
     `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (local time if it has no time
     zone), or a string such as an HTTP `Retry-After` header. `text` is an explanation for people. The handler recognises
-    the error by the name of the class, so a subclass must keep that name.
+    the error by the name of the class, so a subclass must keep this name.
 
-    The constructor never raises: the handler ignores a value that is not a wait, logs that, and retries with the ordinary
-    backoff.
+    The constructor never raises. The handler ignores a value that is not a wait, logs the reason, and retries with the
+    ordinary backoff.
     """
 
     def __init__(self, when: float | Decimal | Fraction | timedelta | datetime | str, text: str | None = None) -> None:
@@ -66,7 +66,7 @@ def open_event(event: Any, request_id: str) -> Event:
     invocation: the retry handler then dead-letters the event as `malformed_envelope`.
     """
     if not isinstance(event, dict) or "_retry_metadata" not in event:
-        return Event(event, 0, request_id)  # the first invocation
+        return Event(event, 0, request_id)  # this is the first invocation
     metadata = event["_retry_metadata"]
     _check(isinstance(metadata, dict), "_retry_metadata is not an object")
     attempt, since = metadata.get("attempt"), metadata.get("initial_timestamp")
@@ -101,7 +101,7 @@ def opened(handler: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def _moment(when: object) -> str:
-    """The time as the retry handler reads it: whole seconds, or RFC 3339. Anything else stays as it is."""
+    """Formats a time for the retry handler: whole seconds, or RFC 3339. Any other value is converted to a string."""
     try:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -112,17 +112,18 @@ def _moment(when: object) -> str:
             # From 10⁹ on, the handler reads a number as an epoch time.
             return _seconds(number) if number < 10**9 else str(number)
     except Exception:
-        pass  # Not a number, or a date after the year 9999.
+        pass  # `when` is not a number, or is a date after the year 9999.
     return _words(when)
 
 
 def _seconds(seconds: int) -> str:
-    """The seconds as a string. Over 14 days, they get a unit: the handler reads no bare number as so long a wait."""
+    """Formats seconds. A wait of over 14 days gets a unit, because a number without a unit might be a date."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
 def _words(thing: object) -> str:
-    """The text without lone surrogates. Lambda's runtime crashes on text it cannot print, and loses the directive."""
+    """Converts a value to a string without lone surrogates. Lambda's runtime crashes if it cannot print an error, and
+    the directive is lost."""
     try:
         text = thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -131,7 +132,7 @@ def _words(thing: object) -> str:
 
 
 def _is_id(key: str) -> bool:
-    """Returns true if the key is not empty and has no lone surrogate, which no other system could store."""
+    """Returns true if the key is not empty and has no lone surrogate. No other system could store a lone surrogate."""
     return key != "" and not any("\ud800" <= character <= "\udfff" for character in key)
 
 

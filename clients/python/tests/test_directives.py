@@ -1,4 +1,4 @@
-"""The two errors write strings that the retry handler reads, and never fail while they are made."""
+"""Tests that the two errors write strings that the retry handler can read, and that their constructors never fail."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_time_without_a_zone_is_local() -> None:
 
 
 def test_a_number_is_written_as_it_is_read() -> None:
-    """The packages for other languages write the same string."""
+    """The packages for other languages must write the same string."""
     cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "written.json"
     for case in json.loads(cases.read_text(encoding="utf-8")):
         assert str(RetryAfter(case["seconds"])) == str(RetryAfter(timedelta(seconds=case["seconds"]))) == case["message"]
@@ -96,7 +96,7 @@ def test_unprintable_explanation_does_not_fail() -> None:
 
 
 def test_unprintable_message_does_not_end_the_runtime() -> None:
-    """Lambda's runtime prints the message. If it cannot, the process ends, and the record does not name the error."""
+    """Lambda's runtime prints the message. If printing fails, the process ends and the record has no error name."""
     for error in (NonRetryable("held by \ud83d"), NonRetryable(ValueError("held by \ud83d"))):
         assert str(error) == "held by \ufffd"
     assert str(RetryAfter(900, "\udc00, \ud83d\ude00 and \ud83d")) == "900; \ufffd, \U0001f600 and \ufffd"
@@ -105,7 +105,7 @@ def test_unprintable_message_does_not_end_the_runtime() -> None:
 
 
 def test_text_is_passed_on_unchanged() -> None:
-    """The handler then reads a header as in the cases that all implementations share."""
+    """A header stays unchanged, so the shared cases for reading a header apply."""
     cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "retry-after.json"
     for case in json.loads(cases.read_text(encoding="utf-8")):
         assert str(RetryAfter(case["text"])) == re.sub("[\ud800-\udfff]", "\ufffd", case["text"])

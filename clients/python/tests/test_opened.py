@@ -1,4 +1,4 @@
-"""`@opened`, alone and above Powertools' `@idempotent`."""
+"""Tests of `@opened`, alone and above Powertools' `@idempotent`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Context:
 
 
 class Memory(BasePersistenceLayer):
-    """Powertools' own rules over a dict, in place of its DynamoDB table."""
+    """Powertools' own persistence rules, with a dict instead of the DynamoDB table."""
 
     def __init__(self) -> None:
         self.records: dict[str, DataRecord] = {}

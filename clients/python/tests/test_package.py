@@ -1,4 +1,4 @@
-"""The package as published: built, and checked as seen by somebody who installs it."""
+"""Tests the package as published: builds it, and checks it as a user installs it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RetryAfter([900])
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    # A copy, because the build leaves files next to its source.
+    # The build runs in a copy, because it leaves files next to the source.
     source = shutil.copytree(HERE, tmp_path_factory.mktemp("package") / "source")
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--no-index"]
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "."], cwd=source, check=True)
