@@ -1,4 +1,4 @@
-"""Archives whose bytes depend only on their content. (The zip that `cargo lambda` can write has the time of the build.)"""
+"""Archives whose bytes depend only on their content. (A zip written by `cargo lambda` contains the build time.)"""
 
 import os
 import time
@@ -11,7 +11,7 @@ from build import run
 def write_zip(archive: Path, program: Path) -> None:
     """Zips a program for Lambda, as an executable `bootstrap`."""
     entry = zipfile.ZipInfo("bootstrap", time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"]))[:6])
-    entry.create_system = 3  # Unix: the next line sets its mode
+    entry.create_system = 3  # Unix, so that the next line sets the file mode
     entry.external_attr = 0o100755 << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
     with zipfile.ZipFile(archive, "w") as file:
@@ -19,7 +19,7 @@ def write_zip(archive: Path, program: Path) -> None:
 
 
 def write_tar(archive: Path, folder: Path) -> None:
-    """Packs a folder under its name."""
+    """Packs a folder into a tarball, with the folder's name in each path."""
     neutral = ["--sort=name", f"--mtime=@{os.environ['SOURCE_DATE_EPOCH']}", "--owner=root:0", "--group=root:0", "--mode=u=rwX,go=rX"]
     gzip = ["--format=ustar", "--use-compress-program", "gzip -9 --no-name"]
     run("tar", "--create", *neutral, *gzip, "--file", str(archive), "--directory", str(folder.parent), folder.name)

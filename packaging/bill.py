@@ -1,4 +1,4 @@
-"""An SBOM for each program of a release."""
+"""Writes a software bill of materials (SBOM) for each program of a release."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +8,7 @@ import tomlkit
 from build import FUNCTIONS, ROOT, TARGET, gnu, musl, run
 from licences import LICENCES, licences
 
-# Each program's package, with its folder.
+# The folder of each program's package.
 PACKAGES = {name: f"functions/{name}" for name in FUNCTIONS} | {"comeback": "crates/cli"}
 
 
@@ -30,8 +30,8 @@ def sbom(copy: Path, folder: str, name: str, arch: str) -> str:
 
 
 def sources(package: str) -> Path:
-    """Copies the workspace with only this package and those it needs. In the full workspace, cargo would also enable features
-    that other members and tests need."""
+    """Copies the workspace with only this package and its dependencies. In the full workspace, cargo would also enable
+    features that only other members and tests need."""
     copy = TARGET / "sources"
     shutil.rmtree(copy, ignore_errors=True)
     for folder in ["crates", "functions"]:

@@ -6,13 +6,13 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# The folder in which release.sh lets cargo build.
+# The target folder that release.sh sets for cargo.
 TARGET = ROOT / "target" / "dist"
 
-# Architectures: the template's names, and Rust's.
+# The template's name of each architecture, and Rust's name.
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 
-# The version of glibc in Amazon Linux 2023, on which provided.al2023 is based.
+# The version of glibc in Amazon Linux 2023, which is the base of the runtime provided.al2023.
 GLIBC = (2, 34)
 
 FUNCTIONS = ["retry-handler", "flaky-target"]
@@ -54,7 +54,7 @@ def manual(folder: Path) -> None:
 
 
 def zigbuild(arch: str, *wanted: str) -> None:
-    """Runs Zig, which has a C compiler and musl for each architecture."""
+    """Builds with Zig, which includes a C compiler and musl for each architecture."""
     need_target(musl(arch))
     run("cargo", "zigbuild", "--profile", "dist", "--locked", "--target", musl(arch), "-p", "comeback", *wanted)
 
@@ -82,7 +82,7 @@ def need_target(triple: str) -> None:
 
 
 def run(*command: str, stdout: int | None = None) -> str:
-    """Runs a tool in the repository's root. Returns its output if asked to capture it."""
+    """Runs a tool in the repository's root. With `stdout=PIPE`, returns the tool's output."""
     print("+", *command, flush=True)
     ended = subprocess.run(command, cwd=ROOT, stdout=stdout, text=True)
     if ended.returncode != 0:

@@ -11,15 +11,15 @@ from expand import expand, functions, read
 
 NAME = "comeback.cfn.json"
 
-# In a checkout, the rest of this command is in samconfig.toml.
+# The command of a checkout. Its options are in samconfig.toml.
 DEPLOY = "sam deploy "
 
-# The parameters with the key of each program's zip in the bucket `CodeBucket`.
+# The parameter that contains the key of each program's zip in the bucket `CodeBucket`.
 KEYS = {"retry-handler": "CodeKey", "flaky-target": "ExampleCodeKey"}
 
 
 def generate(source: dict, version: str) -> str:
-    """Returns the template in one line, because CloudFormation accepts at most 51,200 bytes without a bucket."""
+    """Returns the template in one line, because CloudFormation accepts at most 51,200 bytes outside a bucket."""
     take_code_from_bucket(source)
     source["Parameters"]["Example"]["Default"] = "no"
     source["Parameters"]["Architecture"]["Description"] = "The functions' processor: the one that the zips are for."

@@ -1,4 +1,4 @@
-"""The `comeback` command as a tarball for each architecture, and the script that installs it."""
+"""Builds a tarball of the `comeback` command for each architecture, and the script that installs the command."""
 
 import shutil
 from pathlib import Path
@@ -9,12 +9,12 @@ from build import ROOT, TARGET
 from manifest import digest
 from template import REPOSITORY
 
-# Packed with the manual pages and completions.
+# The folder for documents in the tarball, beside the manual pages and completions.
 DOCUMENTS = Path("share/doc/comeback")
 
 
 def write(dist: Path, archs: list[str]) -> None:
-    """Builds the tarballs and the script into a release, which must already have its third-party licences."""
+    """Builds the tarballs and the script into a release. The release must already contain the third-party licences."""
     manual = TARGET / "manual"
     shutil.rmtree(manual, ignore_errors=True)
     build.manual(manual)
@@ -41,8 +41,8 @@ def archive(dist: Path, arch: str) -> Path:
 
 
 def stamped(script: str, digests: dict[str, str]) -> str:
-    """Returns the install script for this release only: the script holds the digests of the release's archives."""
-    # The names that `uname -s` and `uname -m` print.
+    """Returns the install script for this release. The script contains the digests of the release's archives."""
+    # Linux and the machine are named as by `uname -s` and `uname -m`.
     platforms = [
         f'    "Linux {build.MACHINES[arch]}") name={name(arch)} sha256={sha256} ;;' for arch, sha256 in digests.items()
     ]

@@ -32,7 +32,7 @@ def main() -> None:
     archs = chosen(os.environ["ARCHS"])
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
-    # Licences are collected offline, including those of crates that only other targets need.
+    # The licences are collected offline, including licences of crates that only other targets need.
     build.run("cargo", "fetch", "--locked")
     for arch in archs:
         for name, program in build.functions(arch).items():
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def chosen(words: str) -> list[str]:
-    """Returns the architectures to build for."""
+    """Parses the list of architectures to build for."""
     archs = words.split()
     for arch in archs:
         if arch not in MACHINES:

@@ -13,7 +13,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 
 class NoManagedPolicies(ManagedPolicyLoader):
-    """Knows no managed policies. The template names none, and looking them up in IAM needs an account."""
+    """Loads no managed policies. The template uses none, and looking them up in IAM requires an account."""
 
     def __init__(self):
         super().__init__(None)
@@ -23,7 +23,7 @@ class NoManagedPolicies(ManagedPolicyLoader):
 
 
 def read(path: str) -> dict:
-    """Returns a template with its short intrinsics (`!Ref`) in their long form."""
+    """Reads a template. Converts its short intrinsic functions (`!Ref`) to their long form."""
     with open(path, encoding="utf-8") as template:
         return yaml_parse(template)
 

@@ -1,4 +1,4 @@
-"""The licences of everything linked into a release's programs, in one file, with unchanged texts and notices."""
+"""Collects the licences of everything linked into a release's programs in one file. Texts and notices are unchanged."""
 
 import json
 import re
@@ -14,18 +14,18 @@ LICENCES = "THIRD-PARTY-LICENCES.txt"
 
 # Names of the licence and notice files in crates.
 NOTICE = re.compile(r"(licen[cs]e|notice|copying|copyright|unlicense)", re.IGNORECASE)
-# A copyright line with blanks to fill in. (Apache-2.0 has one in its appendix, in brackets.)
+# A blank in a copyright line that must be filled in. (The blanks in the appendix of Apache-2.0 are in brackets.)
 BLANK = re.compile(r"<(year|owner|copyright holders?)>")
 
 
 def licences(packages: list[str], archs: list[str]) -> str:
-    """Fails if a licence is not among those that deny.toml allows."""
+    """Returns the text of the file. Fails if deny.toml does not allow a licence."""
     config = TARGET / "about.toml"
     config.write_text(policy())
-    # The crates of each licence text.
+    # The crates that use each licence text.
     users: dict[str, set[str]] = {of_musl(): {"musl"}}
     for package in packages:
-        # Offline, the tool reads only the crates themselves.
+        # Offline (`--frozen`), the tool reads only the crates themselves.
         options = ["--format", "json", "--frozen", "--fail", "--config", str(config)]
         targets = [target(arch) for target in (gnu, musl) for arch in archs]
         chosen = [argument for target in targets for argument in ("--target", target)]
@@ -50,7 +50,7 @@ def policy() -> str:
 
 
 def texts(licences: list[dict]) -> list[tuple[str, str]]:
-    """Yields each third-party crate, once with each of its licence texts."""
+    """Yields each third-party crate with each of its licence texts."""
     found = []
     for licence in licences:
         for crate in (use["crate"] for use in licence["used_by"]):
@@ -70,7 +70,7 @@ def notices(crate: Path) -> list[str]:
 
 
 def filled(text: str, crate: str) -> str:
-    """Returns the text of a licence that a crate names but does not include."""
+    """Fills in the general text of a licence, for a crate that names the licence but does not include its text."""
     text = re.sub(r"<year> <(owner|copyright holders)>", f"the authors of {crate}", text).strip()
     if BLANK.search(text):
         raise Refused(f"{crate} holds no text of its licence, and the general one has blanks:\n{text}")
@@ -78,7 +78,7 @@ def filled(text: str, crate: str) -> str:
 
 
 def of_musl() -> str:
-    """Returns musl's licence. Zig links its own libraries into the command."""
+    """Returns the licence of musl, which Zig links into the command."""
     return (Path(sysconfig.get_path("purelib")) / "ziglang/lib/libc/musl/COPYRIGHT").read_text().strip()
 
 

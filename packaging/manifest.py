@@ -1,4 +1,4 @@
-"""Lists the files in `dist/`: in SHA256SUMS for `sha256sum --check`, and in manifest.json, which has their sizes too."""
+"""Lists the files in `dist/` in SHA256SUMS, for `sha256sum --check`, and in manifest.json, which also has the sizes."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ MANIFEST = "manifest.json"
 
 
 def write(dist: Path) -> None:
-    """Lists each file of the folder."""
+    """Writes SHA256SUMS and manifest.json, which list each file of the folder."""
     files = sorted(path for path in dist.iterdir() if path.name not in (SUMS, MANIFEST))
     for path in files:
         if not path.is_file():

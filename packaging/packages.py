@@ -69,7 +69,7 @@ def compiled(handlers: list[Path], licences: Path, package: Path) -> Path:
     (package / "handler").mkdir()
     for zip_file in handlers:
         shutil.copy(zip_file, package / "handler")
-    # Built with the oldest supported aws-cdk-lib, not with the version of the tests.
+    # The package is compiled with the oldest supported aws-cdk-lib, not with the version that the tests use.
     run([JSII / "jsii", "--silence-warnings", "metadata/missing-dev-dependency"], package)
     return package
 
@@ -80,7 +80,7 @@ def npm(package: Path, folder: Path) -> None:
 
 def python_construct(package: Path, generated: Path, folder: Path) -> None:
     tablet = generated.with_name("tablet.json")
-    # Compiles the documentation's snippets, because only types distinguish an object from keyword arguments.
+    # The documentation's snippets are compiled, because only types distinguish an object from keyword arguments.
     run([JSII / "jsii-rosetta", "extract", "--compile", "--strict", "--fail", "--output", tablet, package], package)
     snippets = ["--rosetta-tablet", tablet, "--rosetta-unknown-snippets", "fail"]
     run([JSII / "jsii-pacmak", "--target", "python", "--code-only", "--outdir", generated, *snippets], package)
@@ -93,13 +93,13 @@ def clients(scratch: Path, folder: Path) -> None:
         for licence in ("LICENSE-APACHE", "LICENSE-MIT"):
             shutil.copy(ROOT / licence, package)
         run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", folder], package)
-    # The sources contain links to the licences; the copy contains the files.
+    # The sources contain symbolic links to the licences. `copytree` copies the files themselves.
     for name in ("python", "python-sqs"):
         wheel(shutil.copytree(CLIENTS / name, scratch / f"client-{name}"), folder)
 
 
 def wheel(source: Path, folder: Path) -> None:
-    # The modes in the sources depend on who checked them out.
+    # The file modes in the sources depend on the umask of the checkout.
     for path in source.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
@@ -107,7 +107,7 @@ def wheel(source: Path, folder: Path) -> None:
 
 
 def run(command: list[str | Path], folder: Path) -> None:
-    """Runs a command, and shows its output only on failure: jsii warns at length about old Node versions."""
+    """Runs a command, and shows its output only on failure, because jsii warns at length about old Node versions."""
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}")

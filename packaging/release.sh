@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# `make dist` (build) and `make check-dist` (check): the release in dist/, for the architectures in ARCHS.
+# Builds (`make dist`) or checks (`make check-dist`) the release in dist/, for the architectures in ARCHS.
 set -euo pipefail
 export ARCHS=${ARCHS:-arm64 x86_64}
 with=tests/tools/with.sh
 
-# Checks for `tomllib` before any build: the scripts need this module, which Python has from 3.11 on.
+# Checks for `tomllib` before any build. The scripts need this module, which Python includes since 3.11.
 tomllib() {
     local python
     for python in python3 .tools/packaging/bin/python; do
@@ -16,21 +16,21 @@ tomllib() {
     done
 }
 
-# The same sources give the same bytes in any folder: programs hold no path of this machine, and files have one time stamp
-# and the same modes.
+# The same sources give the same bytes in any folder. Programs contain no path of this machine, and all files get the
+# same time stamp and fixed modes.
 build() {
     local cargo=${CARGO_HOME:-$HOME/.cargo}
     "$with" packaging sam about cyclonedx clients infra --
     export CARGO_TARGET_DIR=$PWD/target/dist
     export CARGO_ENCODED_RUSTFLAGS=--remap-path-prefix=$PWD=/comeback$'\x1f'--remap-path-prefix=$cargo=/cargo
     export CFLAGS="-ffile-prefix-map=$PWD=/comeback -ffile-prefix-map=$cargo=/cargo"
-    # A zip file cannot hold an earlier time.
+    # The default is the earliest time that a zip file can contain.
     export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-315532800}
     umask 022
     "$with" packaging -- python packaging/dist.py
 }
 
-# The ignored trials build the previous release and update from it, and run `verify-aws` on MiniStack.
+# The trials marked `ignore` build the previous release, update from it, and run `verify-aws` on MiniStack.
 check() {
     "$with" faketime ministack sam aws clients conformance packaging --
     packaging/check/semver.sh

@@ -1,4 +1,4 @@
-"""`comeback.yaml`: the release's version of `template.yaml`, with the functions as zips beside it."""
+"""Writes `comeback.yaml`, the release's version of `template.yaml`. The functions are zips beside it."""
 
 from io import StringIO
 from pathlib import Path
@@ -10,7 +10,7 @@ from build import Refused
 
 REPOSITORY = "https://github.com/comeback-retries/comeback"
 
-# In a checkout, the rest of this command is in samconfig.toml.
+# The command of a checkout. Its options are in samconfig.toml.
 DEPLOY = "sam deploy "
 
 README = f"""\
@@ -37,7 +37,7 @@ def generate(source: str, arch: str, version: str, licence: str) -> str:
     take_code_from_zips(template["Resources"], arch)
     template["Parameters"]["Example"]["Default"] = DoubleQuotedScalarString("no")
     deploy_from_here(template["Outputs"]["AttachCommands"]["Value"], arch)
-    # At the front, because the comment after the last key belongs to the parameters.
+    # The key is inserted at the front, because the comment after the last key belongs to the parameters.
     template["Metadata"].insert(0, "AWS::ServerlessRepo::Application", application(version, licence))
     head = f"Comeback {version} for {arch}. `make dist` made this from template.yaml: change that one."
     template.yaml_set_start_comment(head + "\n")
@@ -47,7 +47,7 @@ def generate(source: str, arch: str, version: str, licence: str) -> str:
 
 
 def fix_architecture(template: dict, arch: str) -> None:
-    """Removes the parameter `Architecture`: the zips are for one architecture."""
+    """Removes the parameter `Architecture`, because the zips are for one architecture."""
     del template["Parameters"]["Architecture"]
     template["Globals"]["Function"]["Architectures"][:] = [arch]
     groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
@@ -56,7 +56,7 @@ def fix_architecture(template: dict, arch: str) -> None:
 
 
 def take_code_from_zips(resources: dict, arch: str) -> None:
-    """Points each function to the zip of the program that `sam build` would build."""
+    """Sets each function's code to the zip of its program."""
     functions = [resource for resource in resources.values() if resource["Type"] == "AWS::Serverless::Function"]
     for function in functions:
         program = function.pop("Metadata")["BuildProperties"]["Binary"]

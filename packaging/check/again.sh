@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the release again from a copy of the sources, in another folder and with other modes. Each file must have the same
-# bytes.
+# Builds the release again from a copy of the sources, in another folder and with other file modes. Each file of both
+# releases must have the same bytes.
 set -euo pipefail
 folder=$(mktemp -d -t comeback-again-XXXXXX)
 trap 'rm -rf "$folder"' EXIT
 
-# All files that git tracks or would add, with the modes that they have on a machine where each user has a group of
-# their own.
+# Copies all files that git tracks or would add. The files get the modes that they have on a machine where each user has
+# a private group.
 git ls-files -z --cached --others --exclude-standard |
     tar --create --ignore-failed-read --null --verbatim-files-from --files-from - --mode=ug=rwX,o=rX |
     tar --extract --same-permissions --directory "$folder"

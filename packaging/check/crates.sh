@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs the published crates, and builds each from its own tarball, with the other tarballs in place of the registry's crates.
+# Packs the published crates. Builds each crate from its tarball, with the other tarballs instead of the registry.
 set -euo pipefail
 fail() {
     echo "error: $1" >&2
@@ -11,7 +11,7 @@ others=$(git ls-files '*/Cargo.toml' ':!crates' | xargs grep -L '^publish = fals
 
 packed=${CARGO_TARGET_DIR:-target}/package
 rm -rf "$packed"
-# Without debugging information, because nobody debugs these builds.
+# Debugging information is off, because nobody debugs these builds.
 CARGO_PROFILE_DEV_DEBUG=false cargo package --locked --allow-dirty "$@" \
     $(sed -sn '0,/^name = "\(.*\)"$/s//--package \1/p' crates/*/Cargo.toml)
 for crate in "$packed"/*.crate; do

@@ -1,4 +1,4 @@
-"""Requirements of a program on its machine, read from its ELF file."""
+"""Checks of the machine, glibc and linking that a program requires, read from its ELF file."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ NAMES = {"arm64": "EM_AARCH64", "x86_64": "EM_X86_64"}
 
 
 def check_machine(program: Path, arch: str) -> None:
-    """Fails unless a program is for this architecture."""
+    """Fails unless a program is for the given architecture."""
     with program.open("rb") as file:
         machine = ELFFile(file)["e_machine"]
     if machine != NAMES[arch]:
@@ -17,7 +17,7 @@ def check_machine(program: Path, arch: str) -> None:
 
 
 def check_glibc(program: Path, newest: tuple[int, ...]) -> None:
-    """Fails if a program needs a symbol of a glibc newer than this."""
+    """Fails if a program needs a symbol of a glibc newer than `newest`."""
     versions = glibc_versions(program)
     if not versions:
         raise AssertionError(f"{program} names no version of glibc")

@@ -1,4 +1,4 @@
-"""Shared by the packaging tests. Run them in this folder: `python -m unittest`."""
+"""Definitions shared by the packaging tests. Run the tests in this folder: `python -m unittest`."""
 
 import os
 import sys
@@ -8,5 +8,5 @@ ROOT = Path(__file__).resolve().parents[2]
 DIST = ROOT / "dist"
 
 sys.path.insert(0, str(ROOT / "packaging"))
-# As release.sh does.
+# release.sh sets the same value.
 os.environ["SOURCE_DATE_EPOCH"] = "315532800"

@@ -1,4 +1,4 @@
-"""The same content gives the same archive, at any time and for any user."""
+"""Tests that the same content gives the same archive, at any time and for any user."""
 
 import os
 import tarfile
@@ -13,7 +13,7 @@ from archive import write_tar, write_zip
 
 
 def content(folder: Path, time: int, mode: int) -> Path:
-    """Makes a folder with a page and a program with this mode, both with this time."""
+    """Makes a folder with a page and a program. The program has the given mode, and both files the given time."""
     named = folder / "comeback-1.2.3"
     (named / "bin").mkdir(parents=True)
     for place, text, wanted in [("bin/comeback", "program", mode), ("page", "page", 0o600)]:

@@ -1,4 +1,4 @@
-"""The checks of programs can fail: they refuse this machine's Python, which is dynamically linked."""
+"""Tests that the checks of programs can fail. They must refuse this machine's Python, which is dynamically linked."""
 
 import platform
 import sys

@@ -1,4 +1,4 @@
-"""`install.sh` as a user runs it, against a server on this machine."""
+"""Runs `install.sh` as a user does, against a server on this machine."""
 
 import functools
 import http.server

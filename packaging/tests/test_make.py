@@ -1,4 +1,4 @@
-"""`make dist` fails early if Python is too old."""
+"""Tests that `make dist` fails early if Python is too old."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from support import ROOT
 
 
 def release(path: str, action: str = "true") -> subprocess.CompletedProcess:
-    """Runs the script, with an action that does nothing."""
+    """Runs `release.sh` with an action that does nothing."""
     environment = os.environ | {"PATH": f"{path}:{os.environ['PATH']}"}
     command = ["packaging/release.sh", action]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

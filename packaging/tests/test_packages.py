@@ -1,4 +1,4 @@
-"""The packages for targets in `dist/`, installed into empty folders."""
+"""Tests the packages in `dist/` that target functions use, installed into empty folders."""
 
 import json
 import subprocess

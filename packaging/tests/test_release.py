@@ -1,4 +1,4 @@
-"""The content of `dist/`."""
+"""Tests the content of `dist/`."""
 
 import json
 import re
@@ -82,7 +82,7 @@ class Release(unittest.TestCase):
             self.assertEqual(documents, {"LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENCES.txt"})
 
     def test_sboms_name_every_licensed_crate(self):
-        """SBOMs list further crates: optional crates that cargo resolves but does not build."""
+        """The SBOMs also list optional crates that cargo resolves but does not build."""
         listed = set()
         for program, arch in product(PACKAGES, self.archs):
             sbom = json.loads((DIST / f"{program}-{arch}.cdx.json").read_text())
@@ -97,6 +97,6 @@ class Release(unittest.TestCase):
     def test_licences_come_from_the_crates(self):
         text = (DIST / LICENCES).read_text()
         self.assertIsNone(BLANK.search(text))
-        # Holders in the C code: musl, the command's allocator, the elliptic curves of TLS.
+        # The copyright holders of the C code: musl, the command's allocator, and the elliptic curves of TLS.
         for holder in ("Rich Felker", "Microsoft Corporation", "the fiat-crypto authors"):
             self.assertIn(holder, text)

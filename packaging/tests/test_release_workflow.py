@@ -1,4 +1,4 @@
-"""The publishing steps of `release.yml`, with fake programs instead of those that contact the registries."""
+"""Runs the publishing steps of `release.yml`, with fakes of the programs that contact registries."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ class Steps(unittest.TestCase):
         (self.folder / "CHANGELOG.md").write_text(CHANGELOG)
 
     def stand_in(self, program: str, script: str) -> None:
-        """Makes a program that records its calls, unless the script exits first."""
+        """Makes a program that runs a script, then records the call. If the script exits, the call is not recorded."""
         file = self.folder / "bin" / program
         file.write_text(f'#!/bin/sh\n{script}\necho "{program} $*" >> "$CALLS"\n')
         file.chmod(0o755)

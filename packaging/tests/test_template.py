@@ -1,4 +1,4 @@
-"""The template of a release, compared with its source."""
+"""Compares the template of a release with its source."""
 
 import unittest
 
@@ -14,7 +14,7 @@ HANDLER = ("Resources", "RetryHandler")
 EXAMPLE = ("Resources", "ExampleTarget")
 GROUP = ("Metadata", "AWS::CloudFormation::Interface", "ParameterGroups", 4, "Parameters")
 
-# The maximum length and the pattern of the members that have them, from "AWS SAM template Metadata section properties".
+# The maximum length and the pattern of each limited member. Source: "AWS SAM template Metadata section properties".
 ACCEPTED = {
     "Name": (140, r"\A[a-zA-Z0-9-]+\Z"),
     "Description": (256, "."),
@@ -40,7 +40,7 @@ def differences(left: object, right: object, path: tuple = ()) -> set[tuple]:
 
 
 def text(node: object) -> str:
-    """Returns a comparable form. Tagged scalars (`!Ref X`) do not compare equal themselves."""
+    """Returns a node as a string for comparison, because equal tagged scalars (`!Ref X`) do not compare equal."""
     return f"{getattr(node, 'tag', None)} {getattr(node, 'value', node)}"
 
 

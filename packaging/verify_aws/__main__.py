@@ -92,7 +92,7 @@ def verified(run, asked):
     print("asking", flush=True)
     with ThreadPoolExecutor(len(checks.ALL)) as pool:
         answers = [pool.submit(facts.rows, run, check) for check in checks.ALL]
-        # A signal that arrives just before a wait is handled only after it, so waits are short.
+        # A signal that arrives just before a wait is handled only after the wait, so waits are short.
         while wait(answers, timeout=1).not_done:
             pass
         return [row for answer in answers for row in answer.result()]
@@ -102,7 +102,7 @@ def removed(run):
     """Removes everything that the run created. Returns the exit code: 0 if nothing is left."""
     try:
         left = clean(run)
-    except KeyboardInterrupt:  # only with --clean: signals are ignored after a run
+    except KeyboardInterrupt:  # happens only with --clean, because signals are ignored after a run
         left = ["interrupted"]
     for problem in left:
         print(f"not removed: {problem}", file=sys.stderr)

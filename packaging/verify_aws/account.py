@@ -1,4 +1,4 @@
-"""The account of the credentials, and its services."""
+"""The AWS account that the credentials belong to, and the clients of its services."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -8,7 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 
 class Refused(Exception):
-    """The run cannot begin. The text gives the reason and the remedy."""
+    """Error for a run that cannot begin. The text gives the reason and the remedy."""
 
 
 class Account:
@@ -30,7 +30,7 @@ class Account:
             raise Refused(f"no credentials that AWS takes: set AWS_PROFILE, or log in ({error})") from error
         self.number = identity["Account"]
         self.partition = identity["Arn"].split(":")[1]
-        # An emulator shows only some of the facts, and needs no waiting.
+        # An emulator can show only some of the facts, and needs no long waits.
         self.is_emulator = is_emulator(self.sqs.meta.endpoint_url, self.number)
 
 
@@ -42,5 +42,5 @@ def is_emulator(endpoint, number):
 def is_this_machine(host):
     try:
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name
+    except ValueError:  # the host is a name, not an address
         return host == "localhost" or host.endswith(".localhost")

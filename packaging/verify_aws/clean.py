@@ -1,11 +1,11 @@
-"""Removes everything with the run's name. Can be repeated, and does not need to know what was created."""
+"""Removes everything with the run's name. Can be repeated, and needs no record of what was created."""
 
 import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-# A list may still name things shortly after they were deleted (SQS: for a minute), and may not yet name new ones. The
-# stack is deleted first, which takes longer than that: by then, the lists name everything that the run created.
+# AWS's lists may still name a resource shortly after its deletion (SQS: for a minute), and might not name a new
+# resource yet. The stack is deleted first, which takes longer. Then the lists name everything that the run created.
 ROUNDS = 20
 BETWEEN = 5
 
@@ -20,7 +20,7 @@ GONE = (
 
 
 def clean(run):
-    """Removes everything. Returns the items that could not be removed, with the reasons."""
+    """Removes everything that the run created. Returns the items that could not be removed, with the reasons."""
     left = []
     for kind, remove in STEPS.items():
         try:
@@ -31,7 +31,7 @@ def clean(run):
 
 
 def emptied(run, listed, delete):
-    """Deletes until nothing is listed. Returns the problems of the last round if something remains."""
+    """Deletes the listed items in rounds until none is listed. If items remain, returns the last round's problems."""
     problems = []
     for before in range(ROUNDS):
         if before:
@@ -53,7 +53,7 @@ def problem_of(run, delete, item):
 
 
 def unless_gone(call):
-    """Returns the answer of a call; `None` if its object does not exist."""
+    """Returns the response of a call; `None` if the resource does not exist."""
     try:
         return call()
     except ClientError as error:
@@ -63,7 +63,7 @@ def unless_gone(call):
 
 
 def stack(run):
-    """Deletes the stack. Its queues survive it, and are removed with the others."""
+    """Deletes the stack. CloudFormation keeps its queues, which are removed with the run's other queues."""
     run.account.stacks.delete_stack(StackName=run.name)
     run.account.stacks.get_waiter("stack_delete_complete").wait(StackName=run.name, WaiterConfig={"Delay": 2, "MaxAttempts": 450})
     return []

@@ -1,4 +1,4 @@
-"""Queues, functions and the role. Each is named after the run, and `clean.py` finds them by that name."""
+"""Creates queues, functions and the role. Their names begin with the run's name, by which `clean.py` finds them."""
 
 import io
 import json
@@ -62,7 +62,7 @@ def function(run, name, code="target", timeout=10, **settings):
         "Tags": run.tags,
         **settings,
     }
-    # A role takes seconds to reach every region: until then Lambda cannot assume it.
+    # A new role takes seconds to reach every region. Until then, Lambda cannot assume the role.
     run.until(f"function {name}", 120, lambda: unless_too_early(lambda: run.account.functions.create_function(**request)))
     run.account.functions.get_waiter("function_active_v2").wait(FunctionName=request["FunctionName"])
     run.account.functions.put_function_recursion_config(FunctionName=request["FunctionName"], RecursiveLoop="Allow")
@@ -70,7 +70,7 @@ def function(run, name, code="target", timeout=10, **settings):
 
 
 def fails_to(run, function, queue_url):
-    """Sends a function's failures to a queue, at once."""
+    """Configures a function to send its failures to a queue, without Lambda's own retries."""
     run.go_on()
     request = {
         "FunctionName": function,
@@ -83,7 +83,7 @@ def fails_to(run, function, queue_url):
 
 
 def reads(run, function, queue_url, **settings):
-    """Hands a queue's messages to a function, one by one unless the settings set another batch size."""
+    """Creates an event source mapping from a queue to a function. Unless `settings` has a batch size, it is 1."""
     run.go_on()
     request = {"FunctionName": function, "EventSourceArn": arn_of(run, queue_url), "BatchSize": 1, **settings}
     create = run.account.functions.create_event_source_mapping
@@ -91,7 +91,7 @@ def reads(run, function, queue_url, **settings):
 
 
 def unless_too_early(call):
-    """Returns the answer of a call; `None` if its role or policy has not reached every region yet."""
+    """Returns the response of a call; `None` if the role or its policy has not reached every region yet."""
     try:
         return call()
     except ClientError as error:
@@ -101,14 +101,14 @@ def unless_too_early(call):
 
 
 def invoke(run, function, event):
-    """Sends an event and returns the request id."""
+    """Invokes a function asynchronously and returns the request id."""
     run.go_on()
     answer = run.account.functions.invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps(event).encode())
     return answer["ResponseMetadata"]["RequestId"]
 
 
 def receive(run, queue_url, hide_for=60):
-    """Receives a message and hides it for some seconds. Returns `None` if the queue is empty."""
+    """Receives a message and hides it for `hide_for` seconds. Returns `None` if the queue is empty."""
     answer = run.account.sqs.receive_message(
         QueueUrl=queue_url, VisibilityTimeout=hide_for, AttributeNames=["All"], MessageAttributeNames=["All"]
     )
@@ -116,7 +116,7 @@ def receive(run, queue_url, hide_for=60):
 
 
 def printed(run, function):
-    """Returns the JSON lines that a function has printed so far: those whose first member is `verify`."""
+    """Returns the JSON lines with the first member `verify` that a function has printed so far."""
     logs = run.account.logs
     try:
         pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{function}", filterPattern="verify")

@@ -1,4 +1,4 @@
-"""The stack of the release."""
+"""Deploys the stack of the release."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RELEASED = ROOT / "dist" / "comeback.yaml"
 CONFIG = Path(__file__).resolve().parent / "samconfig.toml"
 BUILT = ROOT / ".aws-sam" / "build" / "template.yaml"
-# Twenty retries, a second apart: more rounds than Lambda allows before it stops a loop.
+# More rounds than the 16 that Lambda allows before it stops a loop. The retries are a second apart.
 RETRIES = 20
 
 
@@ -53,7 +53,7 @@ def deploy(run, template, parameters):
 
 
 def called(run, *command):
-    """Runs a command until it ends, or the run is stopped."""
+    """Runs a command until the command ends or the run is stopped."""
     run.go_on()
     environment = {**os.environ, "SAM_CLI_TELEMETRY": "0"}
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -66,7 +66,7 @@ def called(run, *command):
 
 
 def printed_by(run, process):
-    """Returns the command's whole output. Processes that it started may print after it has ended."""
+    """Returns a command's whole output, including the output of its child processes after the command has ended."""
     while True:
         try:
             return process.communicate(timeout=1)[0]

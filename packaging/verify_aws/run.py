@@ -1,19 +1,19 @@
-"""One run: its name, its waits, and its stop."""
+"""One run: its name, its waits, and how it is stopped."""
 
 import signal
 import threading
 import time
 
-# Ctrl-C, `kill`, and a closed terminal.
+# The signals that stop a run: Ctrl-C, `kill`, and a closed terminal.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
-    """The run was interrupted."""
+    """Error that ends every step of a run that was stopped."""
 
 
 class NotSeen(Exception):
-    """The wait timed out."""
+    """Error for a wait that timed out."""
 
 
 class Run:
@@ -24,35 +24,35 @@ class Run:
         self.tags = {"comeback-verify": id}
         self.with_hours = with_hours
         self.stop = threading.Event()
-        self.release = None  # the stack's outputs, once it exists
+        self.release = None  # the stack's outputs; None until the stack exists
         self.making = threading.Lock()
-        self.role = None  # the functions' role, created with the first
+        self.role = None  # the functions' role, created with the first function
 
     def stop_at_signals(self):
-        """Makes signals set a flag that stops the run, so that no exception interrupts creating or removing things."""
+        """Makes signals set a flag that stops the run, so that no exception interrupts a creation or a removal."""
         for number in SIGNALS:
-            # An ignored signal stays ignored: that is how `nohup` works.
+            # An ignored signal stays ignored, because `nohup` relies on this.
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, lambda *_: self.end())
 
     def end(self):
-        """Stops everything that creates things. Everything else (waiting and removing) ignores signals."""
-        # First, because a signal inside `set` would wait forever for the lock that `set` holds.
+        """Stops the creation of resources. Later signals are ignored, so that they do not interrupt the removal."""
+        # Signals are ignored first, because a signal inside `set` would wait forever for the lock that `set` holds.
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         self.stop.set()
 
     def go_on(self):
-        """Raises once the run has been stopped. Called before anything is created, so that nothing is left over."""
+        """Raises `Stopped` if the run was stopped. Called before each creation, so that none follows a stop."""
         if self.stop.is_set():
             raise Stopped
 
     def many(self, count):
-        """The number of repetitions; three are enough on an emulator."""
+        """Returns the number of repetitions; three are enough on an emulator."""
         return 3 if self.account.is_emulator else count
 
     def seconds(self, seconds):
-        """The time to wait; an emulator needs almost none."""
+        """Returns the seconds to wait; at most two on an emulator."""
         return min(seconds, 2) if self.account.is_emulator else seconds
 
     def pause(self, seconds):
@@ -60,7 +60,7 @@ class Run:
             raise Stopped
 
     def until(self, what, seconds, ask):
-        """Asks once a second until it gets an answer."""
+        """Calls `ask` once a second until it returns a value other than `None`, and returns this value."""
         limit = min(seconds, 60) if self.account.is_emulator else seconds
         begun = time.monotonic()
         while time.monotonic() - begun < limit:

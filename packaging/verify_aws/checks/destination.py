@@ -32,7 +32,7 @@ def check(run):
     yield REQUEST_ID, "one id in all three" if len(set(ids)) == 1 else ", ".join(map(str, ids)), len(set(ids)) == 1
     sender = message["Attributes"].get("SenderId", "none")
     role, _, session = sender.partition(":")
-    # The role's id is private.
+    # The table shows only the beginning of the role's id, because the id is private.
     yield SENDER, f"`{role[:4]}…:{session}`", role.startswith("AROA") and session == function
     header = message["Attributes"].get("AWSTraceHeader", "none")
     yield HEADER, f"`{header}`", re.match("Root=1-[0-9a-f]{8}-[0-9a-f]{24}", header) is not None

@@ -25,7 +25,7 @@ def check(run):
 
 
 def take(run, queue, received):
-    """Hides more messages. Returns true if all are hidden."""
+    """Receives and hides more messages. Returns true once all messages are hidden."""
     answer = run.account.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=900, WaitTimeSeconds=1)
     received += answer.get("Messages", [])
     return True if len(received) == MESSAGES else None

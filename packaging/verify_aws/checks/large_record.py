@@ -25,7 +25,7 @@ def check(run):
 
 
 def outcome(run, function, queue, begun):
-    """Returns the arrived record and the number of failed deliveries, once there is either."""
+    """Returns the arrived record and the number of failed deliveries, once a record or a failure is found."""
     message = make.receive(run, queue)
     arrived = what(message)
     answer = run.account.metrics.get_metric_statistics(

@@ -4,9 +4,9 @@ import make
 from botocore.exceptions import ClientError
 from facts import Fact
 
-# The longest handle that the handler logs.
+# The maximum length of a receipt handle that the handler logs.
 LONGEST = 1_024
-# Longer than the queue's own visibility timeout, which would bring back a message that the function did not hide.
+# Seconds, longer than the queue's own visibility timeout. A message that the function did not hide is visible by then.
 LATER = 45
 
 OTHERS = Fact(
@@ -40,7 +40,7 @@ def check(run):
 
 
 def seen_of_others(run):
-    """Has a function hide a message, and ends that hiding with this run's credentials, not the function's."""
+    """Lets a function hide a message, and ends the hiding with the credentials of this run, not of the function."""
     queue = make.queue(run, "kept")
     function = make.function(run, "keeper", code="keeper", Environment={"Variables": {"QUEUE": queue}})
     entries = [{"Id": body, "MessageBody": body} for body in ("keep", "delete")]

@@ -20,7 +20,7 @@ def check(run):
     except ClientError as error:
         raise NotAsked(f"this account may not reserve concurrency: {error}") from error
     make.invoke(run, function, {"sleep": run.seconds(150)})
-    run.pause(run.seconds(10))  # until it runs
+    run.pause(run.seconds(10))  # until the function runs
     make.invoke(run, function, {"failures": 1})
     # The event that keeps the function busy succeeds, so the only record belongs to the other event.
     message = run.until("record of the throttled event", 600, lambda: make.receive(run, queue))

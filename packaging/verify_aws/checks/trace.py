@@ -18,7 +18,7 @@ def check(run):
 
 
 def attempts(run, function):
-    """Returns the trace of each attempt, once the log has two."""
+    """Returns the trace of each attempt, once the log has two attempts."""
     traces = {line["verify"]: line["trace"] for line in make.printed(run, function)}
     return traces if {0, 1} <= traces.keys() else None
 

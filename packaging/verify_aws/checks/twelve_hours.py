@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 from facts import Fact, NotAsked
 
 LONGEST = 43_170
-# More than twelve hours minus the longest timeout.
+# Seconds, more than the difference between twelve hours and the longest timeout.
 LATER = 45
 
 ANEW = Fact(

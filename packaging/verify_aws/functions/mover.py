@@ -1,4 +1,4 @@
-"""Sends each message to its queue again, like Comeback's moves, until it has been sent as often as its body asks."""
+"""Sends each message to its queue again, like Comeback's moves, as often as the message's body requests."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Acts as its event asks: `failures` (retries that fail too), `sleep` (seconds), `megabytes` (of memory)."""
+"""Does what the event requests: `failures` (retries that fail too), `sleep` (seconds), `megabytes` (of memory)."""
 
 import json
 import os

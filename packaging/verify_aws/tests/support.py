@@ -1,4 +1,4 @@
-"""Shared by these tests. Run them in this folder, with a Python that has boto3: `python -m unittest`."""
+"""Definitions shared by these tests. Run the tests in this folder, in a Python with boto3: `python -m unittest`."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from run import Run  # noqa: E402
 
 
 def run_of(account=None) -> Run:
-    """A run in an AWS account. Unless an account is given, all its answers are empty."""
+    """Makes a run in an AWS account. By default, the account is a mock whose responses are empty."""
     account = account or MagicMock()
     account.is_emulator, account.number, account.region, account.partition = False, "123456789012", "eu-west-1", "aws"
     return Run(account, "0123abcd")

@@ -1,4 +1,4 @@
-"""Accounts that belong to an emulator."""
+"""Tests which accounts count as an emulator's."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Nothing is left, even if the lists still name deleted things, or name the things of others."""
+"""Tests that nothing is left, even if lists still name deleted resources, or also name resources of others."""
 
 import unittest
 from unittest.mock import MagicMock, patch
@@ -11,7 +11,7 @@ GONE = "AWS.SimpleQueueService.NonExistentQueue"
 
 
 class Things:
-    """An account's resources of one kind. Each of the `ghosts` is gone, but is still listed this number of times."""
+    """An account's resources of one kind. The `ghosts` are deleted, but are still listed the given number of times."""
 
     def __init__(self, *there: str, ghosts: dict[str, int] | None = None, code: str = "ResourceNotFoundException"):
         self.there, self.ghosts, self.code = set(there), dict(ghosts or {}), code
@@ -19,7 +19,7 @@ class Things:
         self.deleted: list[str] = []
 
     def listed(self) -> list[str]:
-        """Lists the ghosts first, so that they precede the others."""
+        """Lists the resources. The ghosts are first, so that their deletion is tried first."""
         ghosts = [name for name, times in self.ghosts.items() if times > 0]
         self.ghosts = {name: times - 1 for name, times in self.ghosts.items()}
         return [*ghosts, *sorted(self.there)]
@@ -34,7 +34,7 @@ class Things:
 
 
 class Account:
-    """The few calls that `clean.py` makes."""
+    """A fake account with the calls that `clean.py` makes."""
 
     def __init__(self, name: str):
         self.stacks, self.iam, self.buckets = MagicMock(), MagicMock(), MagicMock()

@@ -1,4 +1,4 @@
-"""Handling of a failure record that is too large: AWS may drop it, or send it without its payload."""
+"""Tests the check of a failure record that is too large. AWS may drop the record, or send it without its payload."""
 
 import json
 import unittest

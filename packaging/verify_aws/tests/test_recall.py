@@ -1,4 +1,4 @@
-"""Interpretation of SQS's answers to old handles, and to handles of deleted messages."""
+"""Tests how SQS's responses to old receipt handles, and to handles of deleted messages, are interpreted."""
 
 import unittest
 from unittest import mock
@@ -9,7 +9,7 @@ from checks import recall
 
 
 class Queues:
-    """A fake of SQS's receipt handles. Each receive returns a new handle. `refuses` has the error codes of those that are refused."""
+    """A fake of SQS's receipt handles. Each receive gets a new one. `refuses` has the code of each refused handle."""
 
     def __init__(self, lengths: tuple[int, int] = (412, 440), **refuses: str):
         self.lengths, self.refuses = {"handles": lengths[0], "handles-kms": lengths[1]}, refuses

@@ -1,4 +1,4 @@
-"""Nothing is created once the run has been stopped, by any signal, any number of times."""
+"""Tests that nothing is created after a run was stopped, by any signal, any number of times."""
 
 import importlib.util
 import os
@@ -21,7 +21,7 @@ PROGRAM = importlib.util.spec_from_file_location("verify_aws", FOLDER / "__main_
 class Stop(unittest.TestCase):
     def setUp(self) -> None:
         for number in SIGNALS:
-            # These signals are ignored in a script's background job.
+            # A shell script ignores some of these signals in its background jobs.
             self.addCleanup(signal.signal, number, signal.signal(number, signal.SIG_DFL))
         self.run_ = run_of()
 
@@ -63,7 +63,7 @@ class Stop(unittest.TestCase):
                 self.send(later)
 
     def test_late_signal_does_nothing(self):
-        """A second `set` inside the first would wait for its lock forever."""
+        """A second call of `set` during the first would wait for the lock of `set` forever."""
         self.run_.stop_at_signals()
         self.run_.stop = MagicMock()
         self.run_.stop.set.side_effect = lambda: self.send(signal.SIGINT)
@@ -109,7 +109,7 @@ class Stop(unittest.TestCase):
             self.send(signal.SIGINT)
             self.run_.stop.wait()
             self.send(signal.SIGINT)
-            # Only once the main thread has had the second signal, or could have had it.
+            # The step ends only after the main thread had time to handle the second signal.
             threading.Timer(0.2, finish.set).start()
 
         def clean(_):
