@@ -393,7 +393,7 @@ class Batch {
     return this.tell('DeleteMessage', 'delete', done, () => ({}));
   }
 
-  /** Makes one call for every ten messages. */
+  /** Hides or deletes the messages, with one call for every ten messages. */
   async tell(action, verb, messages, more) {
     for (let start = 0; start < messages.length; start += MOST_ENTRIES) {
       const time = this.timeForACall();
@@ -743,7 +743,7 @@ function optionSeconds(value) {
 
 /**
  * Formats a time for the consumer and the retry handler: whole seconds, or RFC 3339. Any other value is converted to a
- * string. The reader ignores such a value and quotes it in the log, because constructing an error must not fail.
+ * string, because constructing an error must not fail. The reader ignores such a value and quotes it in the log.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.

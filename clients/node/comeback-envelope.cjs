@@ -54,8 +54,8 @@ function opened() {
 }
 
 /**
- * Formats a time for the retry handler: whole seconds, or RFC 3339. Any other value is converted to a string. The
- * handler ignores such a value and logs the reason, because constructing an error must not fail.
+ * Formats a time for the retry handler: whole seconds, or RFC 3339. Any other value is converted to a string, because
+ * constructing an error must not fail. The handler ignores such a value and logs the reason.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.

@@ -55,7 +55,8 @@ export function sendFailures(
   });
   const configuration = configured.node.findChild('EventInvokeConfig').node;
   configuration.addMetadata(ATTACHED_TO, handler.node.scope?.node.path);
-  // Without this dependency, the handler would dead-letter the function's events until its own update is deployed.
+  // Without this dependency, the handler would dead-letter the function's events until the handler's update is
+  // deployed.
   configuration.addDependency(handler.function, handler.role);
   if (resource !== undefined) {
     // By default, Lambda stops this Lambda→SQS→Lambda loop after 16 rounds. The retry policy limits the rounds instead.

@@ -457,7 +457,7 @@ class _Batch:
         self.tell("delete_message_batch", "sqs:DeleteMessage", "delete", done)
 
     def tell(self, call: str, action: str, verb: str, messages: list[_Message]) -> None:
-        """Makes one call for every ten messages."""
+        """Hides or deletes the messages, with one call for every ten messages."""
         url = _queue_url(self.queue_arn)
         for start in range(0, len(messages), _MOST_ENTRIES):
             seconds = self.time_for_a_call()

@@ -165,7 +165,8 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
         | "RequestTooLargeException"
         | "SerializedRequestEntityTooLargeException" => ErrorKind::TooLarge,
         "NonExistentQueue" | "QueueDoesNotExist" | "ResourceNotFoundException" => ErrorKind::Missing,
-        // Two of these errors concern a whole Firehose stream, or EventBridge in a whole region.
+        // `InvalidKMSResourceException` affects a whole Firehose stream. `OperationDisabledException` affects
+        // EventBridge in a whole region.
         "IncompleteSignature"
         | "InvalidClientTokenId"
         | "InvalidKMSResourceException"

@@ -1,7 +1,7 @@
 //! DynamoDB: `BatchWriteItem`, with puts and deletes in several tables.
 //!
 //! DynamoDB refuses a call that names a key twice, so writes to one key are sent one after another, in the order of the
-//! input. The last write wins, even if an earlier one was refused. Sending a write again after a lost answer changes
+//! input. The last write wins, even if an earlier write was refused. Sending a write again after a lost answer changes
 //! nothing, unless another client wrote to the same key in between.
 
 mod key;

@@ -100,7 +100,8 @@ pub(crate) struct Pace {
     size: f64,
     /// Seconds from the beginning of one call to the next; 0 if no throttling is known.
     gap: f64,
-    /// Seconds per entry when the service last accepted only part of a call; `None` if it never did.
+    /// Seconds per entry when the service last accepted only part of a call; `None` if the service never accepted only
+    /// part.
     known: Option<f64>,
     /// Seconds per entry of the last call that the service accepted entirely; `None` if an entry has been throttled
     /// since.
@@ -140,7 +141,7 @@ impl Pace {
         (self.size as usize).clamp(1, self.most)
     }
 
-    /// Notes that a call begins, and returns its round.
+    /// Records that a call begins, and returns the round of the call.
     fn begin(&mut self) -> u64 {
         self.is_hasty = false;
         self.round

@@ -19,7 +19,7 @@ pub trait Operation {
     /// data.
     type Receipt: Clone;
 
-    /// The limits of one call. A sender reads them once, when it is made.
+    /// The limits of one call. A new sender reads the limits once.
     fn limits(&self) -> Limits;
 
     /// Size of an entry in bytes, as the service counts them.
@@ -88,7 +88,7 @@ pub enum ErrorKind {
     /// A 5xx, a timeout, a lost connection, or an entry without an answer. The entry is retried, although it may have
     /// arrived.
     Transient,
-    /// An error that Comeback does not know. The entry is retried.
+    /// An error of unknown meaning. The entry is retried.
     Unknown,
     /// The request or the entry is wrong, and a retry cannot succeed. A call of several entries is sent again in
     /// halves.

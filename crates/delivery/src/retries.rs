@@ -10,9 +10,9 @@ use comeback_backoff::Backoff;
 /// Waits before an entry's retries. The nth wait comes before the nth retry. The number of waits is the maximum number
 /// of retries.
 ///
-/// An entry uses up no retry if it is sent again in half of a call that was refused as a whole. Nor does it use up a
-/// retry if the service throttled it but accepted other entries of the same call. Such a throttled entry that has been
-/// in n calls is sent again after the nth wait, or after the last wait if there are fewer.
+/// An entry uses up no retry if it is sent again in half of a call that was refused as a whole. The same is true if the
+/// service throttles the entry but accepts other entries of the same call. A throttled entry that has been in n calls
+/// is sent again after the nth wait, or after the last wait if there are fewer.
 #[derive(Clone)]
 pub struct Retries {
     /// Returns the wait before this retry. For a retry past the last wait, returns `None`, or the last wait if the flag

@@ -200,7 +200,7 @@ async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     }
 }
 
-/// Makes one call. If it panics, only the entries in this call are affected.
+/// Makes one call. If the call panics, only the entries in this call are affected.
 async fn call<O: Operation>(
     operation: std::sync::Arc<O>,
     batch: Batch<O::Entry>,

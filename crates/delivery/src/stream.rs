@@ -113,8 +113,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         })
     }
 
-    /// Batches the individual entries of many tasks. Spawn the returned future, which makes the calls. It ends once the
-    /// batcher and all its clones are dropped and every entry is delivered or handed back.
+    /// Batches the individual entries of many tasks. Spawn the returned future, which makes the calls. The future ends
+    /// once the batcher and all its clones are dropped and every entry is delivered or handed back.
     ///
     /// A batch is sent when it is full, or after [`linger`](Self::linger). The number of open entries is limited as for
     /// a [stream](Self::send_stream). Up to 64 more entries can queue; beyond this number, [`Batcher::send`] waits. If

@@ -93,7 +93,7 @@ fn raw(text: impl Into<String>) -> Box<RawValue> {
     RawValue::from_string(text.into()).expect("the test gives valid JSON")
 }
 
-/// Any JSON value, often with the keys and values of an envelope, at any depth.
+/// Generates any JSON value, often with the keys and values of an envelope, at any depth.
 fn value() -> BoxedStrategy<String> {
     scalar()
         .prop_recursive(4, 32, 5, |inner| {
@@ -102,7 +102,7 @@ fn value() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// Any value that is not an envelope, because it has no top-level key `_retry_metadata`.
+/// Generates any value that is not an envelope: a value without the top-level key `_retry_metadata`.
 fn payload() -> BoxedStrategy<String> {
     prop_oneof![
         scalar(),
@@ -113,7 +113,7 @@ fn payload() -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// The members of an object payload, each with the white space around it.
+/// Generates the members of an object payload, each with white space around it.
 fn payload_members() -> BoxedStrategy<Vec<String>> {
     let key = prop_oneof![
         4 => string(),
@@ -149,7 +149,7 @@ fn scalar() -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// A JSON string or key: raw characters, short escapes, and `\u` escapes, including lone surrogates.
+/// Generates a JSON string or key: raw characters, short escapes, and `\u` escapes, including lone surrogates.
 fn string() -> BoxedStrategy<String> {
     let piece = prop_oneof![
         3 => any::<char>().prop_filter("escaped elsewhere", |c| *c >= ' ' && !"\"\\".contains(*c)).prop_map(String::from),

@@ -41,8 +41,8 @@ impl Handler {
     ///
     /// # Errors
     ///
-    /// Fails if the event is not a batch. There is no other error, because after an error, SQS would deliver the whole
-    /// batch again, including settled messages.
+    /// Fails if the event is not a batch. After an error, SQS delivers the whole batch again, including settled
+    /// messages. So the function returns no other error.
     pub(crate) async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> Result<SqsBatchResponse, Error> {
         let batch = BatchEvent::read(event.payload.get())?;
         let now = clock::now();

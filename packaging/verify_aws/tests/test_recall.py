@@ -9,7 +9,7 @@ from checks import recall
 
 
 class Queues:
-    """A fake of SQS's receipt handles. Each receive gets a new one. `refuses` has the code of each refused handle."""
+    """A fake of SQS's receipt handles. Each receive returns a new handle. `refuses` has an error code per handle."""
 
     def __init__(self, lengths: tuple[int, int] = (412, 440), **refuses: str):
         self.lengths, self.refuses = {"handles": lengths[0], "handles-kms": lengths[1]}, refuses

@@ -138,8 +138,8 @@ impl<E, R: Clone> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Schedules retries. The wait of an entry depends on how often it was sent, which may differ within a batch.
-    /// Entries of one lane wait together, each for the wait of the entry that was sent most often.
+    /// Schedules retries. The wait of an entry depends on the number of its calls, which may differ within a batch.
+    /// Entries of one lane wait together, as long as the entry with the most calls.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();

@@ -85,8 +85,8 @@ async fn without_credentials_nothing_is_sent() {
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
-/// The second `Invoke` uses a new connection. The first connection has been idle for too long, and its server answers
-/// no second request.
+/// The second `Invoke` uses a new connection. The first connection has been idle for too long. On that connection, the
+/// server would not answer a second request.
 #[tokio::test]
 async fn long_idle_connection_is_not_reused() {
     let aws = serving(&[&[ACCEPTED], &[ACCEPTED]]).await;
