@@ -366,7 +366,7 @@ impl Question {
 pub struct Seed {
     /// Name of the entry point: `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.
     pub target: &'static str,
-    /// Name of the sample: the name of its file and, for a single message, the message's position in the file.
+    /// Name of the sample: its file's name. If the sample is one message of a batch, the message's position follows.
     pub name: String,
     /// The bytes to pass to the entry point.
     pub data: Vec<u8>,

@@ -10,7 +10,7 @@ import { newFunction, newRetries, newStack } from './support';
 const { SCRATCH: scratch = '' } = process.env;
 const [key, targetFunctions] = JSON.parse(String(process.argv[2])) as [string, string[]];
 
-/** Returns a synthesizer that adds no parameter for the version of an account's bootstrap stack. */
+/** Returns a synthesizer that leaves the parameter `BootstrapVersion` and its rule out of the template. */
 function withoutBootstrap(): DefaultStackSynthesizer {
   return new DefaultStackSynthesizer({ generateBootstrapVersionRule: false });
 }

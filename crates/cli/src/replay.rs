@@ -249,8 +249,8 @@ impl MessageDecision {
     }
 }
 
-/// A remark about a `RetryAfter` in the function's error that the handler ignores because it cannot be parsed. Empty if
-/// the handler ignores nothing.
+/// A note that the handler ignores the `RetryAfter` in the function's error, with the reason. Empty if the handler
+/// ignores no `RetryAfter`.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),

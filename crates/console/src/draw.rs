@@ -1,5 +1,5 @@
-//! Helpers of the macros in `templates/layout.html`, which draw an answer: the CSS class of a tone, a short key, and the
-//! page that corresponds to a command.
+//! Helpers for the macros in `templates/layout.html` that draw an answer. They return the CSS class of a tone, a
+//! shortened key, and the address of the page for a command.
 
 use std::borrow::Cow;
 

@@ -1,11 +1,11 @@
 //! The contention study: N clients update one row under optimistic concurrency, and each client backs off after a
-//! refused write. The study measures what each jitter costs and saves.
+//! refused write. The study measures what each kind of jitter costs and saves.
 //!
 //! The experiment comes from "Exponential Backoff And Jitter" (AWS Architecture Blog). A client reads the row's version
 //! and writes it back. The server refuses the write if another client has written since the read. A refused client
 //! backs off, and then reads again.
 //!
-//! Each of the four hops (read, version, write, answer) takes |Normal(10 ms, 2 ms)|. A run ends when every client has
+//! Each of the four messages (read, version, write, answer) takes |Normal(10 ms, 2 ms)|. A run ends when every client has
 //! the answer to an accepted write. The calls of a run are its writes.
 //!
 //! The study is independent of the rest of Comeback: it uses neither the retry handler nor the handler's policy.
@@ -21,7 +21,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `study` | [`Study`]: [`Point`]s checked, run on every core, averaged into a [`Report`]; [`growth_exponent`] |
+//! | `study` | [`Study`], which runs its [`Point`]s on every core and averages the runs into a [`Report`]; [`growth_exponent`] |
 //! | `strategy` | [`Strategy`]: the wait after each refused write |
 //! | `race` | one run of a study, with one event per call, and the random numbers of the run |
 //! | `reference` | the same run, with one event per message, CPython's `random` and the published order of draws |

@@ -496,9 +496,8 @@ fn max_age(record: &Record, why: &str) -> Reason {
     Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
 }
 
-/// Addition to a reason's detail if the target may already have been called. The first re-invocation comes on the
-/// second receive at the earliest. So on the third or a later receive, there may have been a call that was not
-/// answered.
+/// Text to append to a reason's detail if an earlier call may have reached the target. The handler re-invokes on the
+/// second receive at the earliest, so from the third receive on, an earlier call may have gone unanswered.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

@@ -237,8 +237,8 @@ impl WaitingMessage {
 }
 
 impl WaitsFor {
-    /// The condition that ends a message's wait, according to a line, and the line's delay in seconds. `None` if the
-    /// line settles the message.
+    /// The condition that ends the message's wait after this log line, and the line's delay in seconds. `None` if the
+    /// line says that the message was re-invoked or dead-lettered.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

@@ -52,7 +52,7 @@ pub(crate) enum State<'a> {
 
 /// Something that happened to a message and may change its state.
 pub(crate) enum Happened {
-    /// The message does not fit into the room for hidden messages.
+    /// The environment has no room to hide another message.
     NoRoom,
     /// SQS answered the call that hides the message, either for its wait or to guard its next call.
     Hidden(Result<(), CallFailure>),

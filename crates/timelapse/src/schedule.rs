@@ -299,12 +299,12 @@ mod tests {
     fn last_retry_comes_before_max_age() {
         let chain = chain(Settings { max_age: 100, ..without_jitter() });
         let made: Vec<(u32, u32)> = chain.retries.iter().map(|made| (made.wait, made.at)).collect();
-        // 1, 2, 4, 8, 16 and 32 s add up to 63 s. Another 64 s would be too long, so the wait is cut: it ends a tenth
-        // of MAX_AGE before the end of MAX_AGE.
+        // The first six waits add up to 63 s. A further wait of 64 s would exceed MAX_AGE, so it is shortened to end at
+        // 90 % of MAX_AGE.
         assert_eq!(made, [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63), (27, 90)]);
         assert_eq!(chain.dead_lettered, ReasonCode::MaxAge);
-        // After 511 s, a wait of 512 s would be too long. A tenth of MAX_AGE is over a minute, so the wait is cut to
-        // end a minute before the end of MAX_AGE.
+        // After 511 s, a wait of 512 s would exceed MAX_AGE. A tenth of MAX_AGE is over a minute, so the wait is
+        // shortened to end one minute before the event's age reaches MAX_AGE.
         let cut = waits(Settings { max_age: 700, ..without_jitter() });
         assert_eq!(cut, [1, 2, 4, 8, 16, 32, 64, 128, 256, 700 - 60 - 511]);
     }

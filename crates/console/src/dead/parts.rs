@@ -19,7 +19,7 @@ use crate::page::{Fields, Problem, encoded};
 use crate::response::go_to;
 use crate::work::{PageScreen, Summary};
 
-/// The newest snapshot. Refuses the request if no scan has finished.
+/// Returns the newest snapshot, or refuses the request if no scan has finished.
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     let why = "No scan has finished: start one on the Dead-letters page.";
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))

@@ -47,7 +47,8 @@ fn stored_number(number: &str) -> usize {
 /// Size of a write in the JSON of a call, including the JSON around the write. The result may be slightly too large,
 /// but never too small.
 pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
-    // `"table":[…],` and `{"DeleteRequest":{"Item":…}},`, as if each write named its table.
+    // The JSON around a write: `"table":[…],` and `{"DeleteRequest":{"Item":…}},`. Every write counts the table's name,
+    // although a call has it only once for each table.
     const AROUND: usize = r#""":[],{"DeleteRequest":{"Item":}},"#.len();
     AROUND + table.len() + sent_attributes(attributes)
 }

@@ -58,8 +58,8 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
     )
 }
 
-/// Recalls the message of these log lines, a minute after [`AT`], for the last retry request in the document. If the
-/// document has no retry request, recalls the message for the last pause. Returns the seconds from [`AT`] until the
+/// Recalls the message that the log lines describe, a minute after [`AT`], for the last retry request in `pauses`. If
+/// `pauses` has no retry request, recalls the message for the last pause. Returns the seconds from [`AT`] until the
 /// message is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();

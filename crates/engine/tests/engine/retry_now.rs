@@ -23,8 +23,8 @@ fn record() -> Record {
     Record { sent: at(0), first_receive: at(1), ..received_again(body("7")) }
 }
 
-/// The JSON of a retry request made at this second after [`T0`], for retries within five minutes, with `more` as
-/// further members.
+/// The JSON of a retry request, made `second` seconds after [`T0`], that spreads its retries over five minutes. `more`
+/// is appended to the members.
 fn request(second: u64, more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{},"within":300{more}}}"#, T0.as_secs() + second)
 }

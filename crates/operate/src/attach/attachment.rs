@@ -214,8 +214,8 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// Finds the place that sets the allow-list. The parameters of a nested stack are set by its parent stack, so they
-    /// cannot be edited. A deleted stack owns nothing.
+    /// Finds where the allow-list is set. For a nested stack, that is the template, because only the parent stack can
+    /// set its parameters. If the stack was deleted, it is the handler's environment.
     async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
         let stack = match &deployment.stack {
             Some(name) => account.aws.stack(name).await?.map(|stack| (name.clone(), stack)),

@@ -95,11 +95,11 @@ pub struct Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// Selects the parameter of a deployment.
+    /// The SSM parameter from which the deployment's handler reads its pauses.
     ///
     /// # Errors
     ///
-    /// Fails if the handler reads no pauses.
+    /// Fails if the handler's variable `PAUSES` is not set.
     pub fn of(account: &'a Account, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {
             Failure::undone(format!(

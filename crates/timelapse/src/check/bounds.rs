@@ -274,8 +274,8 @@ impl Bounds {
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// Returns the longest wait of a message that is held, or whose handler has not read the pauses. Returns `None` if
-    /// neither is true, or if `wait` is longer.
+    /// Returns the longest time for which the handler may keep a message hidden that a pause holds, or whose pauses the
+    /// handler has never read. Returns `None` for any other message, and if `wait` is longer than that time.
     pub(super) fn longest_keep(&self, handling: &Handling<'_>, wait: Duration) -> Option<Duration> {
         let after_failure = self.longest_after_failure(handling.seen, false);
         let longest = handling.known.longest_keep(handling.now, handling.seen.receive_count, after_failure);

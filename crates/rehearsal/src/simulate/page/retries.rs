@@ -43,7 +43,7 @@ pub(super) fn chart(scenario: &Scenario, sides: &[Side], (size, log): ((u32, u32
     }
 }
 
-/// Describes, for each policy, its retries and its busiest minute.
+/// Describes each policy's retries and busiest minute.
 pub(super) fn stories(sides: &[Side]) -> Vec<String> {
     let time = OverTime::of(&sides[0].summary);
     say(sides, |side| {
