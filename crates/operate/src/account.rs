@@ -7,7 +7,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::Aws;
 
-/// An AWS account and region, and the identity that makes calls there.
+/// An AWS account and region, and the identity that makes the calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The 12-digit account number.
@@ -42,7 +42,7 @@ pub fn user_name(arn: &str) -> &str {
 /// uses.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The client that makes the AWS calls. The client calls AWS through the SDK, or simulates an account.
+    /// The client that makes the AWS calls, either to AWS through the SDK or to a simulated account.
     pub aws: Rc<dyn Aws>,
     /// The account, region and identity that `aws` uses.
     pub place: Place,

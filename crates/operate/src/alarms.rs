@@ -1,5 +1,5 @@
-//! CloudWatch alarms of a deployment, including alarms on failed events that Lambda drops before the events reach the
-//! retry queue.
+//! The CloudWatch alarms of a deployment. Some of them count the failed events that Lambda drops because it cannot send
+//! them to the retry queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,12 +20,12 @@ pub struct Alarm {
     pub name: String,
     /// The alarm's state: `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     pub state: String,
-    /// True if the alarm has an action and the alarm's actions are enabled.
+    /// True if the alarm has an action and its actions are enabled.
     pub notifies: bool,
     /// True if the alarm has an action, enabled or not.
     #[serde(skip)]
     pub has_action: bool,
-    /// The alarm's description, or a remark that the alarm has no description.
+    /// The alarm's description, or a remark that it has none.
     #[serde(skip)]
     pub description: String,
     /// The part of the deployment that the alarm watches.
@@ -40,11 +40,11 @@ pub enum Watched {
     DeadLetters,
     /// Dead-letters whose event payload was lost.
     LostPayloads,
-    /// Failed events of the named function that Lambda drops.
+    /// The failed events that Lambda drops for the named function.
     Lost(String),
-    /// Errors of the handler, or error lines in its log.
+    /// Failed invocations of the handler, or error lines in its log.
     Errors,
-    /// Throttles of the handler.
+    /// Throttled invocations of the handler.
     Throttles,
     /// The number of messages received from the retry queue.
     Receives,
@@ -100,7 +100,7 @@ impl Alarm {
     }
 }
 
-/// The part of the deployment that an alarm watches; `None` if the alarm watches nothing of this deployment.
+/// The part of the deployment that an alarm watches; `None` if it watches no part of this deployment.
 fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     let watched = alarm.metrics.iter().filter_map(|metric| {
         let WatchedMetric { namespace, name, dimensions } = metric;
@@ -124,13 +124,13 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
             _ => None,
         }
     });
-    // If an alarm has several metrics, receives and throttles take precedence.
+    // If an alarm has several metrics, the number of receives or throttles takes precedence.
     let rank = |it: &Watched| matches!(it, Watched::Receives | Watched::Throttles);
     watched.max_by_key(rank)
 }
 
 /// The name of the alarm that `attach` creates for a function. The name begins with the retry queue's name, because two
-/// deployments can each have an alias of the same function attached.
+/// deployments may retry different aliases of the same function.
 fn lost_alarm(deployment: &Deployment, function: &str) -> String {
     format!("{}{}", deployment.retry_queue.name(), lost_suffix(function))
 }
@@ -156,7 +156,7 @@ pub fn description(deployment: &Deployment, function: &str) -> String {
     )
 }
 
-/// The existing alarms on one function's failed events that Lambda drops before the events reach the retry queue.
+/// The existing alarms that count the failed events that Lambda drops for one function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// The name of the alarm that `attach` creates for the function.
@@ -173,7 +173,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Reads the alarms on a function's failed events that Lambda drops.
+    /// Reads the alarms that count a function's dropped events.
     ///
     /// # Errors
     ///
@@ -195,20 +195,20 @@ impl Losses {
                 if is_ours {
                     (self.ours, self.is_silent) = (true, alarm.actions.is_empty());
                 }
-                // An alarm that another deployment's `attach` created does not count: that deployment deletes the alarm
-                // when it detaches the function.
+                // Ignores an alarm that another deployment's `attach` created, because that deployment deletes the
+                // alarm when it detaches the function.
                 self.others |= !is_ours && !alarm.name.ends_with(&lost_suffix(function));
             }
         } else if watched(alarm, deployment).is_some() {
-            // Only SNS topics are kept. Other actions, such as scaling, do more than notify, and the new alarm would
-            // also run such actions when it returns to `OK`.
+            // Keeps only SNS topics. The new alarm would also run other actions, such as scaling, whenever it returns
+            // to `OK`.
             let topics = alarm.actions.iter().filter(|action| action.contains(":sns:"));
             self.topics.get_or_insert_default().extend(topics.cloned());
         }
     }
 
-    /// The topics that the new alarm must notify, if `attach` has to create or replace the alarm. `None` if the alarm
-    /// stays as it is.
+    /// The topics that the function's alarm must notify, if `attach` has to create or replace the alarm. `None` if
+    /// `attach` leaves the alarms unchanged.
     pub fn topics_to_set(&self) -> Option<&BTreeSet<String>> {
         let topics = self.topics.as_ref().filter(|_| !self.others)?;
         (!self.ours || self.is_silent && !topics.is_empty()).then_some(topics)
@@ -221,8 +221,8 @@ impl Losses {
 pub struct TopicArn(String);
 
 impl TopicArn {
-    /// Parses the ARN of a topic. The topic must be in the region of the deployment's `handler`, because an alarm can
-    /// only notify a topic in its own region.
+    /// Parses the ARN of a topic. The topic must be in the region of `handler`, because an alarm can notify only topics
+    /// in its own region.
     ///
     /// # Errors
     ///
@@ -258,11 +258,10 @@ impl fmt::Display for TopicArn {
     }
 }
 
-/// CloudWatch's limit on the number of actions that an alarm can have per state. Source: "PutMetricAlarm", Amazon
-/// CloudWatch API Reference.
+/// CloudWatch's limit on an alarm's actions per state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
-/// The alarm that `attach` creates on a function's failed events that Lambda drops.
+/// The alarm that `attach` creates to count the failed events that Lambda drops for a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostAlarm {
     /// The alarm's name.
@@ -425,7 +424,7 @@ mod tests {
             (vec![on("shop-OrdersLost", "orders"), on("retries-lost-orders", "orders")], true, true),
             (vec![on("shop-OrdersLost", "orders")], false, true),
             (vec![on("retries-lost-invoices", "invoices")], false, false),
-            // Another deployment created this alarm, and deletes it when it detaches the function.
+            // Another deployment created this alarm, and deletes the alarm when it detaches the function.
             (vec![on("others-lost-orders", "orders")], false, false),
             (vec![alarm("errors", "Errors", ("FunctionName", "orders"))], false, false),
         ] {

@@ -1,9 +1,9 @@
 //! Attaches and detaches functions. The failed events of an attached function go to a deployment's retry queue. After a
 //! function is detached, Lambda alone handles the function's failed events.
 //!
-//! An `Attachment` holds all facts about one function. The steps to attach or detach the function are planned from
-//! these facts alone, without further calls, in a safe order. No other state is kept, so an interrupted run is resumed
-//! by planning again.
+//! An `Attachment` holds all facts about one function. The plan to attach or detach the function is made from these
+//! facts alone, without further calls, and its steps are in a safe order. Comeback keeps no other state, so the next
+//! run after an interruption makes a new plan.
 
 pub(crate) mod attaching;
 pub(crate) mod attachment;

@@ -18,12 +18,12 @@ use crate::handler_setting::{
 use crate::text;
 use crate::text::{quoted, shell};
 
-/// The `MaximumEventAgeInSeconds` of an attached function: the longest time that Lambda keeps an event that it cannot
-/// deliver. The value is the minimum that Lambda allows.
+/// The `MaximumEventAgeInSeconds` of an attached function: the longest time that an event waits in Lambda for its
+/// invocation. Lambda accepts no shorter time.
 const EVENT_AGE: i32 = 60;
 
-/// The settings for asynchronous invocations that an attached function gets. The on-success destination stays the same
-/// as in `before`.
+/// The settings for asynchronous invocations of an attached function. The on-success destination is taken from
+/// `before`.
 pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSettings {
     InvokeSettings {
         retries: Some(0),
@@ -34,9 +34,8 @@ pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSe
 }
 
 impl Attachment {
-    /// Plans the steps that attach the function. The order of the steps is safe: by the time a first failure reaches
-    /// the handler, the handler can retry the function. If another deployment retries the function, fails unless
-    /// `may_move` is true.
+    /// Plans the steps that attach the function. The order of the steps is safe: the handler can retry the function
+    /// before the first failure arrives. If another deployment retries the function, fails unless `may_move` is true.
     pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = FunctionPlan::of(self);
@@ -104,8 +103,8 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// If the function has its own dead-letter queue, adds a note about it, because Lambda sends failed events to both
-    /// that queue and the on-failure destination.
+    /// Adds a note if the function has its own dead-letter queue, because Lambda sends failed events to this queue as
+    /// well as to the on-failure destination.
     fn say_what_dead_letters(&self, plan: &mut FunctionPlan) {
         if let Some(queue) = self.target.dead_letter.as_ref().filter(|_| !plan.steps.is_empty()) {
             let name = &self.target.name;
@@ -203,8 +202,8 @@ impl Attachment {
         }
     }
 
-    /// Plans to keep the qualifier's current settings in tags. Skips settings that this or another deployment of
-    /// Comeback has set.
+    /// Plans the tags that keep the qualifier's current settings. Skips settings that this or another Comeback
+    /// deployment has set.
     fn keep_settings(&self, plan: &mut FunctionPlan) {
         let target = &self.target;
         let mut tags = Vec::new();
@@ -230,7 +229,7 @@ impl Attachment {
         }
     }
 
-    /// The number of tags that can still be added to the function after the steps already planned.
+    /// The number of tags that the function can still take after the steps planned so far.
     fn room_for_tags(&self, plan: &FunctionPlan) -> usize {
         let kept = plan.steps.iter().filter_map(|step| match step {
             Step::Keep(tags) => Some(tags.iter().map(|(key, _)| key)),
@@ -259,8 +258,8 @@ impl Attachment {
                     steps.push(Step::List(SettingPlace::Stack(stack.clone()), true));
                     self.check_size(list.len())?;
                 } else if self.may_invoke == Verdict::Allowed {
-                    // Somebody has removed the function from the handler's list by hand. Deploying the stack again
-                    // would not restore the entry.
+                    // Somebody has removed the function from the handler's list by hand. The next deployment of the
+                    // stack would not restore the entry.
                     self.list_in_handler(steps)?;
                 } else {
                     let words = [&*self.name(), "--only", "CB109"];

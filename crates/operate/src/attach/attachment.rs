@@ -1,4 +1,4 @@
-//! A function's attachment to a deployment: the facts that the plans to attach and detach the function are based on.
+//! The facts about a function and a deployment from which the steps to attach or detach the function are planned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,44 +22,43 @@ pub(crate) struct Attachment {
     /// True if the function was deleted or never existed. The function then has no settings and no tags.
     pub(crate) is_gone: bool,
     pub(crate) deployment: Deployment,
-    /// The other deployments that retry the function. The key of each is the qualifier whose failed events that
-    /// deployment receives.
+    /// The other deployments that retry the function, by the qualifier whose failed events they receive.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
     /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. Only `attach` needs this fact.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// The verdict of IAM's simulator on whether the function's role may send to the retry queue and use the queue's
-    /// key.
+    /// Whether the function's role may send to the retry queue and use the queue's key, according to IAM's simulator.
     pub(crate) may_send: Verdict,
-    /// The permissions that sending needs but that a policy explicitly denies, such as `kms:Decrypt on KEY`.
+    /// The permissions needed to send that a policy explicitly denies, such as `kms:Decrypt on KEY`.
     pub(crate) denied: Vec<String>,
     /// True if `attach` has given the function's role the permission to send to the retry queue.
     pub(crate) send_policy: bool,
-    /// The verdict of IAM's simulator on whether the handler's role may invoke the function.
+    /// Whether the handler's role may invoke the function, according to IAM's simulator.
     pub(crate) may_invoke: Verdict,
     /// True if `attach` has given the handler's role the permission to invoke the function. `attach` gives this
     /// permission only if no stack owns the handler.
     pub(crate) invoke_policy: bool,
-    /// The total size, in characters, of the inline policies of the handler's role once `attach` has added the
-    /// permission to invoke the function. The size is 0 if `attach` need not add the permission.
+    /// The total size, in characters, that the inline policies of the handler's role will have when they allow the role
+    /// to invoke the function. The size is 0 if `attach` does not add this permission.
     pub(crate) invoke_characters: usize,
-    /// The stack that owns the function's settings for asynchronous invocations. `None` if no stack owns the settings.
+    /// The stack that owns the function's settings for asynchronous invocations. `None` if no stack owns them.
     pub(crate) owner: Option<String>,
-    /// The alarms on the function's failed events that Lambda drops.
+    /// The alarms that count the failed events that Lambda drops for the function.
     pub(crate) losses: Losses,
     /// The place that sets the allow-list, `TARGET_FUNCTIONS`.
     pub(crate) list_owner: ListOwner,
 }
 
-/// The place that sets the allow-list, `TARGET_FUNCTIONS`. The place determines whether and how `attach` can edit the
-/// list.
+/// The place where the allow-list, `TARGET_FUNCTIONS`, is set. The place determines whether and how `attach` can edit
+/// the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
-    /// The parameter `TargetFunctions` of a stack. The stack also lets the handler invoke the functions that the
-    /// parameter names.
+    /// The parameter `TargetFunctions` of a stack. The stack also lets the handler invoke the functions in this
+    /// parameter.
     Parameter { stack: String, value: String },
-    /// The template of a stack that has no such parameter. Only a deployment of the template can edit the list.
+    /// The template of a stack that has no such parameter. The list changes only when the template is changed and
+    /// deployed.
     Template { stack: String },
-    /// The environment of a handler that no stack owns.
+    /// The environment variables of a handler that no stack owns.
     Environment,
 }
 
@@ -68,7 +67,8 @@ impl Attachment {
     ///
     /// # Errors
     ///
-    /// Fails if a fact cannot be read, or if the function is of a kind that cannot be retried.
+    /// Fails if a fact cannot be read, if the function is the handler itself, or if the function is outside the
+    /// deployment's account or region.
     pub(crate) async fn read(
         account: &Account,
         deployment: Deployment,
@@ -97,7 +97,7 @@ impl Attachment {
         let sending = attachment.sending();
         let has_key = attachment.key.iter().flatten().any(|key| key.state.is_some());
         for (actions, resource) in &sending.statements {
-            // IAM's simulator refuses the id of a key that does not exist, so such a key is skipped.
+            // IAM's simulator refuses the id of a key that does not exist, so the actions on this key are skipped.
             for action in actions.iter().filter(|action| has_key || !action.starts_with("kms:")) {
                 let verdict = account.aws.may(&attachment.target.role_arn, action, &resource[0]).await?;
                 attachment.may_send = attachment.may_send.max(verdict);
@@ -128,7 +128,7 @@ impl Attachment {
         self
     }
 
-    /// Reads everything except the permissions of the function's role and the handler's role.
+    /// Reads the alarms and the place where the allow-list is set. Gives all other facts default values.
     async fn of(account: &Account, deployment: Deployment, target: Target) -> Result<Self, Failure> {
         Ok(Self {
             is_gone: false,
@@ -186,7 +186,7 @@ impl Attachment {
         self.target.named(self.target.qualifier.as_deref())
     }
 
-    /// A sentence that names what does not exist in Lambda: the function, or the qualifier.
+    /// The sentence that Lambda has no such function, alias or version.
     pub(crate) fn missing(&self) -> String {
         if self.is_gone {
             return format!("Lambda has no function {}", self.target.name);
@@ -204,7 +204,8 @@ impl Attachment {
         Grant { role, policy, statements: std::iter::once(send).chain(key).collect() }
     }
 
-    /// The permissions that the handler's role needs to invoke the function, for a handler that no stack owns.
+    /// The permissions that the handler's role needs to invoke the function. `attach` grants them only if no stack owns
+    /// the handler.
     pub(crate) fn invoking(&self) -> Grant {
         let Target { name, arn, .. } = &self.target;
         let (role, policy) = (self.deployment.role().to_owned(), format!("invoke-{name}"));
@@ -214,8 +215,8 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// Finds where the allow-list is set. For a nested stack, that is the template, because only the parent stack can
-    /// set its parameters. If the stack was deleted, it is the handler's environment.
+    /// Finds the place where the allow-list is set. Returns `Template` for a nested stack, because only the parent
+    /// stack can set its parameters. Returns `Environment` if the stack was deleted.
     async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
         let stack = match &deployment.stack {
             Some(name) => account.aws.stack(name).await?.map(|stack| (name.clone(), stack)),
@@ -239,7 +240,7 @@ impl ListOwner {
     }
 }
 
-/// Fails if the function is named by an ARN outside the deployment's account or region.
+/// Fails if `function` is an ARN in another account or region than the deployment's.
 fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Failure> {
     let Some(place) = &function.place else { return Ok(()) };
     let handler = &deployment.handler_arn;
@@ -267,8 +268,7 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
     }
 }
 
-/// Finds the other deployments that retry the function. The key of each is the qualifier whose failed events that
-/// deployment receives.
+/// Finds the other deployments that retry the function, by the qualifier whose failed events they receive.
 async fn elsewhere(
     account: &Account,
     deployment: &Deployment,
@@ -285,9 +285,9 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// Finds the stack that owns the settings for asynchronous invocations of the target's qualifier. Usually, the owner is
-/// the function's own stack. If a CDK app imported and attached the function, the owner is a deployment's stack.
-/// Returns `None` if no stack owns the settings.
+/// Finds the stack that owns the settings for asynchronous invocations of the target's qualifier. This is usually the
+/// function's own stack. If a CDK app imported and attached the function, it is a deployment's stack. Returns `None` if
+/// no stack owns the settings.
 async fn owner(
     account: &Account,
     deployment: &Deployment,
@@ -301,7 +301,7 @@ async fn owner(
     let stacks: BTreeSet<&str> =
         target.stack().into_iter().chain(deployment.stack.as_deref()).chain(others).collect();
     for stack in stacks {
-        // The stack may have been deleted: a function keeps the tag with its stack's name.
+        // The stack may not exist, because a function keeps its stack's tag after the stack was deleted.
         let resources = account.aws.stack_resources(stack, stack).await?;
         let is_owned = resources.into_iter().flatten().any(|it| {
             it.kind == "AWS::Lambda::EventInvokeConfig" && it.physical_id.is_some_and(|id| is_of(&id, target))

@@ -24,7 +24,7 @@ pub struct Attachments {
     /// The command that attaches a function.
     #[serde(skip)]
     attach: Command,
-    /// The reason why the functions that the patterns match could not be read.
+    /// The failure to list the functions that match the patterns; `None` if they were listed.
     #[serde(skip)]
     unread: Option<Failure>,
 }
@@ -32,7 +32,7 @@ pub struct Attachments {
 /// A function that is attached to a deployment.
 #[derive(Debug, Serialize)]
 struct AttachedFunction {
-    /// The function's name for a command. If the function is in another account or region, this is its ARN.
+    /// The function's name as a command accepts it. A function in another account or region has its ARN here.
     function: String,
     /// The entry of `POLICIES` that applies to the function. `None` if the stack's policy applies.
     #[serde(serialize_with = "in_words")]
@@ -121,8 +121,8 @@ mod tests {
     use crate::change::tests::plain;
     use crate::operator::Which;
 
-    /// An account with the functions `orders`, `shop-cart` and `shop-stock`, and with these variables of the handler.
-    /// The failures of `shop-cart` go to the retry queue.
+    /// An account with the functions `orders`, `shop-cart` and `shop-stock`, and with these values of the handler's
+    /// variables `TARGET_FUNCTIONS` and `POLICIES`. The failures of `shop-cart` go to the retry queue.
     fn account(targets: &str, policies: &str) -> SimulatedAws {
         let others = ["shop-cart", "shop-stock"].map(Into::into).into();
         let aws = Sample { others, ..Sample::new(Timestamp::from_secs(1_700_000_000)) }.build();

@@ -80,7 +80,7 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// A sentence that says what happens to the function's events in the retry queue with `--now`.
+    /// A sentence that says what `--now` does to the function's events in the retry queue.
     fn effect_of_now(&self) -> String {
         let (name, list) = (&self.target.name, self.deployment.allow_list());
         let mut after = self.deployment.clone();
@@ -102,7 +102,7 @@ impl Attachment {
         }
     }
 
-    /// The key of the tag that records when the function's failures stopped going to this deployment. The key is
+    /// The key of the tag that records when this deployment stopped receiving the function's failures. The key is
     /// `kept::MOVED` if another deployment retries the function, because `kept::DETACHED` then belongs to that
     /// deployment.
     pub(crate) fn mark(&self) -> &'static str {
@@ -125,8 +125,8 @@ impl Attachment {
         }
     }
 
-    /// Plans to remove everything except the destination. The tags are removed last: while a tag exists, a repeated run
-    /// can tell that something is left to remove.
+    /// Plans to remove everything except the destination. The tags are removed last: as long as a tag exists, a later
+    /// run finds that something is left to remove.
     fn finish(&self, leaving: &Leaving, plan: &mut FunctionPlan) {
         let target = &self.target;
         if leaving.at_once {
@@ -204,8 +204,8 @@ impl Attachment {
         }
     }
 
-    /// Plans to remove what a deleted function left in a deployment. A deleted function has no running invocations to
-    /// wait for, and no settings to restore.
+    /// Plans to remove what a deleted function left in a deployment. There are no running invocations to wait for, and
+    /// no settings to restore.
     fn clear_away(&self) -> FunctionPlan {
         let mut plan = FunctionPlan::of(self);
         plan.note(self.missing());
@@ -230,8 +230,8 @@ impl Attachment {
         plan
     }
 
-    /// The place to remove the function's own entry from the allow-list. `None` if the list has no such entry, or if
-    /// only the stack's template can remove it.
+    /// The place where `detach` can remove the function's own entry from the allow-list. `None` if the list has no such
+    /// entry, or if the entry is in the stack's template.
     fn removable(&self) -> Option<SettingPlace> {
         let list = match &self.list_owner {
             ListOwner::Parameter { value, .. } => value,

@@ -14,15 +14,15 @@ pub(crate) const ROLE_CHARACTERS: usize = 10_240;
 /// A policy statement: the allowed actions, and the resources on which they are allowed.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
-/// An inline policy of a role. Roles are global, so the attachments of several regions share one policy. Users may also
-/// have added statements. Therefore, Comeback adds and removes only its own resources.
+/// An inline policy of a role. Roles are global, so attachments in several regions share one policy, and users may add
+/// their own statements. Comeback therefore adds and removes individual resources, and keeps the rest of the policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Policy(Map<String, Value>);
 
 impl Policy {
     fn read(text: &str) -> Result<Self, serde_json::Error> {
         let mut document: Map<String, Value> = serde_json::from_str(text)?;
-        // IAM also accepts a single statement that is not in a list.
+        // IAM also accepts a single statement without a list.
         if let Some(statement) = document.get_mut("Statement").filter(|it| it.is_object()) {
             *statement = Value::Array(vec![statement.take()]);
         }
@@ -80,7 +80,7 @@ impl Policy {
     }
 }
 
-/// Returns true if a statement allows exactly these actions, with no condition except its resources.
+/// Returns true if a statement allows exactly these actions, without a condition.
 fn is_ours(statement: &Value, actions: &[&str]) -> bool {
     let Some(members) = statement.as_object() else { return false };
     let is_plain = members.keys().all(|key| ["Sid", "Effect", "Action", "Resource"].contains(&&**key));

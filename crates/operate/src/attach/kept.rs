@@ -1,4 +1,4 @@
-//! The settings that a function had before it was attached. `attach` keeps the settings in tags of the function.
+//! The settings that a function had before it was attached. `attach` keeps them in the function's tags.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -17,12 +17,12 @@ pub const MOVED: &str = "comeback:moved";
 /// The key of the tag with the recursion setting that the function had before it was attached. All qualifiers share the
 /// tag.
 pub const RECURSION: &str = "comeback:recursion";
-/// The tag value that means that a number was not set.
+/// The tag value for a number that was not set.
 const DEFAULT: &str = "default";
-/// The tag value that means that a destination was not set.
+/// The tag value for a destination that was not set.
 const NONE: &str = "none";
 
-/// Lambda's limit on the number of tags per function.
+/// Lambda's limit on a function's tags.
 pub const TAGS: usize = 50;
 
 /// The tags that keep the current settings of the target's qualifier.
@@ -42,9 +42,9 @@ pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     })
 }
 
-/// Reads the settings to restore from the tags. Also returns true if no tag is missing or invalid. Anybody may have
-/// written the tags, so a value that Lambda would refuse is replaced by Lambda's default. The on-success destination
-/// stays as it is, because `attach` never changes it.
+/// Reads the settings to restore from the tags. The flag is true if all tags are present and valid. Anybody may have
+/// written the tags, so Lambda's default replaces a value that Lambda would refuse. The on-success destination stays as
+/// it is, because `attach` never changes it.
 pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
@@ -87,14 +87,13 @@ fn is_destination(arn: &str) -> bool {
 }
 
 /// The on-failure destination in the settings, if it may be outside this account. `None` if no destination is set, or
-/// if the destination's ARN has this account.
+/// if its ARN names this account.
 pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
     let arn = settings.on_failure.as_deref()?;
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
 }
 
-/// Returns true if recursive loops were allowed before the function was attached. `None` if the function has no tag
-/// with this setting.
+/// Whether recursive loops were allowed before the function was attached. `None` if no tag keeps this setting.
 pub fn recursion_allowed(target: &Target) -> Option<bool> {
     target.tags.get(RECURSION).map(|setting| setting == recursion(true))
 }
@@ -109,7 +108,7 @@ pub fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }
 
-/// Returns true if Lambda accepts the lengths and characters of a tag's key and value.
+/// Returns true if Lambda accepts a tag's key and value: their lengths and their characters.
 pub fn fits((key, value): &(String, String)) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || " _.:/=+-@".contains(c);
     key.chars().count() <= 128

@@ -18,8 +18,8 @@ use crate::log::{HIDING_INFO, Search};
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// The time that an event of an attached function may spend in Lambda in addition to its invocation: up to a minute
-/// before the invocation, and up to another minute until Lambda sends the failure.
+/// The time that an event of an attached function may spend in Lambda before and after its invocation: up to a minute
+/// before the invocation begins, and up to a minute until Lambda sends the failure.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
 /// Evidence of whether all events of a function have left the retry queue.
@@ -33,11 +33,10 @@ pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
     /// True to detach without waiting for the events that are still in the retry queue (`--now`).
     pub(crate) at_once: bool,
-    /// The reason why events may still be in the retry queue, according to its message counts and the log. `None` if
-    /// all events have left.
+    /// The reason why events may still be in the retry queue, according to the queue's message counts and the handler's
+    /// log. `None` if all events have left.
     pub(crate) waiting: Option<String>,
-    /// Other functions with the same role that send failures to the retry queue, or whose last invocations may still
-    /// send failures.
+    /// Other functions with the same role that send failures to the retry queue, or may still send their last failures.
     pub(crate) sharing: Vec<String>,
 }
 
@@ -57,8 +56,7 @@ impl Leaving {
         if attachment.send_policy {
             leaving.sharing = sharing(&operator.account, attachment).await?;
         }
-        // While another qualifier stays attached, only the destination and its tags are removed, so there is no need to
-        // wait.
+        // If another qualifier stays attached, `detach` removes only the destination and its tags, and need not wait.
         let is_last = attachment.other_qualifiers().next().is_none();
         let may_go = is_last && leaving.under_way_until(attachment).is_none();
         if !at_once && may_go {
@@ -67,8 +65,7 @@ impl Leaving {
         Ok(leaving)
     }
 
-    /// The time by which the last invocation that can send a failure has ended. `None` if all such invocations have
-    /// already ended.
+    /// The latest time at which a running invocation can still send a failure. `None` if this time has passed.
     pub(crate) fn under_way_until(&self, attachment: &Attachment) -> Option<Timestamp> {
         let tags = &attachment.target.tags;
         let detached = kept::time(tags, attachment.mark()).filter(|_| !attachment.is_attached());
@@ -123,8 +120,8 @@ async fn read_waiting(
     Ok(wait(queue, is_there.then_some(&log), now))
 }
 
-/// The reason why waiting events might be missing from the log. Either the handler has not received every event yet, or
-/// the log level hides the lines. `None` if the log shows all waiting events.
+/// The reason why waiting events might be missing from the log. The handler may not have received every event yet, or
+/// the log level may hide the lines. `None` if the log shows all waiting events.
 fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     if queue != Depth::default() && deployment.stopped().is_some() {
         return Some("the retry queue is not empty, but the handler receives nothing from it".into());
@@ -151,7 +148,7 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
 #[derive(Debug, Default)]
 struct Waiting {
     messages: LogFold<RandomState>,
-    /// True if the log has lines of a newer version of Comeback, which this command cannot read.
+    /// True if the log has lines from a newer version of Comeback that this command cannot read.
     is_newer: bool,
 }
 
@@ -334,7 +331,7 @@ mod tests {
         {
             assert_eq!(after(&[defer.clone(), line(2, kept)], after_due), due);
         }
-        // After the event was settled, the event or a copy of it fails again.
+        // The event, or a copy of it, fails again after it was settled.
         let again =
             json!({"action": "defer", "due": DUE, "due_by": "policy", "delay": 60, "request_id": "r-1"});
         assert_eq!(after(&[defer, settled, line(3, again)], before_due), waits);

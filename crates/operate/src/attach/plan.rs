@@ -20,7 +20,7 @@ use crate::pauses::parameter::read_pauses;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// A change that attaches functions to a deployment, or detaches functions from a deployment.
+/// A change that attaches functions to a deployment, or detaches them from it.
 #[derive(Clone, Debug)]
 pub struct RouteFailures {
     /// The operator who makes the change, with the deployment.
@@ -31,8 +31,8 @@ pub struct RouteFailures {
     pub route: Route,
 }
 
-/// The new destination of the functions' failed events: the deployment's retry queue, or the destination from before
-/// the functions were attached.
+/// The new destination of the functions' failed events: the deployment's retry queue, or the destination that each
+/// function had before it was attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Attaches the functions: their failed events go to the deployment.
@@ -56,7 +56,7 @@ impl Route {
         }
     }
 
-    /// The words for the state of a function that needs no change.
+    /// The state of a function that needs no change, in words.
     const fn state(self) -> &'static str {
         match self {
             Self::Attach { .. } => "attached",
@@ -82,7 +82,7 @@ struct Part {
     plan: Result<FunctionPlan, Failure>,
     /// The number of steps performed so far.
     steps_made: u64,
-    /// True once all changes are made and AWS shows the changes.
+    /// True once all changes are made and AWS shows them.
     is_made: bool,
 }
 
@@ -167,8 +167,8 @@ impl AttachPlan {
         self.functions.iter().filter_map(|part| part.plan.as_ref().ok())
     }
 
-    /// The edits of the allow-list in the plans of all functions. Each edit has the place to edit, the function's ARN,
-    /// and a flag that is true to add the ARN or false to remove it.
+    /// All edits of the allow-list in the plan. Each edit consists of the place, the function's ARN, and a flag: true
+    /// to add the ARN, or false to remove it.
     fn list_edits(&self) -> impl Iterator<Item = (&SettingPlace, &str, bool)> {
         self.planned().flat_map(|plan| {
             plan.steps.iter().filter_map(|step| match step {
@@ -180,7 +180,7 @@ impl AttachPlan {
 }
 
 impl Plan for AttachPlan {
-    /// The identity of the plan. Two plans have the same identity if they change the same settings of each function.
+    /// The identity of the plan. Two plans have the same identity if they make the same changes to each function.
     fn identity(&self) -> String {
         let parts = self.functions.iter().map(|part| part.plan.as_ref().ok().map(FunctionPlan::differences));
         serde_json::json!(parts.collect::<Vec<_>>()).to_string()
@@ -213,7 +213,7 @@ impl Answer for AttachPlan {
         layout
     }
 
-    /// Fails if a function is not finished. The failure names all such functions.
+    /// Fails if at least one function is not finished, with a failure that names all unfinished functions.
     fn end(&self) -> Result<(), Failure> {
         let failures = self.functions.iter().filter_map(|part| Some((part, part.failure()?)));
         let mut failures: Vec<_> = failures.collect();
@@ -257,13 +257,13 @@ impl Change for RouteFailures {
     type Plan = AttachPlan;
     type Done = Attached;
 
-    /// Plans the change to each function. With a single function, fails if the function cannot be planned. With several
-    /// functions, the plan contains the failure of each function that cannot be planned.
+    /// Plans the change to each function. With a single function, fails if its change cannot be planned. With several
+    /// functions, the plan contains the failure for each function whose change cannot be planned.
     async fn plan(&self) -> Result<AttachPlan, Failure> {
         self.operator.interrupt.or(self.read()).await
     }
 
-    /// Makes the changes, and waits until AWS shows the changes.
+    /// Makes the changes, and waits until AWS shows them.
     async fn perform(&self, plan: &AttachPlan) -> Performed<AttachPlan, Attached> {
         // Another operator may have changed the account after the first plan.
         let mut plan = match self.plan().await {
@@ -297,8 +297,7 @@ impl Change for RouteFailures {
 
 impl RouteFailures {
     /// Plans the change. Each call reads the account again, so that the plan includes the changes that this run and
-    /// others have made. The plan of each function assumes that the earlier functions of the plan are already on the
-    /// allow-list.
+    /// others have made. The plan for each function assumes that the earlier functions are already on the allow-list.
     async fn read(&self) -> Result<AttachPlan, Failure> {
         let operator = &self.operator;
         let deployment = operator.deployment().await?;
@@ -389,7 +388,7 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Edits the allow-list in one place. Makes one edit for all functions, because CloudFormation accepts only one
+    /// Edits the allow-list in one place, with one edit for all functions, because CloudFormation accepts only one
     /// update at a time.
     async fn edit_list(&self, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
@@ -425,7 +424,7 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Reports the settings that a step has changed to the operator.
+    /// Shows the operator which settings a step has changed.
     fn report(&self, step: &Step, target: &Target) {
         for difference in step.differences(target) {
             self.operator.follow.remark(&format!("  {}", difference.name()).into());
@@ -477,7 +476,7 @@ fn not_visible(seen: &FunctionPlan) -> Failure {
     ))
 }
 
-/// Fails if an open pause names this function alone, because the pause would outlast the attachment.
+/// Fails if there is an open pause for this function only, because the pause would outlast the attachment.
 fn check_not_paused(open: &[OpenPause], target: &Target, deployment: &Deployment) -> Result<(), Failure> {
     let own = [target.arn.clone(), target.invoked_arn()];
     let Some(pause) = open.iter().find(|pause| own.contains(&pause.target)) else { return Ok(()) };

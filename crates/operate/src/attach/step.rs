@@ -18,7 +18,8 @@ use crate::interrupt::Interrupt;
 use crate::layout::Layout;
 use crate::text::{Text, Tone};
 
-/// A change to a function, or to the resources that retry the function. Performing a step again has no further effect.
+/// A change to a function, or to the resources that retry the function. A step that is performed twice has the same
+/// effect as once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Adds tags that keep the function's earlier settings.
@@ -33,14 +34,14 @@ pub(crate) enum Step {
     Withdraw(Grant),
     /// Adds the function to the allow-list if `true`, or removes it if `false`.
     List(SettingPlace, bool),
-    /// Sets whether Lambda allows recursive loops of the function.
+    /// Allows recursive loops of the function if `true`, or forbids them if `false`.
     Recursion(bool),
-    /// Creates the alarm on the function's failed events that Lambda drops. If `exists` is true, replaces an alarm that
+    /// Creates the alarm that counts the function's dropped events. If `exists` is true, replaces an alarm that
     /// notifies nobody.
     Watch { alarm: LostAlarm, exists: bool },
-    /// Deletes the alarm on the function's failed events that Lambda drops.
+    /// Deletes the alarm with this name, which counts the function's dropped events.
     Unwatch(String),
-    /// Replaces the settings of the function's asynchronous invocations. If all new values are defaults, deletes the
+    /// Replaces the function's settings for asynchronous invocations. If all new values are defaults, deletes the
     /// settings.
     Settings(InvokeSettings),
 }
@@ -83,7 +84,7 @@ impl Difference {
     }
 }
 
-/// Adds the differences to a layout. Each resource is followed by the settings of the resource that change.
+/// Adds the differences to a layout: one line for each resource, followed by its changed settings.
 pub(crate) fn lay_out(differences: &[Difference], layout: &mut Layout) {
     let mut above = "";
     for difference in differences {
@@ -213,8 +214,8 @@ impl FunctionPlan {
     }
 }
 
-/// The delays between repeated checks of whether AWS shows a change. The delays add up to about a minute. A new
-/// permission takes a few seconds to reach every part of AWS.
+/// The delays between repeated checks that AWS shows a change. They add up to about a minute, because a new permission
+/// takes a few seconds to reach every part of AWS.
 pub(crate) fn delays() -> Delays {
     let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(8));
     let backoff = backoff.and_then(|backoff| backoff.with_jitter(Jitter::None));
@@ -222,7 +223,7 @@ pub(crate) fn delays() -> Delays {
 }
 
 impl Step {
-    /// Performs the step. Skips an edit of the allow-list, which is made once for all functions.
+    /// Performs the step. Skips an edit of the allow-list, because one edit is made for all functions.
     ///
     /// # Errors
     ///
@@ -256,8 +257,8 @@ impl Step {
     }
 }
 
-/// Replaces the settings for asynchronous invocations. Lambda refuses the destination until a new permission of the
-/// function's role takes effect, so the call is repeated until then.
+/// Replaces the settings for asynchronous invocations. Repeats the call as long as Lambda refuses the destination
+/// because a new permission of the function's role has not taken effect.
 async fn put_settings(
     account: &Account,
     target: &Target,

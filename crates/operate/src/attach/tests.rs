@@ -1,4 +1,4 @@
-//! Tests of plans, and of the account after a plan was performed completely or partly.
+//! Tests of plans, and of the account after all or some steps of a plan.
 
 mod moves;
 mod several;
@@ -111,7 +111,7 @@ fn texts(plan: &FunctionPlan) -> Vec<String> {
     plan.notes.iter().map(ToString::to_string).collect()
 }
 
-/// The settings of the function `orders` and of the deployment that `attach` and `detach` may change.
+/// A copy of all settings that `attach` and `detach` may change, in the function `orders` and in the deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Snapshot {
     tags: BTreeMap<String, String>,
@@ -546,7 +546,7 @@ prop_compose! {
     }
 }
 
-/// A random combination of facts about an account in which a function can be attached.
+/// Random facts about an account with a function to attach.
 #[derive(Clone, Debug)]
 struct Facts {
     settings: BTreeMap<Option<String>, InvokeSettings>,
@@ -576,7 +576,7 @@ prop_compose! {
 }
 
 impl Facts {
-    /// Removes everything that an earlier `attach` may have left from these facts.
+    /// Removes from these facts everything that an earlier `attach` may have left.
     fn never_attached(mut self) -> Self {
         self.settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
         if self.list == ARN {

@@ -87,7 +87,7 @@ async fn plan_that_somebody_else_changed_is_outdated() {
     assert!(!read(&aws, "orders").await.is_attached());
 }
 
-/// Interrupts the command at its first remark.
+/// Interrupts the command when it first reports a step, and keeps the reports.
 #[derive(Debug)]
 struct Stopping(tokio::sync::watch::Sender<bool>, RefCell<Vec<String>>);
 
