@@ -1,10 +1,10 @@
 //! The AWS calls that Comeback's commands and console make: one trait, with types that do not depend on the AWS SDK.
 //!
 //! [`Aws`] has one implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory, `simulated::SimulatedAws`, for
-//! tests and demonstrations. The feature `simulated` enables the second. Each method stands for one AWS operation. A
-//! method reads all pages of a response, unless the caller may want to stop between pages. A read of a resource that
-//! does not exist returns `None`. Any other error is a [`Failure`] that names the IAM action and the resource. The
-//! clock is a part of the account, because a simulated account has its own clock.
+//! tests and demonstrations, which the feature `simulated` enables. Each method stands for one AWS operation. A method
+//! reads all pages of a response, unless the caller may want to stop between pages. A read of a resource that does not
+//! exist returns `None`. Any other error is a [`Failure`] that names the IAM action and the resource. The clock is part
+//! of the account, because a simulated account has its own clock.
 
 #[cfg(any(test, feature = "simulated"))]
 pub mod contract;
@@ -62,8 +62,8 @@ pub trait Aws: fmt::Debug {
     async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure>;
 
     /// `lambda:PutFunctionEventInvokeConfig`: replaces a qualifier's settings for asynchronous invocations. Returns
-    /// false if Lambda refuses the destination because a new permission to send to it has not taken effect yet, which
-    /// takes a few seconds.
+    /// false if Lambda refuses the destination because the permission to send to it is too new: it takes effect after a
+    /// few seconds.
     async fn put_invoke_settings(
         &self,
         name: &str,
@@ -145,9 +145,9 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// Like [`hide`](Self::hide), but never repeats an unanswered call. Used for messages that the handler may be
-    /// processing. If the first call took effect, the handler may have received the message since then and hidden it
-    /// again. A second call would overwrite the handler's visibility timeout.
+    /// Like [`hide`](Self::hide), but never repeats an unanswered call, because the handler may be processing the
+    /// messages. If the first call took effect, the handler may have received a message and hidden it again. A second
+    /// call would overwrite the handler's visibility timeout.
     async fn recall(
         &self,
         url: &str,
@@ -234,8 +234,8 @@ pub trait Aws: fmt::Debug {
     async fn key(&self, id: &str) -> Result<Option<Key>, Failure>;
 }
 
-/// A callback that is called before each pause that SQS requests during a batch of calls. The arguments are the length
-/// of the pause and the reason.
+/// A callback for the pauses that SQS requests during a batch of calls. Its arguments are the length of the next pause
+/// and the reason.
 pub type Paused<'a> = &'a dyn Fn(Duration, &str);
 
 /// A Lambda function, as `lambda:GetFunction` describes it.
@@ -266,10 +266,10 @@ pub struct Configuration {
     pub timeout: Duration,
     /// The environment variables; empty if Lambda could not return them.
     pub variables: BTreeMap<String, String>,
-    /// The reason why Lambda could not return the variables, such as a KMS key that the caller must not use. `None` if
+    /// The reason why Lambda could not return the variables, such as a KMS key that the caller may not use. `None` if
     /// Lambda returned the variables.
     pub variables_error: Option<String>,
-    /// The log group that the function is configured to write to; `None` means `/aws/lambda/NAME`.
+    /// The log group in the function's configuration; `None` means `/aws/lambda/NAME`.
     pub log_group: Option<String>,
     /// The lowest level of the lines that the function may log, such as `WARN`; `None` if no level is set.
     pub log_level: Option<String>,
@@ -279,7 +279,7 @@ pub struct Configuration {
     pub has_tenants: bool,
     /// True if the function is a durable function.
     pub is_durable: bool,
-    /// Lambda's revision id, which changes with each change of the function.
+    /// Lambda's revision id, which changes whenever the function changes.
     pub revision: Option<String>,
     /// The progress of the function's last update.
     pub update: UpdateStatus,
@@ -313,7 +313,7 @@ pub struct InvokeSettings {
 /// Lambda's limit on concurrent invocations per provisioned poller.
 pub const INVOCATIONS_OF_A_POLLER: u16 = 10;
 
-/// An event source mapping: Lambda reads messages from a queue, and invokes a function with the messages.
+/// An event source mapping: Lambda reads messages from a queue, and passes them to a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The mapping's id, which is a UUID.
@@ -328,7 +328,7 @@ pub struct Mapping {
     pub batch_size: i32,
     /// The maximum time that Lambda gathers messages for a batch.
     pub window: Duration,
-    /// True if the function may report individual messages as failed (`ReportBatchItemFailures`).
+    /// True if the function can report individual messages of a batch as failed (`ReportBatchItemFailures`).
     pub reports_failures: bool,
     /// The maximum number of concurrent invocations; `None` means no limit.
     pub maximum_concurrency: Option<i32>,
@@ -341,11 +341,11 @@ pub struct Mapping {
 pub struct Executions {
     /// The limit for all functions together.
     pub all: u64,
-    /// The part of the limit that the functions without reserved concurrency share.
+    /// The part of the limit that is shared by the functions without reserved concurrency.
     pub unreserved: u64,
 }
 
-/// Options of a call that receives messages.
+/// Options for a call that receives messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
     /// The time that received messages stay hidden. With zero, received messages stay visible.
@@ -357,9 +357,9 @@ pub struct Receive {
 /// A message that was received from a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// SQS's id of the message; empty if SQS returned none.
+    /// SQS's id for the message; empty if SQS returned none.
     pub id: String,
-    /// The handle to delete or hide the message with; `None` if SQS returned none.
+    /// The handle with which the message can be deleted or hidden; `None` if SQS returned none.
     pub receipt_handle: Option<String>,
     /// The message's body; `None` if SQS returned none.
     pub body: Option<String>,
@@ -398,7 +398,7 @@ pub enum AttributeValue {
     Bytes(Vec<u8>),
 }
 
-/// The failure of one entry of a batch call.
+/// The failure of one entry in a batch call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct EntryFailure {
@@ -411,8 +411,8 @@ pub struct EntryFailure {
     pub text: String,
 }
 
-/// The kinds of failure of an entry in a batch call. The kind determines whether the other entries, or a later attempt,
-/// would also fail.
+/// The kinds of failure for an entry in a batch call. The kind determines whether the other entries, or a later attempt
+/// with the same entry, would also fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFailureKind {
     /// The caller lacks the permission, so every other entry fails too.
@@ -445,11 +445,11 @@ pub struct ParameterVersion {
 pub struct LogFilter<'a> {
     /// The name of the log group.
     pub group: &'a str,
-    /// A filter pattern of CloudWatch Logs; `None` matches every line.
+    /// A CloudWatch Logs filter pattern; `None` matches every line.
     pub pattern: Option<String>,
-    /// The earliest time of a line.
+    /// The time of the earliest line to read.
     pub since: Timestamp,
-    /// The latest time of a line; `None` means no limit.
+    /// The time of the latest line to read; `None` means no limit.
     pub until: Option<Timestamp>,
     /// The name of the log stream to read; `None` means all streams.
     pub stream: Option<&'a str>,
@@ -460,7 +460,7 @@ pub struct LogFilter<'a> {
 pub struct LogPage {
     /// The lines of the page, in no particular order.
     pub events: Vec<LogEvent>,
-    /// The token to read the next page with; `None` on the last page.
+    /// The token that requests the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
@@ -593,9 +593,9 @@ pub struct StackEvent {
     pub reason: Option<String>,
 }
 
-/// The answer of IAM's policy simulator on whether a role may perform an action. The simulator considers the role's
-/// policies, the role's permissions boundary and the organization's policies. The simulator ignores the policy of the
-/// resource, such as a queue's policy.
+/// The answer of IAM's policy simulator to the question whether a role may perform an action. The simulator considers
+/// the role's policies, the role's permissions boundary and the organization's policies. The simulator ignores the
+/// policy of the resource, such as a queue's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -612,7 +612,7 @@ pub enum Verdict {
 pub struct Key {
     /// The key's ARN; `None` if KMS returned none.
     pub arn: Option<String>,
-    /// True if AWS manages the key. Everyone who may use the key's service may then use the key.
+    /// True if AWS manages the key for one of its services. Everyone who may use the service may then use the key.
     pub is_managed_by_aws: bool,
     /// The key's state, such as `Enabled` or `PendingDeletion`; `None` if KMS names none.
     pub state: Option<String>,

@@ -1,8 +1,8 @@
 //! Contract tests of [`Aws`]: the behaviour of AWS that Comeback relies on, and that every implementation must have.
 //!
-//! Each function makes calls to an implementation, and panics if an answer differs from the answer of AWS. A unit test
-//! of this crate runs the functions on [`SimulatedAws`](super::simulated::SimulatedAws). Other tests run the functions
-//! on the AWS SDK with a local stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`] names
+//! Each function makes calls to an implementation, and panics if an answer differs from AWS's answer. A unit test of
+//! this crate runs the functions on [`SimulatedAws`](super::simulated::SimulatedAws). Other tests run the functions on
+//! the AWS SDK with a local stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`] names
 //! resources that must exist.
 
 #![expect(clippy::unwrap_used, reason = "it is a test, though another crate's tests run it too")]
@@ -18,7 +18,7 @@ use crate::aws::{
 /// The resources that an account must have, or must lack, before the contract can be tested there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixture {
-    /// The name of a function without tags, variables or settings of asynchronous invocations.
+    /// The name of a function without tags, variables or settings for asynchronous invocations.
     pub function: String,
     /// The ARN of `function`.
     pub function_arn: String,
@@ -98,7 +98,7 @@ pub async fn function(aws: &dyn Aws, fixture: &Fixture) {
     assert!(all.iter().any(|it| it.arn == *function_arn), "{all:?}");
 }
 
-/// Tests that each qualifier has its own settings, and that a put replaces all settings of one qualifier.
+/// Tests that each qualifier has its own settings, and that a write replaces all settings of one qualifier.
 pub async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, alias, .. } = fixture;
     let settings = |retries, event_age| InvokeSettings {
@@ -121,7 +121,7 @@ pub async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     }
 }
 
-/// Tests that a role has the inline policies that were put last.
+/// Tests that a role has the inline policies that were written last.
 pub async fn role(aws: &dyn Aws, fixture: &Fixture) {
     let role = &*fixture.role;
     let policy = |action: &str| {
@@ -144,7 +144,7 @@ pub async fn role(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.role_policies(role).await.unwrap(), [""; 0]);
 }
 
-/// Receives up to ten messages, and hides the messages for `seconds`. Returns the messages by body.
+/// Receives up to ten messages, and hides them for `seconds`. Returns the messages by body.
 async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, Message> {
     let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
     let received = aws.receive(url, 10, receive).await.unwrap();
@@ -195,8 +195,8 @@ pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     assert_done(aws.send(&url, messages, &|_, _| ()).await);
     assert_eq!(counts(aws, &url).await, ["2", "0"]);
 
-    // After the first receive, the messages become visible immediately. After the second receive, the messages stay
-    // hidden for another second.
+    // After the first receive, the messages become visible immediately. After the second receive, they stay hidden for
+    // a second.
     for (receives, seconds) in [("1", 0), ("2", 1)] {
         let received = receive(aws, &url, 60).await;
         assert_eq!(received.keys().collect::<Vec<_>>(), ["ours", "plain"]);
@@ -315,7 +315,7 @@ pub async fn alarm(aws: &dyn Aws, fixture: &Fixture) {
     }
 }
 
-/// Tests that log lines can be selected by time, and by a term that the line contains.
+/// Tests that log lines can be selected by time, and by a term in the line.
 pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
     let group = &*fixture.log_group;
     assert!(aws.log_group(group).await.unwrap().is_some());
@@ -339,8 +339,7 @@ pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(search(None, now.saturating_add(hour)).await, [""; 0]);
 }
 
-/// Tests that a line can be written to a log stream after the stream was created, and that other streams do not contain
-/// the line.
+/// Tests that a line can be written to a new log stream, and that no other stream contains the line.
 pub async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
     // These lines are two hours old, because the test `log` reads the last hour and must not find them.
     let at = aws.now().before(Duration::from_secs(7_200));

@@ -482,8 +482,8 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// The context entry that tells IAM's simulator that the key is used through SQS, because a policy may require
-    /// this. KMS uses the suffix `amazonaws.com` in all partitions.
+    /// The context entry for IAM's simulator with the service through which a key is used, SQS. A policy may allow the
+    /// use of the key only through SQS. KMS uses the suffix `amazonaws.com` in all partitions.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")
@@ -504,7 +504,7 @@ mod tests {
 
     use super::*;
 
-    /// An account whose HTTP client answers each request with the status, error type and body that `answer` returns.
+    /// An account with an HTTP client that answers each request with the status, error type and body from `answer`.
     pub(super) async fn answering(
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
     ) -> SdkAws {

@@ -4,8 +4,8 @@
 //! parameter, log lines. The test or program that creates the account fills the state, and may read and change the
 //! state between any two calls. A [`Sample`] account has a deployment from the start, but no function or handler runs
 //! in the account. In a [`Demo`], functions fail and the retry handler retries them: before each call to the account,
-//! the functions and the handler run up to the time of the account's [`Clock`]. [`SimulatedOperators`] work on the
-//! deployment of a simulated run of `timelapse`.
+//! the functions and the handler run up to the time of the account's [`Clock`]. [`SimulatedOperators`] run commands
+//! during a simulated run of `timelapse`.
 //!
 //! Each call yields once before it takes effect, so that the calls of several operators interleave. A hook may give
 //! each call a [`Fault`]: the call fails, its answer is lost, or the operator is killed before the call.
@@ -58,7 +58,7 @@ pub const REGION: &str = "eu-west-1";
 /// The ARN of the default caller.
 const CALLER: &str = "arn:aws:iam::123456789012:user/ops";
 
-/// An account in memory, as one caller sees it. A clone represents the same caller.
+/// An account in memory, with the identity of one caller. A clone has the same caller.
 #[derive(Clone)]
 pub struct SimulatedAws {
     world: Rc<World>,
@@ -68,7 +68,7 @@ pub struct SimulatedAws {
 /// The state that all callers of an account share.
 struct World {
     state: RefCell<State>,
-    /// The clock of the account, unless `clock` has another clock.
+    /// The account's clock, unless `clock` contains another clock.
     manual: Rc<ManualClock>,
     clock: OnceCell<Rc<dyn Clock>>,
     running: OnceCell<Rc<Running>>,
@@ -83,7 +83,7 @@ pub struct State {
     pub roles: BTreeMap<String, Role>,
     /// Event source mappings.
     pub mappings: Vec<Mapping>,
-    /// The account's limits of concurrent executions.
+    /// The account's limits on concurrent executions.
     pub executions: Option<Executions>,
     /// Queues by name.
     pub queues: BTreeMap<String, Queue>,
@@ -95,13 +95,13 @@ pub struct State {
     pub log_groups: BTreeMap<String, LogGroup>,
     /// The metrics of the account, with their points.
     pub metrics: Metrics,
-    /// Metric alarms by name. The states of the alarms change by themselves only if a deployment runs in the account.
+    /// Metric alarms by name. The alarms change their states by themselves only while a deployment runs in the account.
     pub alarms: BTreeMap<String, MetricAlarm>,
     /// Stacks by name.
     pub stacks: BTreeMap<String, Stack>,
     /// The time that an update of a function's configuration takes.
     pub function_updates_take: Duration,
-    /// The time that a new permission of a role takes to become effective in Lambda.
+    /// The time until a role's new permission takes effect in Lambda.
     pub permissions_take: Duration,
     /// The time of the last access to the account. `None` before the first access.
     looked_at: Option<Timestamp>,
@@ -135,18 +135,18 @@ impl SimulatedAws {
         Self { world: Rc::clone(&self.world), caller: Rc::new(calls::Caller::new(arn)) }
     }
 
-    /// The account in the form that commands accept.
+    /// A connection to the simulated account, for commands.
     pub fn account(&self) -> Account {
         let (account, region) = (ACCOUNT.to_owned(), REGION.to_owned());
         let place = Place { account, region, caller: self.caller.arn.clone(), flags: String::new() };
         Account { aws: Rc::new(self.clone()), place }
     }
 
-    /// The state of the account at the current time. The caller must drop the returned value before the next call.
+    /// The state of the account at the current time. Drop the returned value before the next call.
     ///
     /// # Panics
     ///
-    /// Panics if the value that an earlier call returned was not dropped.
+    /// Panics if the value from an earlier call was not dropped.
     pub fn state(&self) -> RefMut<'_, State> {
         let mut state = self.world.state.borrow_mut();
         let now = self.time();
@@ -219,12 +219,12 @@ impl SimulatedAws {
         self.caller.allow(action);
     }
 
-    /// Sets a hook that decides before each call of this caller whether the call has a fault.
+    /// Sets a hook that runs before each call of this caller. The hook returns the fault of the call, or `None`.
     pub fn on_call(&self, hook: impl FnMut(Call<'_>) -> Option<Fault> + 'static) {
         self.caller.on_call(hook);
     }
 
-    /// Delays the effect of each call of this caller by a duration that `latency` returns.
+    /// Delays each call of this caller by the duration that `latency` returns.
     fn calls_take(&self, latency: impl FnMut() -> Duration + 'static) {
         self.caller.calls_take(latency);
     }
@@ -242,13 +242,13 @@ impl SimulatedAws {
         }
     }
 
-    /// The number of calls that this caller has made. A call does not count if the caller was killed before it.
+    /// The number of calls that this caller has made. The call that a killed caller was about to make does not count.
     pub fn calls(&self) -> u64 {
         self.caller.calls()
     }
 
-    /// Performs `work` as this caller. Kills the caller when it has made `calls` more calls and is about to make
-    /// another call. Returns `None` if the caller was killed.
+    /// Performs `work` as this caller. Lets the caller make `calls` more calls, and kills it before the next one.
+    /// Returns `None` if the caller was killed.
     pub async fn killed_after<T>(&self, calls: u64, work: impl Future<Output = T>) -> Option<T> {
         self.caller.alive(Some(calls), work).await
     }
@@ -260,7 +260,7 @@ impl SimulatedAws {
 }
 
 impl State {
-    /// The time of the account when it was last accessed.
+    /// The time of the last access to the account.
     pub fn now(&self) -> Timestamp {
         self.looked_at.unwrap_or(Timestamp::from_secs(0))
     }
@@ -318,8 +318,8 @@ impl State {
         queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
     }
 
-    /// Performs `ReceiveMessage`: receives messages from a queue, and moves messages that were received too often to
-    /// the queue's dead-letter queue.
+    /// Performs `ReceiveMessage`: receives messages from a queue. Moves messages to the queue's dead-letter queue if
+    /// they were received too often.
     ///
     /// # Errors
     ///
@@ -346,12 +346,12 @@ impl State {
 const NO_QUEUE: &str = "AWS.SimpleQueueService.NonExistentQueue";
 const NO_QUEUE_MESSAGE: &str = "The specified queue does not exist.";
 
-/// The ARN of a queue of the simulated account.
+/// The ARN of a queue in the simulated account.
 pub fn queue_arn(name: &str) -> String {
     format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{name}")
 }
 
-/// The URL of a queue of the simulated account.
+/// The URL of a queue in the simulated account.
 pub fn queue_url(name: &str) -> String {
     format!("https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{name}")
 }

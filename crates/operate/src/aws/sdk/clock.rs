@@ -1,5 +1,5 @@
-//! AWS's clock: this machine's clock, corrected by the `Date` header of AWS's answers. The handler compares the times
-//! that commands write with its own clock, so these times must not depend on the clock of the operator's machine.
+//! AWS's clock: this machine's clock, corrected by the `Date` header of AWS's answers. Commands write times that the
+//! handler compares with its own clock, so these times must not depend on the clock of the operator's machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,8 +15,8 @@ use comeback_engine::Timestamp;
 
 use crate::clock::now;
 
-/// The smallest difference that is corrected. A smaller difference may be an error of measurement, because a `Date`
-/// header has whole seconds and an answer takes a while to arrive.
+/// The smallest difference that is corrected. A smaller difference may be a measurement error, because a `Date` header
+/// has whole seconds and an answer takes some time to arrive.
 const TOLERATED_MILLIS: u64 = 5_000;
 
 /// The clock of an account, shared by the clients of all services.

@@ -50,7 +50,7 @@ pub(super) fn event(event: types::StackEvent) -> StackEvent {
     }
 }
 
-/// Fills in a call that sets one parameter of a stack. The call keeps the template and the other parameters.
+/// Fills in a call that sets one parameter of a stack, and keeps the template and the other parameters.
 pub(super) fn update(
     call: UpdateStackFluentBuilder,
     stack: &Stack,

@@ -1,6 +1,6 @@
 //! Connects to an account: finds the region, the profile and the credentials, and creates the clients.
 //!
-//! A mistake in any of the settings is reported before the first call that needs the setting.
+//! A mistake in a setting is reported before the first call that needs the setting.
 
 use std::error::Error;
 use std::mem;
@@ -34,8 +34,8 @@ use crate::text::{Piece, Quotes, Text};
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of an answer's body, in bytes. AWS's largest answer has ten SQS messages of 1 MiB each, which may
-/// take three times as many bytes in JSON. A larger answer must come from a proxy or another machine on the way to AWS,
-/// and could exhaust the memory.
+/// take three times as many bytes in JSON. A larger answer must come from another machine on the way to AWS, such as a
+/// proxy, and could exhaust the memory.
 const LARGEST_ANSWER: usize = 64 << 20;
 /// The compass directions that appear in the names of AWS regions.
 const DIRECTIONS: [&str; 9] =
@@ -182,8 +182,8 @@ fn check_region(name: &str) -> Result<(), Failure> {
     Err(Failure::could_not(format!("{name:?} is not a region: {how}")))
 }
 
-/// The failure to report if there are no valid credentials. The failure includes the innermost cause of the error,
-/// which is the most specific. An error without a cause means that no credentials were found at all.
+/// The failure to report if there are no valid credentials. It includes the innermost cause of the error, which is the
+/// most specific. If the error has no cause, no credentials were found at all.
 fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failure {
     let (mut cause, mut next) = (None, error.source());
     while let Some(source) = next {
@@ -204,8 +204,7 @@ fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failu
     Failure::could_not(text![format!("no AWS credentials{cause}: "), how])
 }
 
-/// The profile to log in with, if the selected profile or one of its source profiles uses single sign-on. `None`
-/// otherwise.
+/// The selected profile, or the first of its source profiles, that uses single sign-on. `None` if none of them does.
 fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     let mut name = profiles.selected_profile();
     // The limit ends the search if the source profiles form a cycle. The SDK reports such a cycle.
@@ -222,8 +221,8 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     None
 }
 
-/// Reads the AWS configuration files. The profile to use is named by the flag or, without a flag, by the environment
-/// variable. Fails if the files lack this profile, because the SDK would silently continue without it.
+/// Reads the AWS configuration files. The flag or, without a flag, the environment variable names the profile to use.
+/// Fails if the files lack this profile, because the SDK would ignore its absence.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;

@@ -27,7 +27,7 @@ pub(super) fn function(answer: GetFunctionOutput) -> Function {
     }
 }
 
-/// Builds a [`Configuration`] from either of two SDK types that have the same members.
+/// Builds a [`Configuration`] from either of two SDK types with the same members.
 macro_rules! configuration {
     ($it:expr) => {{
         let it = $it;

@@ -71,8 +71,8 @@ fn attribute(value: MessageAttributeValue) -> Attribute {
     }
 }
 
-/// Sends messages. Does not repeat a send that SQS did not answer: SQS may have accepted the message, and a second send
-/// would create a duplicate.
+/// Sends messages. Does not repeat a call that SQS did not answer: SQS may have accepted the messages, and a second
+/// call would duplicate them.
 pub(super) async fn send(
     client: &Client,
     url: &str,
@@ -128,12 +128,12 @@ pub(super) async fn hide(
 
 type Told = mpsc::UnboundedReceiver<(Duration, String)>;
 
-/// A callback for a sender's pauses, and the receiver of the channel to which the callback writes. The callback may be
-/// called on any thread.
+/// A callback for a sender's pauses, which may run on any thread, and the receiving end of the channel to which the
+/// callback writes.
 fn pauses() -> (impl Fn(Duration, &ServiceError) + Send + Sync + 'static, Told) {
     let (tell, told) = mpsc::unbounded_channel();
     let listen = move |pause: Duration, error: &ServiceError| {
-        // The send fails if the receiver was dropped because the work is done. Nobody needs the pause then.
+        // The send fails if the work is done and the receiver was dropped. Nobody needs the pause then.
         let _ = tell.send((pause, error.to_string()));
     };
     (listen, told)
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(receive(&account.await.sqs, URL, 80, options).await, Ok(Vec::new()));
     }
 
-    /// Counts the calls made to the client.
+    /// The number of requests that the client has made.
     #[derive(Clone, Default)]
     struct Calls(Arc<AtomicUsize>);
 

@@ -1,4 +1,4 @@
-//! Calls to a simulated account: their callers, and their faults.
+//! Calls to a simulated account, with their callers and their faults.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -17,17 +17,17 @@ use crate::failure::Failure;
 /// A call that is about to be made. A caller's hook gets this description of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
-    /// The number of the call among the caller's calls, starting at 1.
+    /// The number of the call: 1 for the caller's first call.
     pub number: u64,
     /// The IAM action of the call, such as `sqs:SendMessage`.
     pub action: &'a str,
-    /// The resource of the call, such as a queue's URL, in the same form as in an error.
+    /// The resource of the call, such as a queue's URL, as an error names it.
     pub of: &'a str,
-    /// The number of entries of a batch call. For any other call, the number is 0.
+    /// The number of entries in a batch call; 0 for any other call.
     pub entries: usize,
 }
 
-/// The fault of a call. The SDK has already made all its retries of the call.
+/// The fault of a call, which remains after all of the SDK's retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The call has no effect and fails with a transient error.
@@ -54,9 +54,9 @@ pub(super) struct Caller {
     /// clock is behind.
     clock_ahead: Cell<i64>,
     calls: Cell<u64>,
-    /// The number of calls that the caller can make before it is killed. `None` if the number is unlimited.
+    /// The number of calls that the caller may still make before it is killed. `None` means no limit.
     lives_for: Cell<Option<u64>>,
-    /// Notified when the caller is killed.
+    /// The signal that the caller is killed.
     killed: RefCell<Rc<Notify>>,
 }
 
@@ -114,8 +114,8 @@ impl Caller {
         self.calls.get()
     }
 
-    /// Performs `work`. Kills the caller when it has made `calls` calls and is about to make another call. Returns
-    /// `None` if the caller is killed.
+    /// Performs `work`. Lets the caller make `calls` calls, and kills it before the next one. Returns `None` if the
+    /// caller was killed.
     pub(super) async fn alive<T>(&self, calls: Option<u64>, work: impl Future<Output = T>) -> Option<T> {
         self.lives_for.set(calls);
         let killed = Rc::new(Notify::new());
@@ -148,7 +148,7 @@ impl Caller {
             }
         };
         if fault == Some(Fault::CallerKilled) {
-            // The killed caller's concurrent calls must not be made either.
+            // The concurrent calls of a killed caller are not made either.
             self.lives_for.set(Some(0));
             self.killed.borrow().notify_one();
             std::future::pending::<()>().await;
@@ -165,18 +165,18 @@ impl Caller {
     }
 }
 
-/// The denial of a call because the caller lacks a permission, with AWS's message.
+/// AWS's message for a call that is denied because the caller lacks a permission.
 #[derive(Clone, Debug)]
 pub(super) struct Denied(String);
 
 impl Denied {
-    /// The failure of a single call.
+    /// Converts the denial to the failure of a single call.
     pub(super) fn failure(&self, action: &str, of: &str) -> Failure {
         let remedy = "; docs/operate.md lists the permissions of each command";
         Failure::could_not(format!("{action} on {of}: {}: {}{remedy}", code(action), self.0))
     }
 
-    /// The failure of each entry of a batch call.
+    /// Converts the denial to the failure of each entry in a batch call.
     pub(super) fn entry(&self, action: &str) -> EntryFailure {
         entry(EntryFailureKind::Denied, code(action), &self.0)
     }

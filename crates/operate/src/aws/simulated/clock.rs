@@ -19,8 +19,8 @@ pub trait Clock: fmt::Debug {
     async fn sleep_until(&self, time: Timestamp);
 }
 
-/// A clock whose time changes only when the clock is set. A sleep sets the clock to the end of the sleep, so tests do
-/// not wait, and every run is the same.
+/// A clock whose time changes only when the clock is set. A sleep sets the clock to the end of the sleep. Tests
+/// therefore do not wait, and every run is the same.
 #[derive(Debug)]
 pub struct ManualClock(Cell<Timestamp>);
 

@@ -15,7 +15,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// The age of the deployment when the demonstration starts.
 const RUNS_SINCE: Duration = Duration::from_secs(3 * 24 * 3_600);
 
-/// A function of the demonstration, with the defect that it can have and its traffic.
+/// A function of the demonstration, with its traffic and its possible defect.
 struct Player {
     name: &'static str,
     defect: Defect,
@@ -127,7 +127,7 @@ impl Demo {
         Self { aws, running }
     }
 
-    /// The account in the form that commands accept.
+    /// A connection to the simulated account, for commands.
     pub fn account(&self) -> Account {
         self.aws.account()
     }
@@ -152,15 +152,15 @@ impl Demo {
     /// this name.
     pub fn set_broken(&self, name: &str, is_broken: bool) -> bool {
         let Some(position) = PLAYERS.iter().position(|player| player.name == name) else { return false };
-        // The deployment first runs up to the current time, because the change must not affect earlier events.
+        // Runs the deployment up to the current time first, so that the change does not affect earlier events.
         drop(self.aws.state());
         self.running.live().borrow_mut().set_defect(position, is_broken.then_some(PLAYERS[position].defect));
         true
     }
 }
 
-/// Attaches the functions besides `orders`, sets a policy, and leaves a fault for `comeback doctor` to find: an alarm
-/// that notifies nobody.
+/// Attaches the functions other than `orders`, and sets a policy. Removes the actions of an alarm, so that the doctor
+/// finds a problem.
 fn furnish(aws: &SimulatedAws) {
     let state = &mut *aws.state();
     for Player { name, .. } in &PLAYERS[1..] {

@@ -10,7 +10,7 @@ use crate::aws::{Configuration, InvokeSettings, UpdateStatus};
 
 /// Lambda's limit on the size of a function's environment variables as one JSON object.
 const ENVIRONMENT_BYTES: usize = 4_096;
-/// Lambda's limit on the number of a function's tags.
+/// Lambda's limit on a function's tags.
 const TAGS: usize = 50;
 
 /// A Lambda function with its settings and pending invocations.
@@ -28,7 +28,7 @@ pub struct Function {
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
     /// True if recursive loops are allowed.
     pub recursion_allowed: bool,
-    /// The asynchronous invocations that Lambda has accepted but not run, the oldest first.
+    /// The asynchronous invocations that Lambda has accepted but not started, the oldest first.
     pub invocations: Vec<Invocation>,
     /// The time when the last update of the function's configuration is complete; `None` before the first update.
     pub(super) updated_at: Option<Timestamp>,
@@ -48,7 +48,7 @@ pub struct Invocation {
 }
 
 impl Function {
-    /// Creates a function of the simulated account, with the role `NAME-role` and Lambda's defaults.
+    /// Creates a function with the role `NAME-role` and Lambda's defaults.
     pub fn new(name: &str) -> Self {
         let configuration = Configuration {
             name: name.to_owned(),
@@ -146,17 +146,17 @@ impl Function {
     }
 }
 
-/// The ARN of a function of the simulated account.
+/// The ARN of a function in the simulated account.
 pub fn function_arn(name: &str) -> String {
     format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}")
 }
 
-/// The ARN of a role of the simulated account.
+/// The ARN of a role in the simulated account.
 pub fn role_arn(name: &str) -> String {
     format!("arn:aws:iam::{ACCOUNT}:role/{name}")
 }
 
-/// The action that a function's role needs to send to a destination.
+/// The IAM action that a function's role must be allowed to perform before Lambda can send to a destination.
 pub(super) fn action_of(destination: &str) -> &'static str {
     match destination.split(':').nth(2) {
         Some("sns") => "sns:Publish",

@@ -20,8 +20,7 @@ pub struct LogGroup {
     pub lines: Vec<LogEvent>,
     /// The log streams of the group.
     pub streams: BTreeSet<String>,
-    /// The number of lines that are searched for one page. A page has only the lines that match, so a page may be
-    /// empty.
+    /// The number of lines that are searched for one page. A page contains only the matching lines, so it may be empty.
     pub lines_of_a_page: usize,
 }
 
@@ -74,7 +73,7 @@ impl LogGroup {
     }
 }
 
-/// A CloudWatch filter pattern of a kind that Comeback writes.
+/// A CloudWatch filter pattern, in one of the two forms that Comeback uses.
 #[derive(Debug, PartialEq)]
 enum Pattern {
     /// Matches a line that contains all of these terms.
@@ -91,7 +90,7 @@ enum Test {
 }
 
 impl Pattern {
-    /// Parses a pattern; `None` if it is invalid, or of a kind that Comeback never writes.
+    /// Parses a pattern. Returns `None` if the pattern is invalid or has a form that Comeback never uses.
     fn parse(text: &str) -> Option<Self> {
         let mut rest = Rest(text.trim());
         if !rest.takes("{") {

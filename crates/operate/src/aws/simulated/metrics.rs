@@ -20,7 +20,7 @@ impl Metrics {
         self.0.entry(key(series)).or_default().push((at, value));
     }
 
-    /// Adds `n` to a metric's sum for the minute of `at`.
+    /// Adds `n` to a metric's sum for the minute that contains `at`.
     pub(super) fn count(&mut self, series: Series<'_>, at: Timestamp, n: f64) {
         let minute = begin(at, Duration::from_secs(60));
         let points = self.0.entry(key(series)).or_default();
@@ -30,7 +30,8 @@ impl Metrics {
         }
     }
 
-    /// Performs `GetMetricData`: returns, for each series, a point for each period that has a value, the newest first.
+    /// Performs `GetMetricData`: returns the points of each series, the newest first. A period without values has no
+    /// point.
     pub(super) fn points(&self, query: &MetricQuery<'_>) -> Vec<Vec<(Timestamp, f64)>> {
         let of = |series: &Series<'_>| {
             let mut periods: BTreeMap<Timestamp, Vec<f64>> = BTreeMap::new();

@@ -1,8 +1,8 @@
 //! Simulated operators, who run the shipped commands during a simulated run of `timelapse`.
 //!
-//! The operators' account has a deployment with the run's policies. The account shares its handler's log, its pauses
-//! parameter, its retry queue and its clock with the run. The operators' calls take time, and the run continues during
-//! the calls.
+//! The operators' account has a deployment with the run's policies. The account and the run share the handler's log,
+//! the pauses parameter, the retry queue and the clock. The operators' calls take time, and the run continues
+//! meanwhile.
 
 mod at_work;
 mod command;
@@ -22,7 +22,7 @@ pub use command::{Selection, SimulatedChange, SimulatedCommand};
 /// The commands that operators run on every function of a simulated run.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedOperators {
-    /// The circumstances in which the operators work.
+    /// The delays, faults and clock errors that the operators encounter.
     pub circumstances: Circumstances,
     /// The commands that the operators run.
     pub commands: Vec<SimulatedCommand>,
@@ -31,7 +31,7 @@ pub struct SimulatedOperators {
 }
 
 impl SimulatedOperators {
-    /// Creates the operators for these tasks. Returns `None` if there is no command to run.
+    /// Returns a function that creates the operators for these tasks, or `None` if there is no command to run.
     pub fn of(tasks: &OperatorTasks) -> Option<MakeOperators> {
         let mut all = tasks.chaos.map_or_else(Self::default, |(seed, duration)| Self::chaos(seed, duration));
         let retry = tasks.retry_now.map(|(at, within)| SimulatedCommand {
@@ -44,8 +44,8 @@ impl SimulatedOperators {
     }
 
     /// Draws random commands for a run of this length. Some seeds draw no commands. Log lines are up to a minute late,
-    /// clocks are up to five seconds off, and for half of the seeds some calls fail. On average, one command in four is
-    /// killed. For half of the commands, another operator runs a command at almost the same time.
+    /// clocks are up to five seconds off, and some calls fail for half of the seeds. On average, one command in four is
+    /// killed, and one command in two coincides with another operator's command.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x6f70_6572_6174_6f72);
         let circumstances = Circumstances {
@@ -87,7 +87,7 @@ impl SimulatedOperators {
     }
 }
 
-/// Draws up to two pauses, each of up to an eighth of the run. Some pauses have a planned end.
+/// Draws up to two pauses, each at most an eighth of the run long. Some pauses have a planned end.
 fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(Duration, SimulatedChange)>) {
     let eighth = (duration.as_secs() / 8).max(1);
     let mut at = rng.random_range(0..=eighth);

@@ -14,7 +14,7 @@ const LONGEST: usize = 4_096;
 pub struct Parameter {
     /// The versions, the oldest first. A parameter in an account has at least one version.
     pub versions: Vec<ParameterVersion>,
-    /// The number of further writes that fail as if somebody else were writing at the same time.
+    /// The number of writes that will fail next, as if somebody else were writing at the same time.
     pub busy: u32,
 }
 

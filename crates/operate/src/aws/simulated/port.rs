@@ -16,14 +16,14 @@ use crate::aws::{
 };
 use crate::failure::Failure;
 
-/// The maximum number of entries of a batch call to SQS.
+/// The maximum number of entries in a batch call to SQS.
 const ENTRIES_OF_A_CALL: usize = 10;
 
-/// The number of batch calls that are made at the same time.
+/// The number of batch calls that together take the time of one call.
 const CALLS_AT_ONCE: usize = 16;
 
 impl SimulatedAws {
-    /// Makes one call. `effect` applies the call to the state. Its error is AWS's code and message.
+    /// Makes one call. `effect` applies the call to the state, and returns AWS's code and message as its error.
     async fn call<T>(
         &self,
         action: &'static str,
@@ -101,7 +101,7 @@ impl SimulatedAws {
 }
 
 impl SimulatedAws {
-    /// The CloudWatch metric that counts the entries of calls with this action. `None` if there is no such metric, or
+    /// The CloudWatch metric that counts the messages of calls with this action. `None` if there is no such metric, or
     /// if no deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;

@@ -15,15 +15,16 @@ use crate::deployment::queue::Depth;
 
 /// SQS's limit on messages in flight. Source: SQS quotas, "In-flight messages per queue (standard queue)".
 const IN_FLIGHT_LIMIT: usize = 120_000;
-/// The maximum visibility timeout, counted from a message's receive. Source: SQS quotas, "Message visibility timeout".
+/// The maximum visibility timeout, counted from the time when a message is received. Source: SQS quotas, "Message
+/// visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// The maximum number of messages that SQS returns for one receive.
 const MOST_OF_A_RECEIVE: usize = 10;
 
 /// A standard SQS queue with its messages.
 ///
-/// Methods that depend on the time need the account's current time as an argument. Receives return messages in the
-/// order in which the messages became visible.
+/// Methods that depend on the time take the account's current time as an argument. Messages are received in the order
+/// in which they became visible.
 #[derive(Clone, Debug)]
 pub struct Queue {
     /// The queue's ARN.
@@ -130,7 +131,7 @@ impl Queue {
     }
 
     fn next_id(&self) -> String {
-        // With an FNV-1a hash of the ARN, the message ids of two queues differ.
+        // The FNV-1a hash of the ARN makes the message ids in two queues different.
         let hash = self
             .arn
             .bytes()
@@ -164,15 +165,15 @@ impl Queue {
         self.put(blank, Duration::ZERO);
     }
 
-    /// Removes the messages that were received too often. Returns these messages, with the ARN of the queue to move
-    /// them to. Returns `None` if there are no such messages.
+    /// Removes the messages that were received too often, and returns them with the ARN of the queue to move them to.
+    /// Returns `None` if there are none.
     pub(super) fn take_moved(&mut self) -> Option<(String, Vec<Stored>)> {
         let (to, _) = self.redrive()?;
         (!self.moved.is_empty()).then(|| (to, std::mem::take(&mut self.moved)))
     }
 
-    /// Performs `ReceiveMessage`: returns up to ten messages, and hides the messages for `visibility`. At the in-flight
-    /// limit, returns no messages.
+    /// Performs `ReceiveMessage`: returns up to ten messages, and hides them for `visibility`. At the in-flight limit,
+    /// returns no messages.
     pub(super) fn receive(&mut self, now: Timestamp, most: usize, visibility: Duration) -> Vec<Message> {
         self.settle(now);
         let most = most.min(MOST_OF_A_RECEIVE).min(self.in_flight_limit.saturating_sub(self.in_flight));
@@ -329,7 +330,8 @@ impl Queue {
         self.in_flight = 0;
     }
 
-    /// Deletes the messages whose retention ends by `now`, and makes hidden messages visible whose time has come.
+    /// Deletes the messages whose retention has ended by `now`. Makes delayed and hidden messages visible if they are
+    /// due.
     fn settle(&mut self, now: Timestamp) {
         while let Some(&(at, key)) = self.ends.first().filter(|(at, _)| *at <= now) {
             self.ends.remove(&(at, key));

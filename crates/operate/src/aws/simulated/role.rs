@@ -20,7 +20,7 @@ pub struct Role {
     pub policies: BTreeMap<String, String>,
     /// Actions that the organization denies, whatever the role's policies allow.
     pub denied: BTreeSet<String>,
-    /// The time when a policy was last changed. In Lambda, the change takes effect `State::permissions_take` later.
+    /// The time when a policy was last changed. The change takes effect in Lambda after `State::permissions_take`.
     pub(super) changed: Option<Timestamp>,
 }
 
@@ -93,7 +93,7 @@ fn applies(statement: &Value, action: &str, resource: &str) -> bool {
     any_action && any("Resource", resource) && conditions_hold(&statement["Condition"], action)
 }
 
-/// Returns true if all conditions hold. The only condition that can hold is `kms:ViaService`, with SQS as the service.
+/// Returns true if all conditions hold. The only supported condition is `kms:ViaService`, which holds for SQS.
 fn conditions_hold(conditions: &Value, action: &str) -> bool {
     let via = format!("sqs.{REGION}.amazonaws.com");
     let holds = |(operator, keys): (&String, &Value)| {

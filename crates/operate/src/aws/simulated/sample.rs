@@ -241,7 +241,7 @@ fn dead_letters_alarm() -> MetricAlarm {
     alarm("dead-letters", &counts.map(|name| ("AWS/SQS", name, queue)))
 }
 
-/// An alarm in state `OK`, on metrics that each have one dimension.
+/// An alarm in state `OK`, on metrics with one dimension each.
 fn alarm(name: &str, metrics: &[(&str, &str, (&str, &str))]) -> MetricAlarm {
     let metric = |(namespace, name, (dimension, value)): &(&str, &str, (&str, &str))| WatchedMetric {
         namespace: (*namespace).into(),

@@ -1,4 +1,4 @@
-//! Tests of a night shift in the demonstration: an operator's queries and changes, on a manual clock.
+//! Tests of the demonstration: an operator's queries and changes during a night shift, on a manual clock.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Shift {
         }
     }
 
-    /// The number of waiting events and the time of their first failure, by function and error.
+    /// The number of waiting events, and the time of the earliest first failure, by function and error.
     async fn waits(&self) -> BTreeMap<(String, String), (u64, Timestamp)> {
         let waiting = waiting(&self.operator, WaitingOptions::default()).await.unwrap();
         let report = serde_json::to_value(waiting.report()).unwrap();

@@ -20,12 +20,12 @@ use super::command::{Ending, SimulatedCommand};
 use super::deployed::{RunClock, account, deploy};
 use crate::operator::{Operator, Which};
 
-/// The circumstances in which operators work. Each call takes some time under any circumstances.
+/// The delays, faults and clock errors that operators encounter. Each call takes some time in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Circumstances {
     /// The seed of the random latencies, faults, clock errors and log delays.
     pub seed: u64,
-    /// The longest time after which a new line of the handler's log becomes readable.
+    /// The longest time until a new line in the handler's log becomes readable.
     pub log_delay: Duration,
     /// The probability that a call fails, or that its answer is lost.
     pub fault_rate: f64,
@@ -33,7 +33,7 @@ pub struct Circumstances {
     pub clock_error: Duration,
 }
 
-/// The numbers of changes that commands made, by kind. All runs of the same operators add to the same numbers.
+/// The counts of the changes that commands made, by kind. All runs of the same operators add to the same counts.
 #[derive(Clone, Debug, Default)]
 pub struct Made(Arc<Mutex<BTreeMap<String, u64>>>);
 
@@ -59,7 +59,7 @@ pub(super) struct AtWork {
     log: LateLog,
     /// The account's policies, and the time when the policies took effect.
     policies: (Arc<Policies>, Timestamp),
-    /// The number of the pauses parameter's last version that was passed to the run.
+    /// The number of the newest version of the pauses parameter that was passed to the run.
     written: i64,
     commands: Vec<Working>,
     made: Made,
@@ -71,7 +71,7 @@ struct Working {
     arn: String,
     work: Pin<Box<dyn Future<Output = Ending>>>,
     awake: Arc<Awake>,
-    /// True once one of the command's calls had a fault.
+    /// True once a call of the command has had a fault.
     had_fault: Rc<Cell<bool>>,
 }
 
@@ -122,7 +122,7 @@ impl AtWork {
         self.log.show(self.run.now(), state.log_groups.entry(Sample::LOG_GROUP.into()).or_default());
     }
 
-    /// Runs one command that can continue, until it waits again or ends. Returns false if no command can continue.
+    /// Runs one command until it waits again or ends. Returns false if no command can continue.
     fn go_on(&mut self) -> bool {
         let is_awake = |working: &Working| working.awake.0.swap(false, Ordering::Relaxed);
         let Some(turn) = self.commands.iter().position(is_awake) else { return false };
@@ -135,8 +135,8 @@ impl AtWork {
         true
     }
 
-    /// Counts the change that a command made. If the command failed and no fault or other change explains the failure,
-    /// ends the run.
+    /// Counts the change that a command made. If the command failed without a fault or a change by others that explains
+    /// the failure, reports the failure to the run.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
@@ -231,7 +231,7 @@ fn latency(rng: &mut Xoshiro256PlusPlus) -> Duration {
     Duration::from_millis(rng.random_range(5..=longest))
 }
 
-/// Draws the fault of a call. `entries` is the number of entries of a batch call, and 0 for any other call.
+/// Draws the fault of a call. `entries` is the number of entries in a batch call, and 0 for any other call.
 fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     match rng.random_range(0..3) {
         0 => Fault::AnswerLost,
@@ -258,7 +258,7 @@ struct LateLog {
     delay: Duration,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// Lines that are not readable yet. The key has the time when the line becomes readable, and a sequence number.
+    /// The lines that are not readable yet. The key is the time when the line becomes readable, with a sequence number.
     late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
 }
 

@@ -65,7 +65,7 @@ pub(super) enum Ending {
 }
 
 impl SimulatedChange {
-    /// The number of event keys that the command names.
+    /// The number of event keys in the command; 0 if the command selects no events by key.
     pub(super) const fn keys(self) -> usize {
         match self {
             Self::Retry(_, Selection::Keys(count)) | Self::Cancel(Selection::Keys(count)) => count,
@@ -73,7 +73,7 @@ impl SimulatedChange {
         }
     }
 
-    /// Makes the change. A request by key names `keys`.
+    /// Makes the change. A request for individual events selects the events with these keys.
     pub(super) async fn make(self, operator: Operator, keys: Vec<String>) -> Ending {
         let function = None;
         let request = |operator, ask, selection| {
@@ -101,7 +101,7 @@ impl SimulatedChange {
     }
 }
 
-/// Plans a change, performs it and records it. If another operator's change makes the plan out of date, confirms the
+/// Plans a change, performs it and records it. If another operator's change makes the plan out of date, performs the
 /// new plan.
 async fn confirmed(change: impl Change) -> Ending {
     let mut plan = match change.plan().await {

@@ -90,7 +90,7 @@ fn variables(policies: &Policies) -> Vec<(&'static str, String)> {
     variables
 }
 
-/// The clock of a run. Its time changes only between two turns of the operators.
+/// The clock of a run. Its time stands still while the operators' commands run.
 pub(super) struct RunClock {
     run: Rc<dyn OperatedDeployment>,
     /// The sleeping commands, each with the time when it wakes.
