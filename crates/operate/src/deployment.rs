@@ -22,8 +22,8 @@ use crate::function::{FunctionName, command_name, deployment_of_its_own, is_far}
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The maximum number of functions to read at the same time. With more, IAM's simulator and Lambda's API would throttle
-/// the calls.
+/// The maximum number of functions to read at the same time. If a command read more, IAM's simulator and Lambda's API
+/// would throttle its calls.
 pub const AT_A_TIME: usize = 8;
 
 /// A deployment of Comeback: a retry handler with its queues, its event source mapping and its settings.
@@ -74,19 +74,19 @@ pub enum Stopped {
     NotFed,
 }
 
-/// The handler's treatment of events of a function that is not on the allow-list.
+/// What the handler does with the events of a function that is not on the allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unlisted {
     /// The handler dead-letters each event as `target_not_allowed` when it next receives the event, even during a
     /// pause.
     DeadLettered,
-    /// The handler keeps the events but does not retry any, because the allow-list is empty.
+    /// The handler keeps the events and retries none of them, because the allow-list is empty.
     Kept,
 }
 
 impl Unlisted {
-    /// The handler's treatment of a function's events; `None` if the handler retries the events.
+    /// What the handler does with the events of the function `arn`; `None` if it retries them.
     pub fn of(policies: &Policies, arn: &str) -> Option<Self> {
         match policies.stack() {
             policy if policy.keeps_everything() => Some(Self::Kept),
@@ -110,7 +110,7 @@ impl DeploymentName {
         stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
     }
 
-    /// The flag that names the deployment to a command, such as `--stack shop`.
+    /// The flag that selects the deployment in a command, such as `--stack shop`.
     pub fn flag(&self) -> String {
         let (flag, name) = match self {
             Self::Stack(stack) => ("--stack", stack),
@@ -154,14 +154,14 @@ impl Deployment {
         }
     }
 
-    /// Text that displays a function as `shown`. A user interface may turn the text into a link to the function.
+    /// The text `shown`, which displays a function. A user interface may turn the text into a link to the function.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
 
     /// The commands that attach the functions with these ARNs, and a hint for functions that moved to another stack.
-    /// This deployment cannot attach a function in another account or region. For such a function, the text says what
-    /// to do instead.
+    /// This deployment cannot attach a function in another account or region, so the text says what to do with such
+    /// functions instead.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -187,7 +187,7 @@ impl Deployment {
     ///
     /// Fails with the settings that the handler refuses.
     pub fn policies(&self) -> Result<Policies, Vec<SettingError>> {
-        // Lambda sets these two variables. The handler uses their values to make sure that it is not its own target.
+        // Lambda sets these two variables. The handler checks with their values that it is not its own target.
         let policies = Policies::from_variables(|name| match name {
             "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.name.clone()),
             "AWS_REGION" => Some(self.handler_arn.region.clone()),
@@ -206,8 +206,8 @@ impl Deployment {
         self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
     }
 
-    /// The reason why nothing is retried, according to the handler's settings and its event source mapping; `None` if
-    /// the handler retries.
+    /// The reason why the handler retries nothing, according to its settings and its event source mapping; `None` if it
+    /// retries events.
     pub fn stopped(&self) -> Option<Stopped> {
         if self.policies().is_err() {
             Some(Stopped::RefusesSettings)
@@ -220,7 +220,8 @@ impl Deployment {
         }
     }
 
-    /// A sentence that says why nothing is retried and which command names the fix. `None` if the handler retries.
+    /// A sentence that says why the handler retries nothing, and which command names the fix. `None` if it retries
+    /// events.
     pub fn stopped_note(&self) -> Option<Text> {
         let why = self.stopped()?;
         let doctor = quoted(self.command(CommandName::Doctor, ["--short"]));
@@ -247,8 +248,8 @@ impl Deployment {
         })
     }
 
-    /// The functions that the allow-list matches and whose failed events go to the retry queue. Returns no functions,
-    /// without any calls to AWS, if no entry of the allow-list has a `*`.
+    /// The functions that match the allow-list and send their failed events to the retry queue. If no entry of the
+    /// allow-list has a `*`, returns no functions and makes no calls to AWS.
     pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
         if !self.target_functions().any(|entry| entry.contains('*')) {
             return Ok(Vec::new());

@@ -1,8 +1,8 @@
 //! The doctor: numbered checks of a deployment, of the functions attached to it, and of functions that read SQS
 //! directly.
 //!
-//! The doctor reads all facts once, then judges the facts with pure functions. [`doctor`] returns a [`Diagnosis`] with
-//! one finding for each check of each subject. `docs/doctor.md` has a row for each check.
+//! The doctor first reads all facts, and then judges them with pure functions. [`doctor`] returns a [`Diagnosis`] with
+//! one finding for each check and each subject, such as a function. `docs/doctor.md` has a row for each check.
 
 pub mod checks;
 mod consumers;
@@ -31,7 +31,7 @@ use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::operator::Operator;
 
-/// Options of [`doctor`]: the checks to run and the findings to print. By default, all checks run.
+/// Options for [`doctor`]: the checks to run and the findings to print. By default, all checks run.
 #[derive(Clone, Debug, Default)]
 pub struct Examination {
     /// The functions to check. If empty, all functions are checked. Otherwise, findings about the deployment itself are
@@ -41,7 +41,7 @@ pub struct Examination {
     pub only: Vec<&'static str>,
     /// The numbers of the checks to skip.
     pub skip: Vec<&'static str>,
-    /// True to print only warnings and broken findings.
+    /// True to print only problems: warnings and broken findings.
     pub is_short: bool,
     /// True to treat warnings as failures.
     pub is_strict: bool,
@@ -50,8 +50,8 @@ pub struct Examination {
     pub probe: bool,
 }
 
-/// Runs the checks of a deployment and its functions. Changes nothing. With [`Examination::probe`], the doctor also
-/// sends one event.
+/// Runs the checks of a deployment and its functions, without changing anything. With [`Examination::probe`], also
+/// sends one event to the example function.
 ///
 /// # Errors
 ///

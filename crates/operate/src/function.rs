@@ -19,8 +19,8 @@ pub struct FunctionName {
     pub place: Option<FunctionArn>,
     /// The function's name, without account, region and qualifier.
     pub name: String,
-    /// The alias or version. `None` if the name has no qualifier, or the qualifier `$LATEST`, which means the
-    /// unqualified function.
+    /// The alias or version. `None` if the name has no qualifier or has `$LATEST`, which stands for the unqualified
+    /// function.
     pub qualifier: Option<String>,
     /// True if the name ends with `:$LATEST`. Such a name matches no alias or version.
     pub is_latest: bool,
@@ -86,15 +86,15 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// The function's name for a suggested command. If the function is not in the account and region of `home`, or if a
-/// command would parse the name as an option, the ARN is used instead.
+/// The function's name for a suggested command. Returns the ARN instead if the function is outside the account or
+/// region of `home`, or if a command would parse the name as an option.
 pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     let Ok(function) = arn.parse::<FunctionName>() else { return "FUNCTION".into() };
     let is_home = function.place.as_ref().is_some_and(|place| is_beside(place, home));
     if is_home && !function.name.starts_with('-') { function.to_string() } else { arn.to_owned() }
 }
 
-/// The function's name with its alias or version, for display. `$LATEST` is left out, because it is Lambda's default.
+/// The function's name with its alias or version, for display. The name omits `$LATEST`, which is Lambda's default.
 pub fn shown_name(arn: &str) -> &str {
     let name = short_name(arn);
     name.strip_suffix(":$LATEST").unwrap_or(name)
@@ -106,7 +106,7 @@ pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }
 
-/// Advice for a function that is in another account or region than the handler.
+/// Advice to an operator about a function in another account or region than the handler.
 pub fn deployment_of_its_own(arn: &str) -> String {
     format!("use a deployment in the account and region of {arn}")
 }
@@ -218,12 +218,12 @@ impl Target {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }
 
-    /// The function's name, followed by `:` and the qualifier. If `qualifier` is `None`, only the name.
+    /// The function's name, followed by `:` and the qualifier, if there is one.
     pub fn named(&self, qualifier: Option<&str>) -> String {
         qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
     }
 
-    /// The settings for asynchronous invocations of the requested qualifier.
+    /// The requested qualifier's settings for asynchronous invocations.
     pub fn settings(&self) -> InvokeSettings {
         self.invoke_settings.get(&self.qualifier).cloned().unwrap_or_default()
     }
@@ -277,7 +277,8 @@ pub fn log_group(configuration: &Configuration) -> String {
     configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
 }
 
-/// Advice for an error about a missing deployment or function: the flags that name another deployment.
+/// Advice at the end of an error about a missing deployment or function: how to select another stack, region or
+/// account.
 pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
                                     with --profile, or the handler with --handler";
 

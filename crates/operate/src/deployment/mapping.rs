@@ -3,7 +3,7 @@
 use crate::aws::Mapping;
 
 impl Mapping {
-    /// Returns true if the mapping passes messages to the handler, or is about to start.
+    /// Returns true if the mapping passes messages to the handler, or is about to do so.
     pub fn feeds(&self) -> bool {
         matches!(&*self.state, "Enabled" | "Enabling" | "Creating" | "Updating")
     }

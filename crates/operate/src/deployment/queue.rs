@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// The time that a received dead-letter stays hidden from other readers, unless a command makes the dead-letter visible
-/// earlier. Reading 100,000 dead-letters takes a few minutes. With a longer time, the dead-letters of a killed command
-/// would only stay hidden longer. If a slow command is still running when a dead-letter becomes visible, the command
-/// receives the dead-letter again, which hides it again.
+/// The time that a received dead-letter stays hidden from other readers, unless a command makes it visible earlier. A
+/// command reads 100,000 dead-letters in a few minutes. A longer time would only keep dead-letters hidden longer after
+/// a command was killed. If a slow command is still running when a dead-letter becomes visible, the command receives
+/// and thereby hides the dead-letter again.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// An SQS queue of a deployment.
@@ -91,7 +91,7 @@ pub async fn attributes<const N: usize>(
     Ok(names.map(|name| attributes.get(name).cloned()))
 }
 
-/// Parses an ARN that AWS returned. Fails with an error that names the ARN if the ARN is invalid.
+/// Parses an ARN that AWS returned. If the ARN is invalid, fails with an error that names it.
 pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
     arn.parse().map_err(|problem| Failure::could_not(format!("{arn} {problem}")))
 }
@@ -135,7 +135,7 @@ impl Depth {
 /// A customer-managed KMS key that encrypts a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomerKey {
-    /// The key's ARN. If the key does not exist, the `KmsMasterKeyId` from the queue's attributes.
+    /// The key's ARN or, if the key does not exist, the queue's attribute `KmsMasterKeyId`.
     pub arn: String,
     /// The key's state, such as `Enabled`; `None` if the key does not exist.
     pub state: Option<String>,

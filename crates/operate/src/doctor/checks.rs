@@ -1,4 +1,4 @@
-//! The table of all the doctor's checks, with their numbers.
+//! The table of the doctor's checks, with their numbers.
 
 use serde::Serialize;
 
@@ -10,8 +10,8 @@ use crate::doctor::{consumers, functions, handler, policies, queues, rights};
 
 type Text = &'static str;
 
-/// A check that the doctor runs. A check's number never changes, and is never used for another check. `docs/doctor.md`
-/// has a row for each check.
+/// A check that the doctor runs. A check keeps its number forever, and no other check ever gets this number.
+/// `docs/doctor.md` has a row for each check.
 #[derive(Debug, Serialize)]
 pub struct Check {
     /// The check's number, such as `CB012`.
@@ -24,7 +24,7 @@ pub struct Check {
     pub(super) judge: Judge,
 }
 
-/// The function that judges a check. The variants differ in the subject to judge.
+/// The function that judges the facts for a check. Each variant takes a different subject, such as a function.
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
@@ -35,8 +35,8 @@ pub(super) enum Judge {
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The number of the check of whether the handler may invoke a function. For a function on the allow-list, this check
-/// runs even before the function is attached and while the function is being detached.
+/// The number of the check that the handler may invoke a function. For a function on the allow-list, this check also
+/// runs before the function is attached and while it is being detached.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 

@@ -1,5 +1,5 @@
-//! Checks of functions that read SQS directly with the package `comeback-sqs`. The package runs inside the function, so
-//! it cannot see the settings that these checks read.
+//! Checks of functions that read SQS directly with the package `comeback-sqs`. These checks read settings to which the
+//! package has no access, because it runs inside the function.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -144,8 +144,8 @@ fn is_gone() -> Judgement {
     skipped("the queue does not exist (CB302)")
 }
 
-/// The name of the policy that a suggested command adds to a role. Several functions may share a role, so the name ends
-/// with the mapping's id: the names of the function and the queue together might be too long for a policy name.
+/// The name of the policy that a suggested command adds to a role. The name ends with the mapping's id, because several
+/// functions may share a role. The names of the function and the queue together might be too long for a policy name.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

@@ -54,7 +54,7 @@ impl Diagnosis {
             }
     }
 
-    /// One line with the number of findings for each outcome, and the names of the broken findings.
+    /// One line with the number of findings for each outcome and the names of the broken findings.
     pub fn summary(&self) -> String {
         let count = |outcome| count(&self.checks, outcome);
         let warnings = counted(count(Outcome::Warning), "warning", "warnings");
@@ -66,7 +66,7 @@ impl Diagnosis {
     }
 }
 
-/// The heading for a group of checks, such as `retry handler` for the key `handler`.
+/// The heading above a group of checks, such as `retry handler` for the group `handler`.
 pub fn area(group: &str) -> &str {
     match group {
         "mapping" => "event source mapping",

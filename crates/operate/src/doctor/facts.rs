@@ -46,7 +46,7 @@ pub(crate) struct Facts {
     /// The parameters of the deployment's CloudFormation stack. Empty if no stack owns the deployment.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<Function>,
-    /// An error if the functions that match the allow-list's patterns could not be listed.
+    /// The failure to list the functions that match the allow-list's patterns, or `Ok`.
     pub(crate) matched: Result<(), Failure>,
 }
 
@@ -100,7 +100,8 @@ impl Facts {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
 
-    /// Removes the consumers from the functions to check. Keeps a consumer that is also attached or on the allow-list.
+    /// Removes the functions that read SQS directly from the functions to check, unless they are also attached or on
+    /// the allow-list.
     pub(crate) fn leave_out(&mut self, consumers: &[Consumer]) {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {
@@ -127,7 +128,7 @@ impl Facts {
         // The stack's list is needed too, because somebody may have removed a function from the handler's list by hand.
         let listed = stacks_list(&parameters);
         let destination = Destination { account, deployment: &deployment, retry_queue: &retry_queue };
-        // The permissions on the queues' keys can be read only once the queues have been read.
+        // The queues are read first, because they name the keys on which permissions are read next.
         let (handler, mappings, errors, log_group, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
             account.aws.mappings_of_function(&deployment.handler),

@@ -26,7 +26,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The finding's name: the check's number. If the check is about a function, the function's name follows, as in
+    /// The finding's name: the check's number, followed by the function's name if the check is about a function, as in
     /// `CB102 orders`.
     pub fn name(&self) -> String {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))

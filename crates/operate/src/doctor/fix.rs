@@ -32,7 +32,8 @@ pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> 
 }
 
 /// The command that makes `MAXIMUM_CONCURRENCY` match a mapping with provisioned pollers. `invocations` is the
-/// concurrency of all the pollers. If it exceeds the setting's range, the command lowers the number of pollers instead.
+/// concurrency of all the pollers. If this concurrency exceeds the setting's range, the command lowers the number of
+/// pollers instead.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     if invocations <= most {
@@ -47,8 +48,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key. After the deletion of a key is cancelled,
-/// the key must also be enabled. The doctor suggests the second command in its next run.
+/// The command that makes a queue's key usable again, or replaces the key. A key whose deletion is cancelled must then
+/// be enabled: the doctor suggests this second command in its next run.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -73,9 +74,9 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
     aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
 }
 
-/// The command that changes settings of the handler. If a value came from a stack parameter, the command changes the
-/// parameter, because the next deployment would undo a change by hand. AWS refuses a second update during the first, so
-/// the doctor suggests the remaining values in its next run.
+/// The command that changes settings of the handler. If a value came from a stack parameter, the command changes this
+/// parameter, because the next deployment of the stack would undo any other change. AWS refuses a second update during
+/// the first, so the doctor suggests the remaining values in its next run.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };
@@ -104,8 +105,7 @@ fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     stack_parameters(deployment, stack, parameters, &of_stack)
 }
 
-/// The command that changes one setting of the handler. If the value came from a stack parameter, the command changes
-/// the parameter.
+/// The command that changes one setting of the handler, or the stack parameter from which the setting came.
 pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> Text {
     settings(facts, &[(name, value)])
 }
@@ -117,7 +117,7 @@ pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     let values = names.iter().map(|&name| {
         let of_stack = parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter_of(name)));
         // The template adds its example function to TARGET_FUNCTIONS, and omits BASE_BACKOFF and MAX_BACKOFF if
-        // BACKOFFS is set. For these variables, a difference from the stack parameter is not a change by hand.
+        // BACKOFFS is set. If such a variable differs from the stack parameter, this is no sign of a change by hand.
         let is_left_out =
             ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
         let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
@@ -158,9 +158,9 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// The command that changes some of the handler's environment variables, and keeps the others. If the handler has a
-/// variable that is not a setting, returns an instruction in words instead. A command would either print the value of
-/// that variable, which may be a secret, or remove the variable.
+/// The command that changes some of the handler's environment variables, and keeps the others. Returns an instruction
+/// in words if the handler also has a variable that is not a setting. A command would either print the value of this
+/// variable, which may be a secret, or remove the variable.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {
@@ -183,8 +183,8 @@ pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
     aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
-/// The command that restores the last readable version of the pauses. If no version is readable, the command writes an
-/// empty document.
+/// The command that restores the last readable version of the pauses parameter. If no version is readable, the command
+/// writes a parameter without pauses.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
     if unreadable.is_newer {
         return NEWER_COMMAND.into();
@@ -223,7 +223,7 @@ pub(crate) fn detach(facts: &Facts, arn: &str) -> Text {
     facts.deployment.command(CommandName::Detach, [name]).into()
 }
 
-/// The command that prints the handler's ERROR lines of the last 24 hours.
+/// The command that prints the handler's ERROR lines from the last 24 hours.
 pub(crate) fn read_errors(facts: &Facts) -> Text {
     aws(
         &facts.deployment,

@@ -18,8 +18,8 @@ use crate::text;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
-    // If somebody removed a function from the handler's list by hand, only the stack's list names the function. Check
-    // CB108 reports such a function.
+    // Check CB108 reports a function that only the stack's list names, because somebody removed it from the handler's
+    // list by hand.
     let is_removed = |arn: FunctionArn| facts.stack_names(&arn) && !facts.deployment.retries(&arn);
     let attached = facts.functions.iter().filter(|function| !function.arn.parse().is_ok_and(is_removed));
     let names: Vec<&str> = attached.map(|function| &*function.name).collect();
@@ -108,8 +108,8 @@ fn is_of_stack(facts: &Facts, function: &Function) -> bool {
     function.arn.parse().is_ok_and(|arn| facts.stack_names(&arn))
 }
 
-/// Judges a function that is being detached or moved to another deployment. `None` for any other function, and for a
-/// function that still sends failures to this deployment's retry queue.
+/// Judges a function that is being detached or moved to another deployment. Returns `None` if the function still sends
+/// failures to this deployment's retry queue, or is not being detached or moved.
 pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
@@ -225,7 +225,7 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
     })
 }
 
-/// The current problem that makes Lambda drop the function's failed events. `None` if the checks find no such problem.
+/// The problem that currently makes Lambda drop the function's failed events. `None` if the checks find none.
 fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Judgement> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
     let ours = function.qualified_functions.iter().filter(|qualified| qualified.elsewhere.is_none());
@@ -265,8 +265,7 @@ pub(crate) fn leads_here(facts: &Facts, qualified: &QualifiedFunction) -> Judged
     Ok(broken(found, "none of its failures is retried", fix::attach(facts, &qualified.invoked_arn)))
 }
 
-/// Returns a warning if `attach` would change the setting with the name `setting`. `None` if `attach` would keep the
-/// setting.
+/// Returns a warning if `attach` would change the setting named `setting`, or `None` if `attach` would keep it.
 fn planned(facts: &Facts, qualified: &QualifiedFunction, setting: &str, means: &str) -> Option<Judgement> {
     let QualifiedFunction { name, settings, invoked_arn, .. } = qualified;
     let differences = between(name, settings, &goal(&facts.deployment, settings));
@@ -279,8 +278,8 @@ pub(crate) fn no_retries(facts: &Facts, qualified: &QualifiedFunction) -> Judged
     Ok(planned(facts, qualified, "retries", means).unwrap_or_else(|| ok("none")))
 }
 
-/// The longest `MaximumEventAgeInSeconds` that causes no warning. Ten minutes is longer than most throttling lasts, and
-/// short compared with the backoff that follows.
+/// The longest `MaximumEventAgeInSeconds` that causes no warning. Most throttling lasts less than ten minutes, and ten
+/// minutes is short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
 pub(crate) fn event_age(facts: &Facts, qualified: &QualifiedFunction) -> Judged {

@@ -103,8 +103,7 @@ pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
 /// The smallest `MaximumPollers` that Lambda accepts.
 const FEWEST_POLLERS: u64 = 2;
 
-/// Warns if the handler, at its highest concurrency, would leave fewer unreserved executions for the functions than the
-/// handler itself takes.
+/// Warns if the handler, at its highest concurrency, would take more than half of the unreserved executions.
 pub(crate) fn executions(facts: &Facts) -> Judged {
     let Executions { all, unreserved } = *seen(&facts.executions)?;
     let mapping = facts.deployment.mapping.as_ref();
@@ -242,7 +241,7 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
 }
 
 /// The commands that make silent alarms notify somebody. If an alarm's actions are disabled, a command enables them. If
-/// an alarm has no actions, a command adds an SNS topic: by a stack parameter or, if `attach` made the alarm, by
+/// an alarm has no actions, a command adds an SNS topic: with a stack parameter or, if `attach` created the alarm, by
 /// attaching its function again.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let deployment = &facts.deployment;

@@ -6,7 +6,7 @@ use crate::alarms::TopicArn;
 use crate::failure::Failure;
 use crate::text::{Piece, Text};
 
-/// The placeholder in a fix for the ARN of an SNS topic, which only the operator knows.
+/// The placeholder in a fix for the ARN of an SNS topic, which the operator chooses.
 pub(crate) const TOPIC: &str = "TOPIC_ARN";
 
 /// The possible outcomes of a check, from best to worst.
@@ -23,7 +23,7 @@ pub enum Outcome {
     Broken,
 }
 
-/// The result of a check: its outcome, the facts found, and the fix of the problem.
+/// The result of a check: its outcome, the facts found, and the fix for the problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
     /// The outcome of the check.
@@ -55,7 +55,7 @@ impl Judgement {
         fix.to_string().lines().map(line).collect()
     }
 
-    /// Returns true if the fix needs the ARN of an SNS topic, which the operator has to name.
+    /// Returns true if the operator has to insert the ARN of an SNS topic into the fix.
     pub fn needs_topic(&self) -> bool {
         self.fix.as_ref().is_some_and(|fix| fix.to_string().contains(TOPIC))
     }
@@ -66,7 +66,7 @@ impl Judgement {
 pub struct FixLine {
     /// The text of the line.
     pub text: String,
-    /// True if the line has a command to copy, false if it is an instruction in words.
+    /// True if the line is a command to copy, false if it is an instruction in words.
     pub is_command: bool,
     /// True if the line still has the placeholder for a topic's ARN.
     pub lacks_topic: bool,
@@ -101,7 +101,7 @@ pub(crate) fn seen<T>(fact: &Result<T, Failure>) -> Result<&T, Failure> {
     fact.as_ref().map_err(Clone::clone)
 }
 
-/// Turns a failure to read the facts into a warning, so that a fact that could not be read never counts as `ok`.
+/// Turns a failure to read the facts into a warning, so that an unread fact never counts as `ok`.
 pub(crate) fn or_unseen(judged: Judged) -> Judgement {
     judged.unwrap_or_else(|unseen| {
         let fix = "if that was denied, grant the permissions that docs/operate.md lists for doctor";

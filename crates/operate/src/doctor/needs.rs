@@ -2,7 +2,7 @@
 
 use crate::doctor::judgement::Outcome;
 
-/// A permission that a role needs, and what breaks without it.
+/// A permission that a role needs, and the consequence if the permission is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     /// The number of the check that judges the permission.
@@ -17,7 +17,7 @@ pub(crate) struct Need {
     pub(crate) means: &'static str,
 }
 
-/// A resource that a role needs permission for.
+/// A resource on which a role needs a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
     /// The retry queue or, for a consumer, the queue that the consumer reads.
@@ -35,7 +35,7 @@ pub(crate) enum Resource {
 }
 
 const SEND: &[&str] = &["sqs:SendMessage"];
-/// The KMS actions that a role needs to receive from an encrypted queue and to send to one.
+/// The KMS actions that a role needs in order to send to an encrypted queue and to receive from it.
 const USE_KEY: &[&str] = &["kms:Decrypt", "kms:GenerateDataKey"];
 const TAKE: &[&str] =
     &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"];

@@ -30,8 +30,8 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     Ok(warning(found, means, FIX))
 }
 
-/// Returns true if an entry of `POLICIES` names a single function that is on the handler's allow-list or on the list in
-/// the stack's parameter. Such a function may be attached later.
+/// Returns true if an entry of `POLICIES` names a single function, and the handler's allow-list or the stack's
+/// parameter allows this function. The function may be attached later.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);

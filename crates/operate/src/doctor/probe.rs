@@ -22,16 +22,16 @@ const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
 /// The extra time that the probe allows for cold starts, pollers, and log lines that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// The longest time that the probe's event may take. If the event may take longer, the probe is skipped, because nobody
-/// would watch the terminal for that long.
+/// The longest time that the probe's event may take. If it may take longer, the probe is skipped, because nobody would
+/// watch the terminal for that long.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// The margin by which the search of the log begins before the event was sent, because clocks differ.
+/// The search of the log begins this long before the event was sent, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and follows the event in the logs until it succeeds, is
-/// dead-lettered, or is overdue. Reports each step to the operator once. The event leaves nothing behind that somebody
-/// must clean up.
+/// dead-lettered, or is overdue. Reports each step to the operator once. The operator need not clean up after the
+/// event.
 pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judged {
     let account = &operator.account;
     let function = example(account, deployment).await?;
@@ -66,7 +66,7 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     let policies = deployment.policies().map_err(|_| "the handler's settings are refused (CB020)")?;
     let arn = deployment.arn_of(&function.parse()?);
     let backoff = policies.of(&format!("{arn}:$LATEST")).backoff();
-    // Decorrelated jitter allows the longest first backoff of all kinds of jitter: up to three times the base.
+    // No kind of jitter allows a longer first backoff than decorrelated jitter: up to three times the base.
     let longest = backoff.base().saturating_mul(3).min(backoff.cap()) + SLACK;
     if longest > LONGEST {
         let seconds = longest.as_secs();
@@ -75,7 +75,7 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     Ok(longest)
 }
 
-/// The judgement of the probe. `None` while the event has neither succeeded nor been dead-lettered.
+/// The probe's judgement, once the event has succeeded or been dead-lettered; `None` before.
 async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Failure> {
     match &story.end {
         End::Invoked { request_id: Some(retry), .. } => {

@@ -138,7 +138,7 @@ fn concurrency_of_handler(facts: &Facts) -> u64 {
     })
 }
 
-/// The `maxReceiveCount` of the retry queue: SQS moves a message that was received more often to the dead-letter queue.
+/// The `maxReceiveCount` of the retry queue: after this many receives, SQS moves a message to the dead-letter queue.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
 /// AWS recommends a visibility timeout of at least this multiple of the function's timeout.
 const TIMEOUTS: u32 = 6;

@@ -1,4 +1,4 @@
-//! Checks of the permissions of the handler's role and of the targets' roles.
+//! Checks that the roles of the handler and of the targets have the permissions that they need.
 
 use comeback_engine::Policy;
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Text, shell};
 
-/// Judges a permission of the handler's role. `check` is the number of the permission's check.
+/// Judges a permission of the handler's role. `check` is the number of the check for this permission.
 pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
     let mut rights = facts.rights[need.check].clone();
@@ -98,8 +98,8 @@ fn attachable(
 }
 
 pub(crate) fn handler_invokes(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
-    // The handler has one role for all functions. If the policies of two functions had the same name, one would replace
-    // the other.
+    // The handler has one role for all functions, so a policy would replace another function's policy with the same
+    // name.
     let policy = format!("{}-{}", INVOKE.check, qualified.name.replace(':', "."));
     let flags = &facts.deployment.place_flags;
     judged(flags, &INVOKE, &qualified.invoke, None, |refused| allow(flags, &policy, refused))
@@ -128,14 +128,14 @@ pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) 
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// Names the queue's own policy if the policy has an Allow statement. Such a policy may allow an action that the role's
+/// Names the queue's own policy if it has an Allow statement, because it may then allow an action that the role's
 /// policies do not allow. Otherwise, returns `None`.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// Judges the permissions that `need` requires. `or_else` names another policy that the simulator does not read. That
-/// policy may allow the action, so a missing permission is then only a warning. `fix` returns the command that grants
+/// Judges the permissions that `need` requires. `or_else` names a policy that the simulator does not read. A missing
+/// permission is then only a warning, because this policy may allow the action. `fix` returns the command that grants
 /// the missing permissions.
 pub(crate) fn judged(
     place_flags: &str,
@@ -246,7 +246,7 @@ mod tests {
             let rights = facts.rights.get_mut(need.check).unwrap();
             refused(rights);
             let action = rights.as_ref().unwrap()[0].action;
-            // A key's own policy may allow the action, so a missing permission is only a warning.
+            // A missing permission on a key is only a warning, because the key's own policy may allow the action.
             let without = if need.on == Resource::Keys { Outcome::Warning } else { need.without };
             assert_found(of_handler(&facts, need.check), without, action);
             facts.rights.insert(need.check, Err(Failure::could_not("simulate denied")));

@@ -68,7 +68,7 @@ pub(crate) fn consumer() -> Consumer {
     }
 }
 
-/// Asserts the outcome of a check, and that the facts found contain `words`.
+/// Asserts that a check has this outcome, and that the facts found contain `words`.
 #[track_caller]
 pub(crate) fn assert_found(judged: Judged, outcome: Outcome, words: &str) {
     let judgement = judged.unwrap();

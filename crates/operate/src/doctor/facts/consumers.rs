@@ -15,8 +15,8 @@ use crate::doctor::needs::{HIDE, SEND_DEAD_LETTERS};
 use crate::failure::Failure;
 use crate::function::FunctionName;
 
-/// The environment variable that sets the longest retry time, by the convention of `docs/consumer.md`. If a function's
-/// code reads the retry time from elsewhere, the doctor cannot check the time.
+/// The environment variable that sets the longest retry time, by the convention of `docs/consumer.md`. The doctor
+/// cannot check the retry time of a function whose code takes the time from elsewhere.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
 /// The shortest `max_age` that `comeback-sqs` accepts.
@@ -26,7 +26,7 @@ const SHORTEST_AGE: Duration = Duration::from_secs(60);
 /// each queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
-    /// The function's name as an operator types it. If the function reads several queues, the queue's name follows.
+    /// The function's name as an operator types it, followed by the queue's name if the function reads several queues.
     pub(crate) name: String,
     /// The function's ARN, without a qualifier.
     pub(crate) arn: String,
@@ -36,7 +36,7 @@ pub(crate) struct Consumer {
     pub(crate) max_age: MaxAge,
     /// The dead-letter queue that the function's environment variables name. `None` if no variable names one.
     pub(crate) dead_letter_queue: Option<Result<Named, Failure>>,
-    /// The permission of the function's role to hide messages in the queue.
+    /// The verdicts on whether the function's role may hide messages in the queue.
     pub(crate) hide: Rights,
     pub(crate) send: Rights,
     /// The AWS CLI flags that select the function's account and region in a suggested command.
@@ -135,8 +135,8 @@ impl ReadQueue {
 impl MaxAge {
     fn of(variable: Option<&String>) -> Self {
         let Some(text) = variable else { return Self::Default };
-        // Fewer formats are valid for `max_age` than for `RetryAfter`: dates, ISO 8601 durations, comments and
-        // fractions of a second are refused.
+        // `max_age` accepts fewer formats than `RetryAfter`: no dates, ISO 8601 durations, comments or fractions of a
+        // second.
         let begins = text.starts_with(|it: char| it.is_ascii_digit()) && !text.contains([';', ':']);
         let ends = text.trim_ascii_end().ends_with(|it: char| it.is_ascii_alphabetic());
         let is_plain = begins && (ends || text.bytes().all(|it| it.is_ascii_digit()));

@@ -24,8 +24,8 @@ pub(crate) struct Function {
     pub(crate) arn: String,
     /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// An entry for each qualifier that is attached or that the operator or the allow-list names. If there is no such
-    /// qualifier, one entry for the unqualified function.
+    /// One entry for each qualifier that is attached, or named by the operator or the allow-list. Without such a
+    /// qualifier, the only entry is the unqualified function.
     pub(crate) qualified_functions: Vec<QualifiedFunction>,
     /// Aliases and versions that do not exist, although they are attached or named by the operator or the allow-list.
     pub(crate) gone: Vec<String>,
@@ -40,13 +40,13 @@ pub(crate) struct QualifiedFunction {
     pub(crate) name: String,
     pub(crate) invoked_arn: String,
     pub(crate) settings: InvokeSettings,
-    /// The other deployment whose retry queue is the failure destination. `None` if the destination is anything else,
+    /// The other deployment whose retry queue is the failure destination. `None` if the destination is no such queue,
     /// or if the other deployment could not be read.
     pub(crate) elsewhere: Option<DeploymentName>,
-    /// The permission of the function's role to send to the retry queue.
+    /// The verdicts on whether the function's role may send to the retry queue.
     pub(crate) send: Rights,
     pub(crate) use_key: Rights,
-    /// The permission of the handler's role to invoke the function.
+    /// The verdicts on whether the handler's role may invoke the function.
     pub(crate) invoke: Rights,
 }
 
@@ -58,8 +58,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) retry_queue: &'a Result<QueueSettings, Failure>,
 }
 
-/// Reads the functions to check. The second value is an error if the functions that match the allow-list's patterns
-/// could not be listed.
+/// Reads the functions to check. The second value is the failure to list the functions that match the allow-list's
+/// patterns, or `Ok`.
 pub(crate) async fn read(
     destination: Destination<'_>,
     named: &[FunctionName],
@@ -161,7 +161,7 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Want
 }
 
 /// The qualifiers to check: every qualifier whose failure destination is the retry queue, and every qualifier that the
-/// operator or the allow-list names. If there is no such qualifier, returns only `None`, the unqualified function.
+/// operator or the allow-list names. Without such a qualifier, returns only `None`, the unqualified function.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

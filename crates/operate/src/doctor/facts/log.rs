@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::log::Search;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
-/// The newest part of the log, which is searched separately so that the newest errors are found. CloudWatch begins at
-/// the oldest line, a busy handler writes millions of lines a day, and each search stops after `PATIENCE`.
+/// The newest part of the log. A separate search finds the newest errors there, because CloudWatch begins at the oldest
+/// line, a busy handler writes millions of lines a day, and each search stops after `PATIENCE`.
 const NEWEST: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(4);
 
