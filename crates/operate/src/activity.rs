@@ -17,7 +17,7 @@ use crate::operator::Operator;
 use crate::operator_line::{Completion, Entry, STREAM};
 use crate::text::{Piece, Text, Tone};
 
-/// The operators' changes that the log of a deployment has on record.
+/// The changes that operators made to a deployment, as recorded in the handler's log.
 #[derive(Debug, Serialize)]
 pub struct Recorded {
     /// The start of the time range that was read. `None` if the whole log was read.
@@ -30,8 +30,8 @@ pub struct Recorded {
     deployment: Deployment,
 }
 
-/// Reads the changes that were recorded within the last `since`. If `since` is `None`, reads all changes that the log
-/// still has.
+/// Reads the changes recorded in the period of length `since` that ends now. If `since` is `None`, reads all changes
+/// that the log still has.
 ///
 /// # Errors
 ///
@@ -156,7 +156,7 @@ mod tests {
         ResumeRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), spread: None }
     }
 
-    /// Performs a change. Returns its result and the notes of its layout.
+    /// Performs a change. Returns the result of the change, and the notes in its layout.
     async fn made<C: Change + 'static>(change: C) -> (Result<(), Failure>, Vec<String>) {
         let Ended::Done { layout, not_recorded, result, .. } =
             Planned::of(change).await.unwrap().perform().await
@@ -225,8 +225,8 @@ when | who | what | on | how many | why | result
         made(request).await.0.unwrap();
         made(WithdrawRequests { operator: operator.clone(), function, kind: Kind::Cancel }).await.0.unwrap();
         let route = Route::Detach { at_once: true };
-        // The detach leaves something undone: the function's role keeps its permission for invocations that are still
-        // running.
+        // The function's role keeps its permission, because invocations may still be running. So the detach is reported
+        // as not fully done.
         let detached = made(RouteFailures { operator: operator.clone(), functions, route }).await.0;
         assert!(matches!(detached, Err(Failure::Undone(_))), "{detached:?}");
         let mut changes = recorded(&operator, None).await.unwrap().changes;

@@ -1,9 +1,9 @@
-//! Changes to a deployment: all are planned, shown, confirmed and performed in the same way.
+//! Changes to a deployment, which are all planned, shown, confirmed and performed in the same way.
 //!
-//! A [`Change`] is planned and then performed. [`Planned`] is the plan of a change of any kind. The terminal prints the
-//! plan's layout, asks the plan's question, and performs the plan. The console shows the plan on a page, and performs
-//! the plan when the operator presses a button. [`perform`] and [`Planned::perform`] also record the change in a log
-//! line. The log line says who changed what, when and why, and how the change ended.
+//! A [`Change`] is planned and then performed. [`Planned`] holds the plan for any kind of change. The terminal prints
+//! the plan's layout, asks the plan's question, and performs the plan. The console shows the plan on a page, and
+//! performs the plan when the operator presses a button. [`perform`] and [`Planned::perform`] also record the change in
+//! a log line. The log line says who changed what, when and why, and how the change ended.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -83,8 +83,7 @@ pub trait Plan: Answer + Clone {
 pub struct Question {
     /// The question's text, in lower case, with a question mark.
     pub text: String,
-    /// True if the command asks the question even with `--yes`, because the operator cannot expect the question in
-    /// advance.
+    /// True if the command asks the question even with `--yes`, because the operator cannot foresee the question.
     pub in_person: bool,
 }
 
@@ -123,7 +122,7 @@ pub async fn perform<C: Change>(
     (performed, recorded)
 }
 
-/// The plan of a change of any kind, ready to be shown and performed.
+/// The plan for any kind of change, ready to be shown and performed.
 pub struct Planned {
     /// The layout in which the plan is shown.
     pub layout: Layout,

@@ -1,4 +1,4 @@
-//! The system clock. Only this file of the crate reads the clock.
+//! The system clock. Only this file in the crate reads the clock.
 
 use std::time::SystemTime;
 

@@ -80,9 +80,9 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Control characters are escaped, because they could not be pasted into a terminal.
+        // Control characters are escaped, because they cannot be pasted into a terminal.
         let words: Vec<_> = self.words.iter().map(|word| shown(word)).collect();
-        // `--` ends the flags before operands that may look like flags.
+        // `--` separates the flags from operands that may look like flags.
         let (words, operands) =
             words.split_at(words.iter().position(|word| word == "--").unwrap_or(words.len()));
         let line = |words: &[Cow<'_, str>]| match words {

@@ -1,4 +1,4 @@
-//! The settings of the handler, as environment variables or as parameters of its stack, and edits of the allow-list.
+//! The handler's settings, as environment variables or stack parameters, and edits to the allow-list.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -173,7 +173,7 @@ impl Update {
                     Self::NotSeen
                 }
             }
-            // CloudFormation accepts the next update only after the clean-up of this update.
+            // CloudFormation accepts the next update only after it has cleaned up after this update.
             other if other.ends_with("_IN_PROGRESS") => Self::GoesOn,
             _ if has_begun || now.updated != before.updated => Self::Failed,
             _ => Self::NotSeen,
@@ -220,7 +220,7 @@ impl StackUpdate<'_> {
     }
 }
 
-/// The reason for the first failed step of the stack's latest update.
+/// The reason for the first failed step in the stack's latest update.
 async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
     // The newest event comes first. The update began with an event of the stack itself.
     let events = account.aws.stack_events(name).await?;
@@ -236,7 +236,7 @@ async fn describe(account: &Account, name: &str) -> Result<Stack, Failure> {
     stack.ok_or_else(|| Failure::could_not(format!("stack {name} no longer exists")))
 }
 
-/// The value of a parameter of a stack. `None` if the stack does not have the parameter.
+/// The value of a stack's parameter. `None` if the stack does not have the parameter.
 pub fn parameter_value<'a>(stack: &'a Stack, key: &str) -> Option<&'a str> {
     stack.parameters.get(key).map(String::as_str)
 }
@@ -248,7 +248,8 @@ async fn edit_variable(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let handler = configuration(account, name).await?;
-    // If Lambda cannot decrypt the variables, it returns no variables. Writing these back would remove all variables.
+    // If Lambda cannot decrypt the variables, it returns no variables. Writing this empty result back would remove all
+    // variables.
     if let Some(why) = handler.variables_error {
         return Err(Failure::could_not(format!("the environment of {name} is unreadable: {why}")));
     }

@@ -11,14 +11,14 @@ use crate::failure::Failure;
 use crate::layout::{Block, Fact, Layout, Series};
 use crate::metrics::{Points, points, series};
 
-/// The period of the data points read from CloudWatch. The counts of both windows are sums of these data points.
+/// The period of the data points read from CloudWatch. The counts in both windows are sums of these data points.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// The counts of the last 3 and the last 24 hours. CloudWatch's data is a few minutes late, so the last step of each
-/// window is incomplete.
+/// The counts for the last 3 hours and the last 24 hours. CloudWatch's data is a few minutes late, so the last step of
+/// each window is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct History {
     /// The time when CloudWatch was read.
@@ -95,7 +95,7 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 }
 
 impl Window {
-    /// Sums up the data points of a window by step. The three metrics are messages sent to the retry queue, messages
+    /// Sums the data points in each step of a window. The three metrics are messages sent to the retry queue, messages
     /// deleted from the retry queue, and messages sent to the dead-letter queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
@@ -122,7 +122,7 @@ impl Window {
         Self { from, step_seconds: step.as_secs(), arrived, retried, dead_lettered }
     }
 
-    /// The counts for drawing. `None` if CloudWatch has no data.
+    /// The counts as a series to draw. `None` if CloudWatch has no data.
     fn series(&self) -> Option<Series> {
         let line = |name, counts: &Option<Counts>| Some((name, counts.as_ref()?.counts.clone()));
         Some(Series {

@@ -14,7 +14,7 @@
 //! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | the operator, the deployment, the account and the time, and how work is followed and stopped |
 //! | [`change`] | how every change is planned, performed and recorded |
 //! | [`operator_line`], [`mod@activity`] | the log line that records a change, and the output of `comeback history` |
-//! | [`status`], [`history`] | the state of a deployment, and the counts of its last hours |
+//! | [`status`], [`history`] | the state of a deployment, and its recent counts |
 //! | [`pause`], [`resume`], [`request`] | pausing and resuming functions, and retrying or cancelling waiting events |
 //! | [`recall`] | making hidden messages return once a request or the end of a pause has made them due |
 //! | [`waiting`], [`trace`] | which events are waiting, why, and until when; what happened to one event |

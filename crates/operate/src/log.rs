@@ -90,7 +90,7 @@ fn pattern(term: &str) -> Result<Option<String>, Failure> {
     Ok((!term.is_empty()).then(|| format!("\"{term}\"")))
 }
 
-/// Parses a line of the handler's log. Returns `None` unless the line is about an event.
+/// Parses a line from the handler's log. Returns `None` unless the line is about an event.
 pub fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
@@ -108,8 +108,8 @@ pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     ids.contains(&Some(id))
 }
 
-/// A log line about the first message of event `k-1`, for tests. Each of the `fields` is added to the line or replaces
-/// a field, and a `null` removes a field.
+/// A log line about the first message of event `k-1`, for tests. Each entry in `fields` adds a field to the line or
+/// replaces one. A `null` removes the field.
 ///
 /// # Panics
 ///

@@ -17,7 +17,7 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// sooner and cost no more to read.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-/// CloudWatch's counts of the last hour. A count is `None` if CloudWatch has no data. CloudWatch's data is a few
+/// CloudWatch's counts for the last hour. A count is `None` if CloudWatch has no data. CloudWatch's data is a few
 /// minutes late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LastHour {
@@ -27,16 +27,16 @@ pub struct LastHour {
     pub dead_lettered: Option<f64>,
     /// Invocations of the handler.
     pub invocations: Option<f64>,
-    /// Errors of the handler.
+    /// Invocations of the handler that ended in an error.
     pub errors: Option<f64>,
-    /// Throttles of the handler.
+    /// Invocations of the handler that Lambda throttled.
     pub throttles: Option<f64>,
     /// The age in seconds of the oldest message that was due: the maximum over the newest five minutes.
     pub oldest_due_seconds: Option<f64>,
 }
 
 impl LastHour {
-    /// Reads the counts of the last hour.
+    /// Reads the counts for the last hour.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl LastHour {
             invocations: sum(invocations),
             errors: sum(errors),
             throttles: sum(throttles),
-            // The maximum of the whole hour would hide that a delay is over.
+            // The maximum over the whole hour would still show a delay that is already over.
             oldest_due_seconds: ages.first().map(|(_, age)| *age),
         })
     }
@@ -79,7 +79,7 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Reads the number of dropped failures of a function.
+    /// Reads how many of a function's failures Lambda dropped.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-/// The units of time of a rate, each with its length in seconds.
+/// The units of time for a rate, each with its length in seconds.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
 /// The accepted rates, in events per second: from one event in three years to more than Lambda accepts anywhere. Any
@@ -66,7 +66,7 @@ pub fn read_rate(text: &str) -> Result<f64, String> {
 /// Formats a rate for people: `1.58 a second`, `5,690 an hour`.
 pub fn rate_text(per_second: f64) -> String {
     let names = ["a second", "a minute", "an hour", "a day"];
-    // The shortest unit of time with at least one event.
+    // This is the shortest unit of time with at least one event.
     let readable = UNITS.iter().zip(names).find(|((_, seconds), _)| per_second * seconds >= 1.0);
     let ((_, seconds), name) = readable.unwrap_or((&UNITS[3], names[3]));
     format!("{} {name}", rounded(per_second * seconds))

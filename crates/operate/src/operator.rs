@@ -21,7 +21,7 @@ pub struct Operator {
     pub which: Which,
     /// The signal that stops long-running work.
     pub interrupt: Interrupt,
-    /// The display of the progress of long-running work.
+    /// The display that shows the progress of long-running work.
     pub follow: Rc<dyn Follow>,
 }
 

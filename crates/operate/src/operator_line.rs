@@ -11,14 +11,14 @@ use crate::account::Account;
 use crate::failure::Failure;
 use crate::operator::Operator;
 
-/// The log stream of the operators' lines, in the log group of the handler.
+/// The log stream for the operators' lines, in the handler's log group.
 pub const STREAM: &str = "operators";
 
 /// The `action` of an operator's log line. The handler's own lines never have this action.
 const ACTION: &str = "operator";
 /// The format version of an operator's log line.
 const VERSION: u64 = 1;
-/// The maximum number of flags that one line lists. The same maximum applies to functions and to keys.
+/// The maximum number of flags, of functions and of keys that one line lists.
 const MOST_NAMED: usize = 20;
 
 /// The part of an operator's log line that describes the change itself.
@@ -57,13 +57,13 @@ pub struct Entry {
     /// The change, and the functions and events that the change affected.
     #[serde(flatten)]
     pub activity: Activity,
-    /// Outcome of the change.
+    /// The outcome of the change.
     pub result: Completion,
     /// The problem that ended the change or remains after it. `None` if everything was done.
     pub problem: Option<String>,
 }
 
-/// Outcome of a change. If the change failed, the kind of failure.
+/// The outcome of a change: success, or the kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
@@ -201,7 +201,8 @@ mod tests {
         let line = entry().line();
         assert_eq!(LogLine::read(&line), Err(NotALine::Other));
         assert_eq!(crate::log::event_line(&line), None);
-        // The members that metric filters, queries and searches of the handler's log look for.
+        // Metric filters, queries and searches of the handler's log look for these members, so the line must not have
+        // them.
         let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
         for member in ["key", "level", "reason", "remedy", "message_id", "target"] {
             assert!(!members.contains_key(member), "{member}");

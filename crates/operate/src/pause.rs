@@ -257,7 +257,7 @@ fn terms(pause: &Pause) -> Text {
 }
 
 /// A note that another deployment receives the function's new failures, with the command that pauses the function there
-/// too. `None` if no other deployment does, or if the function could not be read.
+/// too. `None` if no other deployment receives these failures, or if the function could not be read.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

@@ -114,7 +114,7 @@ pub fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
-/// The longest time until the handler has read a change of the SSM parameter, in whole seconds. `None` if the handler
+/// The longest time until the handler has read a change to the SSM parameter, in whole seconds. `None` if the handler
 /// refuses its settings and therefore does not start.
 pub fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;

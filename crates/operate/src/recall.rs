@@ -46,7 +46,7 @@ pub struct Recalled {
     pub before: u64,
     /// Messages that were moved, that is, sent again with a delay. These messages return within 15 minutes.
     pub moved: u64,
-    /// Messages that return equally soon without a recall.
+    /// Messages that return just as soon without a recall.
     pub soon: u64,
     /// Messages whose recall failed, by reason.
     pub failed: BTreeMap<String, u64>,
@@ -66,8 +66,8 @@ fn lines_of(written: &Written) -> Option<Duration> {
     matches!(written, Written::Resume(..)).then_some(HELD_LINES)
 }
 
-/// Recalls the messages of the wanted events after an entry (a request or the end of a pause) was written to the SSM
-/// parameter. If the recall fails, the error says that the entry remains in force.
+/// Recalls messages of events that match `wanted`, after an entry (a request or the end of a pause) was written to the
+/// SSM parameter. If the recall fails, the error says that the entry remains in force.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
@@ -304,7 +304,7 @@ mod tests {
             aws.advance(Duration::from_secs(2));
             assert_eq!(visible(&aws), before + 1, "{due}");
         }
-        // The log has no newer lines about these messages, so a second request cannot tell whether the messages were
+        // The log has no newer lines about these messages, so a second request cannot find out whether they were
         // recalled.
         let again = serde_json::to_value(retries.plan().await.unwrap()).unwrap();
         assert_eq!((&again["recalled"], &again["before"]), (&json!(0), &json!(4)));
@@ -380,7 +380,7 @@ mod tests {
             (&written.request.keys[..], written.request.until),
             (&["k-1".into(), "k-2".into()][..], None)
         );
-        // A cancel by key also reaches later failures, so it is accepted even if no event waits.
+        // A cancel by key also applies to later failures, so it is accepted even if no event is waiting.
         let later = RequestEvents { keys: vec!["k-9".into()], ..cancel.clone() };
         assert!(later.plan().await.unwrap().question().is_some());
         let many = RequestEvents { keys: vec!["k".into(); 21], ..cancel };
@@ -405,7 +405,7 @@ mod tests {
             "{said}"
         );
         assert!(said.ends_with("when its hiding ends: another request does not recall it"), "{said}");
-        // A later request cannot tell that the recall failed.
+        // A later request cannot find out that the recall failed.
         let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("denied") };
         let value = serde_json::to_value(&requested).unwrap();
         assert_eq!((&value["before"], &value["result"]), (&json!(1), &json!(null)));

@@ -1,5 +1,5 @@
-//! Requests of `comeback retry` and `comeback cancel`: retry waiting events now, for example after a fix, or cancel
-//! waiting events.
+//! Requests from `comeback retry` and `comeback cancel`. The first command retries waiting events now, for example after
+//! a fix. The second command cancels waiting events.
 //!
 //! A request is an entry in the SSM parameter that also holds the pauses. The handler reads the request from the
 //! parameter, and applies the request to each message that it checks. The command recalls messages that would stay
@@ -7,8 +7,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`reach`] | an estimate of the events that a request affects, and of when they are retried |
-//! | [`follow`] | the retries of a request, as the handler's log shows them |
+//! | [`reach`] | an estimate of which events a request affects, and when they are retried |
+//! | [`follow`] | the retries that a request makes due, as the handler's log shows them |
 //! | [`withdraw`] | withdrawing requests before they end |
 
 pub mod follow;
@@ -48,7 +48,7 @@ use crate::waiting::wanted::Wanted;
 /// invocation after one to two hours.
 const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
-/// A [`Change`] that requests to retry waiting events now, or to cancel waiting events.
+/// A [`Change`] that writes a request, either to retry waiting events now or to cancel them.
 #[derive(Clone, Debug)]
 pub struct RequestEvents {
     /// The operator who makes the request.
@@ -206,7 +206,7 @@ impl RequestEvents {
             target,
             ask: self.ask,
             begin,
-            // A cancel by key also reaches later failures.
+            // A cancel by key also applies to later failures.
             is_useless: is_complete
                 && !reach.brings_forward
                 && (self.ask != Ask::Cancel || self.keys.is_empty()),
@@ -217,8 +217,8 @@ impl RequestEvents {
     }
 
     /// The request to write at the time `at`. `hidden` is the longest time that a message may be hidden. The request
-    /// ends once the handler has checked every covered message, except that a cancel by key lasts for the longest time
-    /// that a request may.
+    /// ends once the handler has checked every covered message. A cancel by key instead lasts for the maximum duration
+    /// of a request.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
         let request = Request {
             target,
@@ -276,7 +276,7 @@ pub fn read_within(text: &str) -> Result<Duration, String> {
     Err("must be at most 11h, so that the handler has checked every event before the request ends".into())
 }
 
-/// Validates a glob of error types.
+/// Validates a glob for error types.
 ///
 /// # Errors
 ///

@@ -110,7 +110,7 @@ impl Change for ResumeRetries {
     }
 
     async fn perform(&self, plan: &ResumePlan) -> Performed<ResumePlan, Resumed> {
-        // More events may be held now than when the operator was asked.
+        // More events may be held now than when the plan was made.
         let held = match self.plan().await {
             Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
             Ok(now) => now.held,
@@ -332,7 +332,7 @@ mod tests {
         let fix = "nothing is retried: `comeback doctor --short --stack shop` names the fix.";
         assert!(stopped.ends_with(fix), "{stopped}");
         deployment.mapping = Some(Mapping::sample());
-        // The sum of 38 s and 1,344 s.
+        // 24 minutes is the sum of 38 s and 1,344 s, rounded up.
         let others = "Held events that are not recalled are checked within 24 minutes.";
         assert_eq!(said(&deployment), others);
         let recalled = Reach { found: 3, recalled: 3, ..Reach::default() };

@@ -59,8 +59,8 @@ pub fn shown_json(json: &str) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// Text that would set the terminal's title, clear the screen, delete a character, and reverse the text's
-    /// direction.
+    /// Text that would set the terminal's title, clear the screen, delete a character, and reverse the direction of the
+    /// text.
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 

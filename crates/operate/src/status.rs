@@ -28,7 +28,8 @@ use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::quoted;
 
-/// The shortest time between two reads of CloudWatch. CloudWatch has new data only each minute, and bills each read.
+/// The shortest time between two reads of CloudWatch. CloudWatch has new data only once a minute, and AWS charges for
+/// each read.
 const METRICS_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// The title of the line with the number of hidden and delayed messages.
 pub const WAITING: &str = "Waiting";
@@ -36,7 +37,7 @@ pub const WAITING: &str = "Waiting";
 pub const DUE: &str = "Due";
 /// The title of the line with the number of dead-letters.
 pub const DEAD_LETTERS: &str = "Dead-letters";
-// Titles of parts that can fail on their own, for example because one permission is missing.
+// Titles of the parts that can fail independently, for example because one permission is missing.
 const OLDEST: &str = "Oldest";
 const LAST_HOUR: &str = "Last hour";
 const ALARMS: &str = "Alarms";
@@ -72,7 +73,7 @@ pub struct Status {
     /// A warning that the SSM parameter with the pauses is nearly full. `None` if it has enough space.
     pauses_nearly_full: Option<String>,
     last_hour: LastHour,
-    /// The counts of the last 3 and 24 hours. `None` unless the caller requested these counts.
+    /// The counts for the last 3 and 24 hours. `None` unless the caller requested them.
     pub history: Option<History>,
     alarms: Vec<Alarm>,
     /// The parts that could not be read, by title. The other parts are still printed, because they matter during an
@@ -89,7 +90,7 @@ pub struct Status {
 /// An entry of `POLICIES`: a retry policy that replaces the stack's policy for some functions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
-    /// The pattern of the functions, as written in the entry.
+    /// The pattern that matches the functions, as written in the entry.
     functions: String,
     /// The values that the entry sets, by variable. For other variables, the stack's values apply.
     settings: BTreeMap<String, String>,

@@ -1,7 +1,7 @@
 //! Text for people, in which functions, events, points in time and suggested commands are values.
 //!
 //! A terminal prints the text with [`Display`](fmt::Display) and colours. The console turns the values into links and
-//! buttons, and does not have to search the text for them.
+//! buttons without searching the text.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ pub enum Piece {
     },
     /// A `comeback` command.
     Command(Command, Quotes),
-    /// A shell command, such as one of the AWS CLI.
+    /// A shell command, such as an AWS CLI command.
     Shell(String, Quotes),
 }
 
@@ -183,14 +183,14 @@ impl From<&Text> for Text {
     }
 }
 
-/// Converts a command, without quotes.
+/// Converts a command to text without quotes.
 impl From<Command> for Text {
     fn from(command: Command) -> Self {
         Piece::Command(command, Quotes::Bare).into()
     }
 }
 
-/// Converts a point in time, in RFC 3339 format.
+/// Converts a point in time to text in RFC 3339 format.
 impl From<Timestamp> for Text {
     fn from(at: Timestamp) -> Self {
         Piece::Moment { shown: at.to_string(), at }.into()

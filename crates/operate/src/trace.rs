@@ -41,14 +41,15 @@ pub struct Trace {
     #[serde(flatten)]
     pub story: Story,
     /// The event's invocations that were looked up in its targets' logs, in order. [`LinesOf`] selects the invocations
-    /// that include their log lines.
+    /// whose log lines are included.
     pub invocations: Vec<Invocation>,
     /// The current state of the pauses of the event's function. `None` if the state is unknown, or if the event is not
     /// waiting.
     pub pause: Option<InForce>,
     /// The reason why the pauses could not be read. `None` if they were read, or if the event is not waiting.
     pub pause_unknown: Option<String>,
-    /// The handler's treatment of a waiting event whose function is not on the allow-list. `None` for any other event.
+    /// How the handler treats the waiting event, if the event's function is not on the allow-list. `None` for any other
+    /// event.
     pub not_allowed: Option<Unlisted>,
     /// The time when the logs were read.
     #[serde(skip)]
@@ -69,7 +70,8 @@ pub struct TraceOptions {
     pub since: Duration,
 }
 
-/// Selects the invocations of an event to read log lines for. Each invocation takes two searches of its function's log.
+/// Selects the invocations whose log lines are read. Reading the lines of one invocation takes two searches of its
+/// function's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinesOf {
     /// Selects no invocation.
@@ -122,7 +124,7 @@ impl Trace {
             End::Invoked { request_id, .. } => request_id.clone(),
             End::Waits(_) | End::DeadLettered => None,
         };
-        // Each entry is a request id, and true to read all lines of its invocation.
+        // Each entry holds the request id of an invocation, and true if all lines of the invocation are to be read.
         let asked: Vec<(String, bool)> = match options.lines {
             LinesOf::All => story.request_ids().map(|id| (id.to_owned(), true)).collect(),
             LinesOf::LastFailure => {
@@ -249,7 +251,7 @@ pub(crate) mod tests {
         json!({"action": "reinvoke", "due": at(0), "invoke_request_id": "r-1"})
     }
 
-    /// A trace of an event. Each of its log lines is given by its second and its fields.
+    /// A trace of an event. `lines` holds the second and the fields of each log line.
     pub(crate) fn trace(lines: &[(u64, Value)], end: End, invocations: Vec<Invocation>) -> Trace {
         let steps = lines.iter().map(|(second, fields)| {
             let mut fields = fields.clone();
@@ -265,8 +267,8 @@ pub(crate) mod tests {
         Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None, now, deployment }
     }
 
-    /// A simulated account with log lines about event `k-1`. Each line is given by its second and its fields. The
-    /// account's clock shows second 64.
+    /// A simulated account with log lines about event `k-1`. `lines` holds the second and the fields of each log line.
+    /// The account's clock shows second 64.
     fn account(lines: &[(u64, Value)]) -> SimulatedAws {
         let aws = Sample { is_attached: true, ..Sample::new(at(64)) }.build();
         for (second, fields) in lines {

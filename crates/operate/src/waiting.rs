@@ -1,6 +1,6 @@
-//! The output of `comeback waiting`: the waiting events, each with the reason for its wait and the end of the wait.
+//! The output of `comeback waiting`: the waiting events, and why and until when each event waits.
 //!
-//! The events come from the handler's log, because SQS cannot list the messages of a queue, and a hidden message cannot
+//! The events come from the handler's log, because SQS cannot list the messages in a queue, and a hidden message cannot
 //! be received.
 //!
 //! | file | holds |

@@ -53,7 +53,7 @@ pub struct Discarded {
     export: String,
     #[serde(skip)]
     read: Read,
-    /// True if no dead-letter was written to the file. An empty file is removed again.
+    /// True if no dead-letter was written to the file. In this case, the empty file is removed.
     #[serde(skip)]
     is_empty: bool,
 }
@@ -154,7 +154,7 @@ impl Discarded {
 impl Answer for Discarded {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        // On failure, the text of the failure already begins with the summary.
+        // The text of a failure already begins with the summary.
         let summary = self.end().is_ok().then(|| self.outcome.summary("discarded").into());
         let said = Text::joined(summary.into_iter().chain(self.back()), "; ");
         if !said.is_empty() {
@@ -225,7 +225,8 @@ mod tests {
 
     #[tokio::test]
     async fn file_lacks_dead_letters_known_to_stay() {
-        // From the second dead-letter on, each deletion is either denied, or takes effect although its answer is lost.
+        // In the first case, all deletions after the first are denied. In the second case, they succeed, but their
+        // answers are lost.
         for (is_denied, in_file) in [(true, 1), (false, 51)] {
             let dead = Dead::with((0..90).map(|_| event("Timeout")));
             let folder = tempfile::tempdir().unwrap();

@@ -26,8 +26,8 @@ use crate::shown::shown;
 /// The number of bytes after which an export writes its collected dead-letters to the file.
 const WRITTEN_AT_ONCE: usize = 4 << 20;
 
-/// A dead-letter as one line of a file. The line has everything that an import sends again: the body, the attributes
-/// and the trace header.
+/// A dead-letter, stored as one line in a file. The line has everything that an import sends again: the body, the
+/// attributes and the trace header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
@@ -75,7 +75,7 @@ impl Line {
     }
 }
 
-/// Converts a dead-letter's message attributes for storing as JSON.
+/// Converts a dead-letter's message attributes to a form that can be stored as JSON.
 pub(super) fn stored(attributes: &BTreeMap<String, Attribute>) -> BTreeMap<String, StoredAttribute> {
     let stored = |(name, attribute): (&String, &Attribute)| {
         let value = match &attribute.value {
@@ -106,7 +106,7 @@ impl StoredAttribute {
 pub(super) struct NewFile {
     path: PathBuf,
     file: File,
-    /// The offset in the file at which each line of the last write begins.
+    /// The offsets in the file at which the lines of the last write begin.
     beginnings: RefCell<Vec<u64>>,
 }
 
@@ -260,7 +260,7 @@ impl Answer for Exported {
     }
 }
 
-/// Reads the dead-letters of a file one by one.
+/// Reads the dead-letters in a file one by one.
 #[derive(Debug)]
 pub(super) struct Lines {
     path: PathBuf,
@@ -408,7 +408,7 @@ pub(super) mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn unsynced_cut_counts_as_failed() {
-        // This file of `/proc` holds the name of the thread. The file can be written and truncated, but not synced.
+        // This file in `/proc` holds the name of the thread. The file can be written and truncated, but not synced.
         let path = PathBuf::from("/proc/thread-self/comm");
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(0).unwrap();

@@ -16,7 +16,8 @@ use crate::function::FunctionName;
 /// dead-letter queue after too many receives.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
-/// Conditions that a dead-letter must all meet. A message in an unknown format matches only the empty filter.
+/// A filter for dead-letters. A dead-letter must meet all conditions of the filter. A message in an unknown format
+/// matches only the empty filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// The reason why the event was dead-lettered, as [`read_reason`] returns it.
@@ -25,15 +26,15 @@ pub struct Filter {
     pub target: Option<FunctionName>,
     /// A glob pattern for the error's type, which matches the whole type, its class name or its simple name.
     pub error: Option<String>,
-    /// The age that the dead-letter must exceed.
+    /// The dead-letter must be older than this duration.
     pub older: Option<Duration>,
-    /// The age that the dead-letter must stay below.
+    /// The dead-letter must be younger than this duration.
     pub newer: Option<Duration>,
     /// The accepted numbers of retries.
     pub retries: Option<RangeInclusive<u64>>,
     /// The event's key.
     pub key: Option<String>,
-    /// Tests of the event's payload, which must all hold.
+    /// Tests of the event's payload, all of which must hold.
     pub payload: Vec<PayloadTest>,
 }
 
@@ -90,7 +91,7 @@ fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) 
 }
 
 /// The name of a dead-letter's reason. The name is `max_receive_count` if SQS moved the message to the dead-letter
-/// queue. The name is `unknown` if the message has an unknown format. No filter can select `unknown`.
+/// queue. The name is `unknown` if the message has an unknown format. A filter cannot name the reason `unknown`.
 pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),

@@ -15,7 +15,8 @@ use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
 /// The maximum number of groups. Functions can report any string as an error's type, so the number of error types has
-/// no limit. Dead-letters that would exceed the maximum are counted in one further group.
+/// no limit. Once the maximum is reached, dead-letters that fit in no existing group are counted together in one extra
+/// group.
 pub(super) const MOST_GROUPS: usize = 1_000;
 /// The maximum length of an error's type, message or detail, in characters. Longer texts are cut.
 pub(super) const LONGEST_ERROR: usize = 256;
@@ -31,13 +32,13 @@ pub struct Alike {
     pub target: Option<String>,
     /// The last error's type, cut after 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if the handler could
-    /// parse the messages, or if the messages name an error.
+    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if it could parse the
+    /// messages, or if they name an error.
     pub detail: Option<String>,
 }
 
 impl Alike {
-    /// The group of all dead-letters that would need a new group, once there are [`MOST_GROUPS`] groups.
+    /// The extra group for dead-letters that fit in no existing group, once there are [`MOST_GROUPS`] groups.
     pub(super) const OTHER: Self = Self { reason: "other", target: None, error_type: None, detail: None };
 
     pub(super) fn of(dead_letter: &ReceivedDeadLetter<'_>) -> Self {
@@ -64,8 +65,8 @@ pub struct Group {
     /// The error message of the group's first dead-letter, cut after 256 characters. `None` if the first dead-letter
     /// has no error message.
     pub error_message: Option<String>,
-    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if the handler could
-    /// parse the messages, or if the messages name an error.
+    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if it could parse the
+    /// messages, or if they name an error.
     pub detail: Option<String>,
     /// The number of dead-letters in the group.
     pub count: u64,
@@ -150,7 +151,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// The description of a dead-letter, with texts at their full length.
+    /// Describes a dead-letter, with all texts at full length.
     pub(super) fn of(received: &Received, dead_letter: &ReceivedDeadLetter<'_>) -> Self {
         Self {
             key: dead_letter.key.clone(),
@@ -172,7 +173,7 @@ impl Described {
         }
     }
 
-    /// Cuts the error's type and message and the details to 256 characters each.
+    /// Cuts the error's type, the error's message and the details to 256 characters each.
     pub(super) fn cut(self) -> Self {
         let [error_type, error_message, detail] = [&self.error_type, &self.error_message, &self.detail]
             .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
@@ -209,8 +210,8 @@ pub(super) struct Line<'l> {
     pub(super) target: Option<&'l str>,
     pub(super) reason: &'static str,
     pub(super) error_type: Option<&'l str>,
-    /// The last error's message, or the details of the dead-letter's reason if the error has no message. `None` if
-    /// neither is known.
+    /// The last error's message, or the details of the dead-letter's reason if the error has no message. `None` if both
+    /// are unknown.
     pub(super) message: Option<&'l str>,
     pub(super) retries: Option<u64>,
     pub(super) dead_lettered_at: Timestamp,
@@ -278,9 +279,9 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The detail of a dead-letter that the handler could not parse and that names no error. Returns `None` for any other
-/// dead-letter. The detail of other dead-letters contains ages and counts, which would put almost every dead-letter
-/// into a group of its own.
+/// Returns the detail of a dead-letter that the handler could not parse, unless the dead-letter names an error. Returns
+/// `None` for any other dead-letter, because its detail contains ages and counts, which would put almost every
+/// dead-letter into a group of its own.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));

@@ -24,7 +24,7 @@ use crate::operator::{Operator, Progress};
 use crate::operator_line::Activity;
 use crate::shown::shown;
 
-/// A change that sends the dead-letters of a file to the dead-letter queue again.
+/// A change that sends the dead-letters in a file back to the dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct Import {
     /// The operator who makes the change, and the deployment to change.
@@ -35,7 +35,7 @@ pub struct Import {
     pub pace: Pace,
 }
 
-/// The plan of an import: how many dead-letters of the file are sent to which queue.
+/// The plan of an import: how many dead-letters are sent from the file to which queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportPlan {
     dead_letters: u64,
@@ -155,8 +155,8 @@ impl Import {
         Ok(Ok(done))
     }
 
-    /// Sends the dead-letters that are not recorded as imported. `done` counts the dead-letters that were sent, even if
-    /// a later send fails.
+    /// Sends the dead-letters that the `.done` file does not record as imported. `done` counts the dead-letters that
+    /// were sent, even if a later send fails.
     async fn send_all(
         &self,
         deployment: &Deployment,
@@ -283,7 +283,7 @@ impl Answer for ImportPlan {
 impl Answer for Imported {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        // On failure, the text of the failure already begins with the summary.
+        // The text of a failure already begins with the summary.
         if self.end().is_ok() {
             layout.line(self.outcome.summary("imported"));
         }

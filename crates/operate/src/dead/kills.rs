@@ -173,7 +173,7 @@ fn key_of(stored: &Stored) -> String {
     event.origin_request_id
 }
 
-/// The dead-letters in the exported files of a folder.
+/// The dead-letters in the exported files in a folder.
 fn exported(folder: &Path) -> Vec<Line> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let exports = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));

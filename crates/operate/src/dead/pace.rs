@@ -27,8 +27,8 @@ impl Pace {
     }
 
     /// The number of dead-letters to process in one batch: one if no dead-letter has been `tried` yet, otherwise as
-    /// many as the pace allows in one second. If the permission to delete is missing, the first batch shows it, and
-    /// only one dead-letter is copied without being deleted.
+    /// many as the pace allows in one second. If the permission to delete is missing, the first batch fails, and only
+    /// one dead-letter is copied without being deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }

@@ -30,7 +30,7 @@ const MOST_NAMED: usize = 20;
 pub enum Chosen {
     /// The dead-letters that match a filter. The queue is scanned to plan the change.
     Matching(Box<Filter>),
-    /// The selected dead-letters of an earlier scan.
+    /// Dead-letters that are selected from an earlier scan.
     Selected(Rc<Snapshot>, Selection),
 }
 
@@ -45,8 +45,8 @@ impl Chosen {
         Self::Matching(Box::new(filter))
     }
 
-    /// The filter's flags, for the record of a change. Leaves out `--key`, because the record lists the key separately,
-    /// and the values of `--payload`.
+    /// Returns the filter's flags for the record of a change. The flag `--key` is left out, because the record lists
+    /// the key separately. The values of `--payload` are left out too.
     fn flags(&self) -> Vec<String> {
         let Self::Matching(filter) = self else { return Vec::new() };
         let flags = filter.flags().into_iter().filter(|flag| !flag.starts_with("--key="));
@@ -57,8 +57,8 @@ impl Chosen {
         shown.collect()
     }
 
-    /// The snapshot to plan from: the earlier scan, or else a new scan. A new scan checks with `rules` which
-    /// dead-letters could be redriven.
+    /// Returns the snapshot to plan from: the snapshot of an earlier scan, or of a new scan. A new scan uses `rules` to
+    /// check which dead-letters can be redriven.
     pub(super) async fn snapshot(
         &self,
         operator: &Operator,
@@ -232,7 +232,7 @@ impl Serialize for Picked {
     }
 }
 
-/// The outcome for the dead-letters of a plan.
+/// The outcome of a change for the dead-letters in its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     /// The number of dead-letters that were stored elsewhere and then deleted.
@@ -277,7 +277,7 @@ impl Outcome {
         shown(&parts.join("; ")).into_owned()
     }
 
-    /// A remark on dead-letters of the plan that could not be found again; `None` if all were found.
+    /// A remark on dead-letters in the plan that could not be found again; `None` if all were found.
     pub(super) fn missing(&self, picked: &Picked, read: &Read) -> Option<String> {
         let not_deleted = self.not_deleted.as_ref().map_or(0, |it| it.count);
         let met = self.done + not_deleted + self.left.values().sum::<u64>();
@@ -288,7 +288,7 @@ impl Outcome {
         })
     }
 
-    /// The result of a command. Fails if the command left dead-letters that the plan did not skip.
+    /// Returns the result of a command. Fails if the command left dead-letters that the plan did not skip.
     pub(super) fn result(&self, picked: &Picked, read: &Read, summary: &str) -> Result<(), Failure> {
         read.result(summary)?;
         if picked.limit.is_none_or(|limit| self.done < limit) {

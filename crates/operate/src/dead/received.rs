@@ -17,7 +17,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Converts a message of the AWS port. Fails if SQS left out a part of the message.
+    /// Converts a message from the AWS port. Fails if SQS left out a part of the message.
     pub(super) fn of(message: Message) -> Result<Self, Failure> {
         let Message { id, receipt_handle, body, system, attributes } = message;
         let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));
@@ -37,8 +37,8 @@ impl Received {
             message_id: id.clone(),
         };
         if let Some(moved) = text(&attributes, MOVED_ATTRIBUTE) {
-            // After too many receives, SQS moves a message to the dead-letter queue, even the copy of a moved message.
-            // Like the handler, this code treats a copy with a garbled attribute as a new message.
+            // After too many receives, SQS moves any message to the dead-letter queue, including the copy of a moved
+            // message. Like the handler, this code treats a copy with a garbled attribute as a new message.
             let _ = record.restore(moved);
         }
         Ok(Self { record, attributes })

@@ -33,8 +33,8 @@ pub struct Redrive {
     /// The ARN of a function to invoke instead of the original function. `TARGET_FUNCTIONS` must allow this ARN. `None`
     /// keeps the original function.
     pub retarget: Option<String>,
-    /// The payload to send instead of the dead-letter's own. Only valid if the plan has exactly one dead-letter. `None`
-    /// keeps the dead-letter's payload.
+    /// The payload to send instead of the dead-letter's own. A new payload is valid only if the plan has exactly one
+    /// dead-letter. `None` keeps the dead-letter's payload.
     pub payload: Option<NewPayload>,
     /// The maximum number of dead-letters to redrive per second.
     pub pace: Pace,
@@ -197,7 +197,7 @@ impl Answer for RedrivePlan {
     }
 }
 
-/// The failure to report if some functions of a redrive are not on the allow-list.
+/// The failure to report if a redrive would send dead-letters to functions that are not on the allow-list.
 fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deployment) -> Failure {
     let arns: Vec<&str> = arns.into_iter().collect();
     let listed: Vec<_> = arns.iter().map(|arn| shown(arn)).collect();
@@ -214,7 +214,7 @@ fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deploym
 impl Answer for Redriven {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        // On failure, the text of the failure already begins with the summary.
+        // The text of a failure already begins with the summary.
         if self.end().is_ok() {
             layout.line(self.outcome.summary("redrove"));
         }
@@ -227,7 +227,7 @@ impl Answer for Redriven {
     }
 }
 
-/// The action of a redrive: sends dead-letters to the retry queue.
+/// The action of a redrive, which sends dead-letters to the retry queue.
 struct Sending<'a> {
     operator: &'a Operator,
     deployment: &'a Deployment,
@@ -481,7 +481,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         assert!(failure.to_string().starts_with("--retarget payments: give the full ARN"), "{failure}");
     }
 
-    /// A redrive of selected dead-letters of a snapshot.
+    /// A redrive of dead-letters that are selected from a snapshot.
     fn part(dead: &Dead, snapshot: &Rc<crate::dead::Snapshot>, selection: Selection) -> Redrive {
         Redrive::new(dead.operator(), Chosen::Selected(Rc::clone(snapshot), selection))
     }

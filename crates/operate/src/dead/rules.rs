@@ -12,7 +12,7 @@ use crate::numbers::grouped;
 use crate::text;
 use crate::text::quoted;
 
-/// A payload to send instead of the payload of a dead-letter.
+/// A payload to send instead of a dead-letter's own payload.
 #[derive(Clone, Debug)]
 pub struct NewPayload(Box<RawValue>);
 
@@ -62,7 +62,7 @@ pub struct RedriveRules {
 }
 
 impl RedriveRules {
-    /// The rules of a deployment, for redriving to the original functions or to `retarget`.
+    /// Creates the rules for redriving a deployment's dead-letters to their original functions or to `retarget`.
     ///
     /// # Errors
     ///
@@ -107,8 +107,8 @@ impl RedriveRules {
         self.retarget.as_deref()
     }
 
-    /// The message to send so that the dead-letter's event starts again. The message has no attributes, because the
-    /// attribute `Comeback` would mark the message as moved.
+    /// The message that a redrive sends, so that the dead-letter's event starts again without earlier retries. The
+    /// message has no attributes, because the attribute `Comeback` would mark the message as moved.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::operator::{Follow, Operator, Progress, Which};
 use crate::text::Text;
 
-/// The ARN of the only function on the allow-list, which allows every qualifier of the function.
+/// The ARN of the only function on the allow-list. The list allows every qualifier of this function.
 pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 /// The time at which the simulated account starts.
 pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
@@ -74,7 +74,7 @@ pub fn unknown() -> DeadLetter {
 }
 
 impl DeadLetter {
-    /// The same dead-letter, but of function `payments`, which is not on the allow-list.
+    /// Returns the same dead-letter for the function `payments`, which is not on the allow-list.
     #[must_use]
     pub fn of_payments(self) -> Self {
         Self { body: self.body.replace("function:orders", "function:payments"), ..self }
@@ -140,7 +140,7 @@ impl Dead {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
 
-    /// An operator who interrupts the command when the command reports its progress for the `times`-th time.
+    /// An operator who interrupts the command at its progress report number `times`, counted from 1.
     pub fn stopping_after(&self, times: u64) -> Operator {
         let (raise, interrupt) = Interrupt::new();
         let follow = self.following(move |told| {

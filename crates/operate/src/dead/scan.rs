@@ -28,12 +28,13 @@ const WAIT: Duration = Duration::from_secs(1);
 /// The maximum number of dead-letters to hide at the same time. SQS allows about 120,000 messages in flight, including
 /// messages that other readers have received.
 const MOST_HIDDEN: usize = 110_000;
-/// A scan ends after this number of consecutive rounds without a new dead-letter. Two rounds are sixteen long polls.
+/// A scan ends after this number of consecutive rounds without a new dead-letter. Two rounds consist of sixteen long
+/// polls.
 const QUIET_ROUNDS: u32 = 2;
 /// The number of dead-letters to make visible again in one batch.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// The number of hidden dead-letters above which the operator is notified before the dead-letters are made visible
-/// again, because the calls take a while.
+/// If a scan has hidden more dead-letters than this, the operator is notified before the scan makes them visible again,
+/// because the calls to SQS take a while.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
@@ -80,8 +81,8 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// The dead-letters that other readers keep hidden. `depth` holds the queue's message counts at `now`, before
-    /// `read` dead-letters were read. `None` if no dead-letters are hidden.
+    /// Estimates how many dead-letters other readers keep hidden, and until when. `depth` holds the queue's message
+    /// counts at `now`, before `read` dead-letters were read. Returns `None` if no dead-letters are hidden.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
         // The counts may be a minute old. Dead-letters that were counted as hidden may have become visible and been
         // read since.
@@ -145,8 +146,8 @@ impl Read {
         }
     }
 
-    /// The result of a command that has scanned the queue. The text of an error contains `done`, which describes the
-    /// work done, and the problems of the scan.
+    /// The result of a command that has scanned the queue. The error's text contains `done`, a description of the
+    /// finished work, and the problems that occurred during the scan.
     ///
     /// # Errors
     ///
@@ -187,8 +188,9 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Passes each dead-letter that was sent by `until` to `show`. Stops as soon as `show` returns true, and makes all
-/// dead-letters visible again. Notifies the operator at the start that the dead-letters are hidden during the scan.
+/// Passes each dead-letter to `show`, except dead-letters sent after `until`. Stops as soon as `show` returns true, and
+/// makes all dead-letters visible again. Notifies the operator at the start that the dead-letters are hidden during the
+/// scan.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,
@@ -255,7 +257,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives the next dead-letters: at most `most`, and at most [`ROUND`]. At the end of the scan, the received
+    /// Receives up to `most` further dead-letters, but no more than [`ROUND`]. At the end of the scan, the received
     /// dead-letters become visible again, except those that the caller has reported as [deleted](Self::deleted).
     pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, End> {
         loop {
@@ -315,7 +317,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives one round of dead-letters. Returns the dead-letters that are new to this scan and were sent by `until`.
+    /// Receives one round of dead-letters. Returns the dead-letters that are new to this scan, except dead-letters sent
+    /// after `until`.
     async fn round(&mut self, most: usize) -> Result<Vec<Received>, End> {
         let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
         let options = Receive { visibility: HIDDEN_FOR, wait: WAIT };

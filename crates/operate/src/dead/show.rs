@@ -126,8 +126,8 @@ impl Answer for DeadLetter {
     }
 }
 
-/// The deepest nesting that is indented. Deeper values stay on one line, because otherwise a payload that consists only
-/// of brackets would grow with the square of its length.
+/// The deepest level of nesting that is indented. Deeper values stay on one line, because otherwise a payload that
+/// consists only of brackets would grow with the square of its length.
 const DEEPEST_INDENTED: usize = 16;
 
 /// Indents JSON by two spaces. Copies the values without parsing them, because parsing would change large numbers and
@@ -173,7 +173,7 @@ mod tests {
     use crate::dead::samples::{Dead, event, malformed, received, unknown};
     use crate::dead::scan::End;
 
-    /// Serializes an answer to JSON, with the member `account` added to the answer's own.
+    /// Serializes an answer to JSON, and adds the member `account`.
     fn beside(answer: &impl Serialize) -> String {
         #[derive(Serialize)]
         struct Object<'a, A> {

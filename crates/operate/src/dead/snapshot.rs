@@ -38,7 +38,7 @@ pub struct Snapshot {
     pub read: Read,
     /// Descriptions of the first dead-letters, up to the number that the caller requested.
     pub(super) described: Vec<Described>,
-    /// The latest time when a dead-letter in the queue was sent, according to SQS's clock.
+    /// The time when the newest dead-letter in the queue was sent, according to SQS's clock.
     pub(super) newest: Timestamp,
     /// A row for each dead-letter, the oldest first.
     rows: Vec<Row>,
@@ -48,15 +48,15 @@ pub struct Snapshot {
     gone: RefCell<HashSet<Box<str>>>,
 }
 
-/// A dead-letter of a snapshot. A row takes at most 500 bytes of memory.
+/// A dead-letter in a snapshot. A row takes at most 500 bytes of memory.
 #[derive(Debug)]
 pub struct Row {
     /// SQS's id of the message.
     pub message_id: Box<str>,
     /// The event's key, cut after 120 bytes. `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,
-    /// The last error's message, or the details of the dead-letter's reason if the error has no message. Cut after 140
-    /// bytes. `None` if neither is known.
+    /// The last error's message, or the details of the dead-letter's reason if the error has no message. The text is
+    /// cut after 140 bytes. `None` if both are unknown.
     pub message: Option<Box<str>>,
     /// The time when the event was dead-lettered.
     pub dead_lettered_at: Timestamp,
@@ -181,7 +181,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// Fails if no dead-letter belongs to the function and the handler does not retry it. Never fails if some
+    /// Fails if no dead-letter belongs to the function and the handler does not retry the function. Never fails if some
     /// dead-letters could not be read, because these dead-letters may belong to the function.
     pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
@@ -201,15 +201,15 @@ impl Snapshot {
         )))
     }
 
-    /// The selected rows, oldest first. Leaves out dead-letters that this process has redriven or discarded since the
-    /// scan.
+    /// Returns the selected rows, oldest first, without dead-letters that this process has redriven or discarded since
+    /// the scan.
     pub fn rows(&self, selection: &Selection) -> Vec<&Row> {
         let gone = self.gone.borrow();
         let is_left = |row: &&Row| gone.is_empty() || !gone.contains(&row.message_id);
         self.rows.iter().filter(|row| selection.has(row)).filter(is_left).collect()
     }
 
-    /// The newest dead-letter of the event with this key. `None` if the snapshot has no such dead-letter.
+    /// The newest dead-letter for the event with this key. `None` if the snapshot has no dead-letter with this key.
     pub fn dead_letter_of(&self, key: &str) -> Option<&Row> {
         let key = Some(beginning(key, MOST_OF_A_KEY));
         self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)
@@ -351,7 +351,7 @@ mod tests {
             texts.into_iter().flatten().map(|text| text.len()).sum::<usize>()
         };
         let largest = snapshot.rows.iter().map(texts).max().unwrap();
-        // Each text is an allocation of its own, with at most 16 bytes of overhead.
+        // Each text has its own allocation, with at most 16 bytes of overhead.
         assert!(size_of::<Row>() + largest.max(100 + MOST_OF_A_KEY + MOST_OF_A_MESSAGE) + 3 * 16 <= 500);
         assert!(largest > 36 + 119 + 138 && !format!("{snapshot:?}").contains("1E400"));
     }

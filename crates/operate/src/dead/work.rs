@@ -60,13 +60,13 @@ fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
-/// Performs an action on the dead-letters of a plan, and deletes the dead-letters that the action has stored elsewhere.
+/// Performs an action on the dead-letters in a plan, and deletes the dead-letters that the action has stored elsewhere.
 pub(super) async fn act<A: Action>(
     operator: &Operator,
     picked: &Picked,
     action: &A,
 ) -> Result<(Outcome, Read), Failure> {
-    // No dead-letter of the plan was sent after `newest`.
+    // No dead-letter in the plan was sent after `newest`.
     let scan = Scan::new(operator, picked.deployment(), picked.snapshot.newest);
     let mut run = Run { operator, picked, action, scan, tried: 0, met: 0, outcome: Outcome::default() };
     let Err(end) = run.until_its_end().await;
@@ -114,7 +114,7 @@ impl<A: Action> Run<'_, A> {
         }
     }
 
-    /// Receives the next dead-letters of the plan, and prepares the action on them.
+    /// Receives the next dead-letters in the plan, and prepares the action for them.
     async fn choose(&mut self) -> Result<Vec<(Received, A::Prepared)>, End> {
         let room = (self.picked.count() - self.tried) as usize;
         if room == 0 || self.met == self.picked.ids.len() {
@@ -166,8 +166,9 @@ impl<A: Action> Run<'_, A> {
         let Operator { account, .. } = self.operator;
         let url = &self.picked.deployment().dead_letter_queue.url;
         let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
-        // After any other failure, the dead-letter may have been deleted. The answer to a first call may have been
-        // lost, even if a repeated call failed because the credentials had expired.
+        // The dead-letter surely stays only if the deletion was denied or never tried. After any other failure, the
+        // dead-letter may have been deleted. The answer to a first call may have been lost, even if a repeated call
+        // failed because the credentials had expired.
         let surely_stays = |failure: &EntryFailure| {
             failure.kind == EntryFailureKind::NotTried || failure.code.contains("AccessDenied")
         };

@@ -42,7 +42,8 @@ impl Wanted {
         end.into_iter().chain(spread).collect()
     }
 
-    /// The pause after the edit: `open` with these values, or a new pause by operator `by` if `open` is `None`.
+    /// Returns the pause after the edit: the pause `open` with these values. If `open` is `None`, returns a new pause
+    /// that operator `by` opens.
     pub fn pause(
         &self,
         target: &PauseTarget,
@@ -93,7 +94,7 @@ fn chosen_spread(pause: &Pause) -> Option<Duration> {
     (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
 }
 
-/// The spread of a pause that an operator ends at `end` without a new spread.
+/// The spread of a pause that an operator ends at `end` without setting a new spread.
 pub fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
     chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }
@@ -160,7 +161,7 @@ pub fn open_of<'p>(
     pauses.iter().filter(move |pause| pause.target == *target && !pause.is_over(now))
 }
 
-/// Replaces the open pause of the pause's target, or adds the pause if its target has no open pause.
+/// Adds a pause. If its target already has an open pause, the new pause replaces that pause.
 pub fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
     pauses.with(others.chain([pause]).cloned())
@@ -168,7 +169,7 @@ pub fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
 
 /// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started.
 pub fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
-    // If it were rounded down, the pause would end before the latest event that it has held.
+    // If `end` were rounded down, the pause would end before the latest event that it has held.
     let end = now.rounded_up_to_secs();
     let close = |pause: &Pause| match pause {
         pause if pause.target != *target || pause.is_over(now) => Some(pause.clone()),

@@ -15,7 +15,7 @@ use crate::layout::{Layout, Table};
 use crate::pauses::target_name;
 use crate::text::Text;
 
-/// An entry of the history: one change of a pause.
+/// An entry in the history: one change to a pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
     at: Timestamp,

@@ -27,7 +27,7 @@ impl InForce {
     /// pause.
     pub fn of(pauses: &Pauses, function_arn: &str, noticed: Duration, now: Timestamp) -> Self {
         let all = || pauses.of_function(function_arn);
-        // The pause that ends last. A pause without a planned end counts as the last pause.
+        // This is the pause that ends last. A pause without a planned end counts as the last pause.
         let last = all()
             .filter(|pause| pause.is_active(now))
             .max_by_key(|pause| (pause.until.is_none(), pause.until));

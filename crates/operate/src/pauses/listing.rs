@@ -17,7 +17,7 @@ use crate::pauses::{OpenPause, target_name};
 use crate::text;
 use crate::text::Text;
 
-/// The open pauses and the requests in force of a deployment.
+/// A deployment's open pauses and its requests in force.
 #[derive(Debug, Serialize)]
 pub struct Listing {
     /// The open pauses. `None` if the handler reads no pauses, or if the parameter could not be read.

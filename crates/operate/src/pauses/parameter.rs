@@ -51,8 +51,8 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
 /// The advice if a newer version of Comeback wrote the parameter's text.
 pub const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
-/// The command that restores an earlier version of the pauses. If `version` is `None`, the command writes an empty
-/// document. `flags` are AWS CLI flags that select the account and region.
+/// The command that restores an earlier version of the pauses. If `version` is `None`, the command writes a parameter
+/// without pauses and requests. `flags` are AWS CLI flags that select the account and region.
 pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     let value = match version {
         Some(version) => {
@@ -83,7 +83,7 @@ impl From<TooLarge> for Failure {
 
 /// The time between a write and the check that no other write has replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The maximum number of writes of one edit. If another operator has overwritten each of these writes, the edit fails.
+/// The maximum number of writes for one edit. If another operator has overwritten each of these writes, the edit fails.
 const WRITES: u32 = 8;
 
 /// The SSM parameter from which the handler reads the pauses and requests. SSM has only one conditional write: it can
@@ -134,9 +134,9 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// Finds the version that a failed write created although its answer was lost. Returns the number of a version
-    /// after `version` with this text. If no version matches, fails with the `failure` of the write. If the versions
-    /// cannot be read, the error says that the write may have succeeded.
+    /// Checks whether a failed write created a version, because only the answer to the write may have been lost.
+    /// Returns the number of the version after `version` that has this text. If no version matches, fails with the
+    /// `failure` of the write. If the versions cannot be read, the error says that the write may have succeeded.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";
@@ -164,7 +164,7 @@ impl<'a> Parameter<'a> {
     ) -> Result<Vec<Pause>, Failure> {
         let make = |pauses: &Pauses| -> Result<_, Failure> { Ok(make(pauses)?.fitted(now)?) };
         let mut writes = 0;
-        // The error if our edit is invalid on the version that it replaced. The replaced version is then restored.
+        // The error to report if our edit is invalid for the version that it replaced. That version is then restored.
         let mut refused = None;
         let mut forgotten = Vec::new();
         loop {
@@ -217,7 +217,8 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Fails if the handler would not parse the text to the same pauses, because an unreadable text would end every pause.
+/// Fails if the handler would not parse the text of these pauses to the same pauses. An unreadable text would end every
+/// pause.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
     if Pauses::read(&text).as_ref() == Ok(pauses) {

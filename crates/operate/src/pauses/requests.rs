@@ -1,4 +1,4 @@
-//! The requests of `comeback retry` and `comeback cancel` that are in force.
+//! The requests from `comeback retry` and `comeback cancel` that are in force.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn whole_seconds<S: Serializer>(within: &Duration, serializer: S) -> Result<S::O
     serializer.serialize_u64(within.as_secs())
 }
 
-/// A request of `comeback retry` or `comeback cancel` that the handler applies to the waiting events.
+/// A request from `comeback retry` or `comeback cancel`, which the handler applies to the waiting events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestInForce {
     /// The requested action.

@@ -1,4 +1,4 @@
-//! Watches the retries of a request in the handler's log.
+//! Watches the handler's log for the retries that a request makes due.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::wanted::Wanted;
 
-/// The time between two reads of the log, to which CloudWatch adds lines a few seconds late.
+/// The time between two reads of the log. CloudWatch adds lines to the log a few seconds late.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The longest time that a log line takes to arrive. The log is read for this long after the request's end.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
@@ -38,7 +38,8 @@ pub struct Watch {
 
 impl Watch {
     /// Reports the counts of retries and new failures to `say` whenever a count changes. Returns when all awaited
-    /// retries have been made and have had time to fail, when the request has ended, or when the operator interrupts.
+    /// retries have been made and have had time to fail, when the request has ended, or when the operator interrupts
+    /// the watch.
     ///
     /// # Errors
     ///
@@ -75,7 +76,7 @@ impl Watch {
     }
 
     /// A remark on the events that have no retry in the log at the end of the request, because the log lost a line or
-    /// the handler was slow. `None` if the log has a retry of every event.
+    /// the handler was slow. `None` if the log has a retry for every event.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");
@@ -90,7 +91,7 @@ impl Watch {
     }
 }
 
-/// The retries made since a request. Only the next retry of each event that was waiting at the time of the request
+/// The retries made since a request. For each event that was waiting at the time of the request, only the next retry
 /// counts.
 #[derive(Debug, Default)]
 struct Counts {

@@ -23,7 +23,7 @@ const HOP: Duration = Duration::from_secs(900);
 pub struct Reach {
     /// The number of events that match the request's function, error and keys.
     pub found: u64,
-    /// The number of events that the request affects, including events that are retried equally soon without the
+    /// The number of events that the request affects, including events that are retried just as soon without the
     /// request.
     pub reached: u64,
     /// The number of affected events whose messages are recalled.
@@ -44,8 +44,7 @@ pub struct Reach {
     /// The number of events whose messages were moved, that is, sent again with a delay. The handler checks these
     /// messages within 15 minutes.
     pub moved: u64,
-    /// The number of events whose function requested the wait with `RetryAfter`. The request does not shorten this
-    /// wait.
+    /// The number of events whose function requested a wait with `RetryAfter`. The request does not shorten this wait.
     pub retry_after: u64,
     /// The number of events that a pause holds.
     pub paused: u64,
@@ -75,7 +74,7 @@ impl Reach {
         for (event, message, kind) in waits.all_messages() {
             let due = entry.due(message, kind, rules, now);
             reach.found += u64::from(due != Err(NotRecalled::NotCovered));
-            // A note tells the operator about events that are not allowed.
+            // A separate note reports the events whose function is not on the allow-list.
             if event.why == Why::NotAllowed {
                 continue;
             }
@@ -139,7 +138,7 @@ impl Reach {
         leaves_alone
     }
 
-    /// Describes how many events are retried or cancelled, and within what time.
+    /// Describes how many events are retried or cancelled, and how soon.
     pub fn in_words(&self, ask: Ask) -> String {
         let Self { found, reached, .. } = *self;
         let short = |seconds: Option<u64>| durations::short(seconds.unwrap_or_default() as f64);
@@ -183,9 +182,9 @@ impl Reach {
     }
 }
 
-/// The time when the handler first checks a message after it has read the request, at `noticed`. If the last log line
-/// gives an earlier time for the next check, the message was moved. The handler checks a moved message every 15 minutes
-/// until the retry is due, without logging.
+/// The time of the handler's first check of a message after `noticed`, the time when the handler has read the request.
+/// If the last log line gives an earlier time for the next check, the message was moved. The handler checks a moved
+/// message every 15 minutes until the retry is due, without logging.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,

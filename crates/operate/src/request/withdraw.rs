@@ -1,4 +1,4 @@
-//! Withdraws requests of `comeback retry` and `comeback cancel` before they end.
+//! Withdraws requests from `comeback retry` and `comeback cancel` before they end.
 
 use std::time::Duration;
 

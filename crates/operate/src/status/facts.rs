@@ -32,7 +32,7 @@ impl Status {
             Fact::new("Version", vec![self.version().into()]),
             Fact::new("Policies", self.own_policies()),
             Fact::new("Pauses", self.open_pauses()),
-            // Requests have lines only if there are any, because most deployments have none.
+            // These lines are shown only while requests are in force, because most deployments have no requests.
             Fact::new("Retry now", self.requests_of(Kind::Retry)),
             Fact::new("Cancel", self.requests_of(Kind::Cancel)),
             Fact::new(ALARMS, vec![self.ringing()]),

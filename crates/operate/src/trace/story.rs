@@ -1,4 +1,4 @@
-//! The steps of an event, from the handler's log lines about it.
+//! Derives the steps of an event from the handler's log lines about the event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::RandomState;
@@ -122,7 +122,7 @@ fn invoked(what: &What) -> Option<&str> {
     }
 }
 
-/// Builds the steps of an event from one log line after another.
+/// Builds the steps of an event, one log line at a time.
 #[derive(Default)]
 struct Timeline {
     steps: Vec<Step>,
@@ -188,7 +188,7 @@ impl Step {
         matches!(self.happened, Happened::Logged(What::DeadLetter { .. }))
     }
 
-    /// Returns true if a log line is about the same wait as this step, because the handler only checked the message
+    /// Returns true if a log line only repeats the wait of this step, because the handler has checked the message
     /// again.
     fn is_checked_again(&self, line: &What) -> bool {
         let Happened::Logged(known) = &self.happened else { return false };

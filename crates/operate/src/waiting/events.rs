@@ -24,10 +24,10 @@ pub struct Waits {
     log: LogFold<RandomState>,
     /// Recent counts for each function.
     pub(super) recent: Recent,
-    /// The state of the pauses and the allow-list for each kind of message, that is, each function with an error.
+    /// The state of the pauses and the allow-list for each kind of message. A kind is a function with an error.
     situations: Vec<Situation>,
-    /// Messages without a log line since this time are ignored. Such a message has left the queue, but the line about
-    /// its end is missing.
+    /// Messages without a log line since this time are ignored. These messages have left the queue, but the lines about
+    /// their end are missing.
     since: Option<Timestamp>,
 }
 
@@ -35,7 +35,7 @@ pub struct Waits {
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
     wanted: Wanted,
-    /// True for each kind of message (a function with an error) that the filter matches.
+    /// True for each kind of message that the filter matches. A kind is a function with an error.
     kinds: Vec<bool>,
     due: DueRange,
 }
@@ -141,7 +141,7 @@ impl Waits {
         self.log.keeps_handles()
     }
 
-    /// Adds a line of the handler's log.
+    /// Adds a line from the handler's log.
     pub fn take(&mut self, line: &LogLine<'_>) {
         if let Some(event) = &line.event {
             self.recent.take(line, event, self.log.state_of(event));
@@ -213,8 +213,8 @@ impl Waits {
         self.messages().map(|wait| self.event(wait))
     }
 
-    /// The messages of all waiting events, in any order. Each message comes with its event and its kind, that is, its
-    /// function and error.
+    /// The messages of all waiting events, in any order. Each message comes with its event and its kind, which is a
+    /// function with an error.
     pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
         let kinds = self.log.kinds();
         self.messages().map(|message| (self.event(message), message, &kinds[message.kind as usize]))

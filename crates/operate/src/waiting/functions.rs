@@ -66,7 +66,7 @@ pub struct FunctionState<'r> {
     pub state: State,
     /// The earliest first failure of a waiting event. `None` if no event is waiting.
     pub since: Option<Timestamp>,
-    /// The number of waiting events, including those that are due.
+    /// The number of waiting events, including events that are due.
     pub waiting: u64,
     /// The number of due events that the handler has not checked yet.
     pub due: u64,
@@ -79,12 +79,12 @@ pub struct FunctionState<'r> {
     pub error: Option<&'r str>,
     /// The latest due time of the waiting events. `None` if no event is waiting, or if some due time is unknown.
     pub back_by: Option<Timestamp>,
-    /// Counts of the last three hours, oldest step first. The last entry is the current step.
+    /// Counts for the last three hours, oldest step first. The last entry is the current step.
     pub steps: Vec<Step>,
 }
 
 impl FunctionState<'_> {
-    /// The counts of the last 55 to 60 minutes, because the current step is incomplete.
+    /// The counts for the last hour. They cover 55 to 60 minutes, because the current step is incomplete.
     pub fn last_hour(&self) -> Step {
         Step::sum(self.steps.iter().rev().take(AN_HOUR))
     }
@@ -96,13 +96,13 @@ impl FunctionState<'_> {
         self.back_by = self.back_by.max(group.last_due);
     }
 
-    /// The function's state. `in_force` is the state of the function's pauses; `has_errors` is true if at least half of
+    /// The function's state. `in_force` is the state of the function's pauses. `has_errors` is true if at least half of
     /// the function's waiting events have an error.
     fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
         let [lately, now] = [(1, NEWEST), (0, 1)]
             .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));
-        // A retry that fails takes some minutes to come back as a failure, so the current step alone does not show a
-        // recovery.
+        // A failed retry takes some minutes to reach the retry queue as a failure, so the current step alone does not
+        // show a recovery.
         let is_better = |step: Step| step.retried > 2 * step.failed;
         let recovers =
             is_better(lately) && lately.retried >= FEWEST_RETRIES && (now.failed == 0 || is_better(now));
@@ -206,7 +206,8 @@ mod tests {
         NOW.before(Duration::from_secs(seconds))
     }
 
-    /// The log lines of `count` events of a function. Each line is given by its age in seconds and its other fields.
+    /// The log lines about `count` events of a function. `lines` holds the age in seconds and the other fields of each
+    /// event's lines.
     fn lines(function: &str, count: u64, lines: &[(u64, Value)]) -> Vec<LogLine<'static>> {
         let one = |n: u64| {
             lines.iter().map(move |(age, more)| {
@@ -309,7 +310,7 @@ mod tests {
         );
     }
 
-    /// Events are due from their due time until the handler's next line about them.
+    /// An event counts as due from its due time until the handler's next log line about the event.
     #[test]
     fn due_an_hour_ago_is_known_from_the_log() {
         let begun = NOW.since(begin(number(NOW) - 11)).as_secs();

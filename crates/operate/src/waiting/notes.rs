@@ -30,7 +30,7 @@ impl Reading {
     }
 
     /// Returns true if no waiting event is missing from the reading. With a filter, hidden messages without a log line
-    /// are not noticed.
+    /// are not detected.
     pub fn is_complete(&self, now: Timestamp) -> bool {
         let is_all_logged = self.retry_queue.visible == 0 && self.unlogged_messages(now) == 0;
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged

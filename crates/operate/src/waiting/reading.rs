@@ -60,7 +60,7 @@ pub struct Reading {
     pub(super) logged: BTreeSet<usize>,
 }
 
-/// The lines of the handler's log to read.
+/// Selects the lines to read from the handler's log.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     /// The filter. Only lines about matching events are read.
@@ -113,8 +113,8 @@ impl Reading {
         let scope = Scope::of(&wanted);
         let next = Self::begin(operator, deployment, scope, now).await?;
         let (begun, since) = (reading.borrow().begun, reading.borrow().since);
-        // Settled messages take memory, so the whole log is read again once a day. It is also read again if waits may
-        // now be longer than before.
+        // Settled messages take memory, so the whole log is read again once a day. The log is read again sooner if
+        // waits may now last longer than before.
         if now.since(begun) >= DAY || next.since < since {
             let next = RefCell::new(next);
             Self::read_log(&next, operator, &wanted, now).await?;
@@ -201,7 +201,7 @@ impl Reading {
     }
 
     fn take(&mut self, event: &LogEvent, wanted: &Wanted) {
-        // A line may be read twice, because late lines are looked for again.
+        // A line may be read twice, because each read searches again for late lines.
         let is_new = self.until.is_none_or(|until| event.at >= until);
         let line = match LogLine::read(&event.message) {
             Ok(line) => line,
@@ -218,7 +218,7 @@ impl Reading {
     }
 
     /// Applies the current allow-list to the waiting events. Changes nothing if the handler refuses its settings,
-    /// because a handler that does not start dead-letters nothing.
+    /// because the handler then does not start, and dead-letters no events.
     pub(super) fn apply_allow_list(&mut self) {
         if let Ok(policies) = self.deployment.policies() {
             let dead_letters = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);

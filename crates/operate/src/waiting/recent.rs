@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// The length of a [`Step`], which is five minutes.
 pub const STEP: Duration = Duration::from_secs(300);
-/// The maximum number of functions with counts. Messages may name any number of functions.
+/// The maximum number of functions that are counted. Messages may name any number of functions.
 const MOST_FUNCTIONS: usize = 1_000;
 
 /// Counts of one function's messages within one step.
@@ -39,12 +39,14 @@ impl Step {
     }
 }
 
-/// Counts from the handler's log. Steps are numbered from 1970. Log lines may be added in any order and repeatedly.
+/// Counts from the handler's log. Steps are numbered from the start of 1970. Log lines may be added in any order and
+/// repeatedly.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// The failures, retries and dead-letters of each function, by ARN.
     pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
-    /// The number of events that were due when a step began, and that the handler has checked since then.
+    /// The number of events that were due at the start of each step. An event is counted only once the handler has
+    /// checked it.
     due: BTreeMap<u64, u64>,
 }
 
@@ -87,7 +89,8 @@ impl Recent {
         }
     }
 
-    /// The number of events that were due when a step began, and that the handler has checked since then.
+    /// The number of events that were due at the start of a step. An event is counted only once the handler has checked
+    /// it.
     pub(super) fn due_at(&self, step: u64) -> u64 {
         self.due.get(&step).copied().unwrap_or_default()
     }

@@ -54,7 +54,7 @@ pub struct Report<'r> {
     pub returns: Returns<'r>,
     /// The listed events, in order of due time. `None` unless the caller requested a list.
     pub events: Option<Sorted<'r>>,
-    /// The requests of `comeback retry` and `comeback cancel` that are in force. `None` if the requests are unknown.
+    /// The requests from `comeback retry` and `comeback cancel` that are in force. `None` if the requests are unknown.
     pub requests: Option<Vec<RequestInForce>>,
     /// Notes on gaps in the log, and on reasons why events are not retried.
     pub notes: Vec<Text>,
@@ -105,8 +105,8 @@ impl Reading {
     }
 }
 
-/// A note to show while a request is in force. The log has the due time that a request sets only after the handler has
-/// checked the event again.
+/// A note to show while a request is in force. The new due time of an event appears in the log only after the handler
+/// has checked the event again.
 const REQUEST_NOT_COUNTED: &str =
     "The due times above do not reflect a request until the handler has checked the event.";
 
@@ -247,7 +247,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// A reading of waiting events. Each event is given by its key, its error, and further fields of its log line.
+    /// A reading of waiting events. `events` holds the key, the error and further log fields of each event.
     fn reading_of(events: &[(&str, &str, Value)]) -> Reading {
         let mut waits = Waits::default();
         for (key, error_type, more) in events {

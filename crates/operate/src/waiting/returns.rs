@@ -21,10 +21,10 @@ const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200,
 pub struct Returns<'w> {
     /// The start of the first period. The first period also counts events that were due earlier.
     pub from: Timestamp,
-    /// The length of each period. Serialized in seconds.
+    /// The length of each period, which is serialized in seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
-    /// The counts of the functions with the most events, an entry for each. If there are other functions, the last
+    /// The counts, with an entry for each of the functions with the most events. If there are other functions, the last
     /// entry combines them.
     pub functions: Vec<OfFunction<'w>>,
     /// The number of events without a due time, such as the events of a paused function.
@@ -77,7 +77,7 @@ impl<'w> Returns<'w> {
         self.functions.first().map_or(0, |function| function.counts.len())
     }
 
-    /// The number of events of all functions due in a period. Periods are numbered from 0.
+    /// The number of events, from all functions, that are due in a period. Periods are numbered from 0.
     pub fn total(&self, period: usize) -> u64 {
         self.functions.iter().map(|function| function.counts[period]).sum()
     }
@@ -105,8 +105,8 @@ mod tests {
     use crate::waiting::reading::tests::{NOW, ORDERS};
     use crate::waiting::wanted::Wanted;
 
-    /// Waiting events. Each event is given by its function and the seconds until it is due, or `None` if a pause holds
-    /// the event.
+    /// Waiting events. `events` holds the function of each event and the seconds until it is due, or `None` if a pause
+    /// holds the event.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {
         let mut waits = Waits::default();
         for (n, (function, due)) in events.iter().enumerate() {

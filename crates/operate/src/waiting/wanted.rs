@@ -1,5 +1,5 @@
-//! A filter of waiting events. CloudWatch searches the log by the filter's pattern, which may match too many lines. The
-//! filter itself is then applied to the lines found.
+//! A filter for waiting events. CloudWatch searches the log with the filter's pattern, which may match too many lines.
+//! The filter itself is then applied to the lines found.
 
 use comeback_engine::{LoggedEvent, error_names, logged};
 use wildmatch::WildMatch;
@@ -9,8 +9,8 @@ use crate::function::FunctionName;
 /// The longest filter pattern that CloudWatch accepts, in bytes.
 const LONGEST_PATTERN: usize = 1_024;
 
-/// A filter of waiting events. An event must match every field that is set. All log lines about a message name the same
-/// function, error and key, so a filter matches either all lines about a message or no line.
+/// A filter for waiting events. An event must match every field that is set. All log lines about a message name the
+/// same function, error and key, so a filter matches either all lines about a message or no line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The functions of the events. A name without a qualifier matches all versions and aliases. An empty list matches
@@ -90,15 +90,15 @@ fn around(part: &str) -> String {
     if part.is_empty() { "*".into() } else { format!("*{part}*") }
 }
 
-/// Splits a glob at its wildcards, and returns the longest part that CloudWatch matches literally. Empty if CloudWatch
-/// matches no part literally.
+/// Splits a glob at its wildcards, and returns the longest part that CloudWatch matches literally. Returns an empty
+/// string if CloudWatch matches no part literally.
 fn longest_part(glob: &str) -> &str {
     let parts = glob.split(['*', '?']).filter(|part| is_plain(part));
     parts.max_by_key(|part| part.len()).unwrap_or_default()
 }
 
 /// Returns true if CloudWatch matches this string literally when it is quoted. The length is limited, because a log
-/// line has at most 512 characters of each string.
+/// line contains at most 512 characters of each string.
 fn is_plain(text: &str) -> bool {
     text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
 }
