@@ -97,9 +97,9 @@ impl Question {
 /// The outcome of performing a plan of type `P`, with a result of type `D`.
 #[derive(Debug)]
 pub enum Performed<P, D> {
-    /// The plan is out of date, and nothing was done. Holds the new plan.
+    /// The plan is out of date, and nothing was done. The field is the new plan.
     Outdated(P),
-    /// The plan was performed. Holds the result, and the failure that ended the work, if any.
+    /// The plan was performed. The fields are the result, and the failure that ended the work, if any.
     Done(D, Result<(), Failure>),
     /// The change failed before anything was done.
     Failed(Failure),
@@ -146,7 +146,7 @@ impl std::fmt::Debug for Planned {
 /// The outcome of performing a [`Planned`] change.
 #[derive(Debug)]
 pub enum Ended {
-    /// The plan is out of date, and nothing was done. Holds the new plan.
+    /// The plan is out of date, and nothing was done. The field is the new plan.
     Outdated(Box<Planned>),
     /// The plan was performed.
     Done {

@@ -22,7 +22,7 @@ pub struct HandlerSetting {
 /// The allow-list: the functions that the handler may retry.
 pub const TARGET_FUNCTIONS: HandlerSetting =
     HandlerSetting { variable: "TARGET_FUNCTIONS", parameter: "TargetFunctions" };
-/// The retry policies of individual functions.
+/// The retry policies for individual functions.
 pub const POLICIES: HandlerSetting = HandlerSetting { variable: "POLICIES", parameter: "FunctionPolicies" };
 
 /// The name of the stack parameter that sets an environment variable: `MaxAge` for `MAX_AGE`.

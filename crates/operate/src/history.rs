@@ -1,4 +1,4 @@
-//! Recent counts of arrivals, retries and dead-letters, from CloudWatch's metrics of the two queues.
+//! Recent counts of arrivals, retries and dead-letters, from CloudWatch's metrics for the two queues.
 
 use std::time::Duration;
 

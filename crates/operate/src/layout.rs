@@ -35,7 +35,7 @@ pub enum Block {
     Warning(Text),
 }
 
-/// An entry of a timeline.
+/// An entry in a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// The time of the event.
@@ -108,8 +108,8 @@ impl Fact {
         lines
     }
 
-    /// The first line without the count, but with the separator that follows the count. Empty if nothing follows the
-    /// count.
+    /// The first line without the count, but with the separator that follows the count. The text is empty if nothing
+    /// follows the count.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {

@@ -13,7 +13,7 @@ const LONGEST: usize = 256;
 /// The log levels that make a function leave out its INFO lines.
 pub const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
-/// A search for the lines of a log group that contain a term.
+/// A search for the lines in a log group that contain a term.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
     /// The name of the log group.

@@ -94,7 +94,7 @@ impl Dropped {
         let mut dropped = Self::default();
         for (at, sum) in points {
             dropped.in_14_days += *sum as u64;
-            // A point counts as recent if its period ended within the last day.
+            // A data point counts as recent if its period ended within the last day.
             if now.since(at.saturating_add(HOUR)) < DAY {
                 dropped.in_24_hours += *sum as u64;
             }

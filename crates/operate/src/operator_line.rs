@@ -33,7 +33,7 @@ pub struct Activity {
     /// The functions that the change affected: ARNs or names, or `*` for every function. The log line lists only the
     /// first twenty.
     pub functions: Vec<String>,
-    /// The keys of the events that the operator named. Empty if the operator named no events.
+    /// The keys of the events that the operator named. The list is empty if the operator named no events.
     pub keys: Vec<String>,
     /// The number of events, dead-letters or functions that the change affected. `None` for a change that counts
     /// nothing.

@@ -117,7 +117,7 @@ impl PauseRetries {
         if open.is_none() {
             pauses::retried_target(&deployment, function)?;
             if let Some(function) = function {
-                // An entry of the allow-list such as `shop-*` also matches names of functions that do not exist.
+                // An allow-list entry such as `shop-*` also matches the names of functions that do not exist.
                 let arn = deployment.arn_of(function).unqualified().to_string();
                 account.aws.function_configuration(&arn, function.qualifier.as_deref()).await?;
             }

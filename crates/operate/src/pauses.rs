@@ -129,8 +129,8 @@ pub fn target(deployment: &Deployment, function: Option<&FunctionName>) -> Resul
     arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
 }
 
-/// The target of a new pause or request. Fails if the allow-list does not match the function, because the handler does
-/// not retry its events.
+/// Returns the target of a new pause or request. Fails if the allow-list does not match the function, because the
+/// handler does not retry its events.
 pub fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,

@@ -248,7 +248,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    /// Receives a message, hides the message for an hour, and logs this as the handler does.
+    /// Receives a message, hides it for an hour, and writes the log line that the handler writes in this case.
     async fn waits(
         operator: &Operator,
         aws: &crate::aws::simulated::SimulatedAws,

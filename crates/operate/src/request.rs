@@ -1,5 +1,5 @@
-//! Requests from `comeback retry` and `comeback cancel`. The first command retries waiting events now, for example after
-//! a fix. The second command cancels waiting events.
+//! Requests from `comeback retry` and `comeback cancel`. The first command retries waiting events now, for example
+//! after a fix. The second one cancels waiting events.
 //!
 //! A request is an entry in the SSM parameter that also holds the pauses. The handler reads the request from the
 //! parameter, and applies the request to each message that it checks. The command recalls messages that would stay
@@ -59,8 +59,8 @@ pub struct RequestEvents {
     pub function: Option<FunctionName>,
     /// A glob pattern for the error's type. The request covers only events whose error matches. `None` means any error.
     pub error: Option<String>,
-    /// The keys of the events to retry or cancel, at most [`MOST_KEYS`]. Empty means events with any key. A cancel by
-    /// key also applies to later failures of these events.
+    /// The keys of the events to retry or cancel, at most [`MOST_KEYS`]. An empty list means events with any key. A
+    /// cancel by key also applies to later failures of these events.
     pub keys: Vec<String>,
     /// The reason for the request, if any.
     pub why: Option<String>,
@@ -542,7 +542,7 @@ pub(crate) mod tests {
         assert!(again.question().is_none() && again.end().is_err());
     }
 
-    /// Resuming the function only retries events that the operator wants to cancel.
+    /// Resuming the function would retry the events that the operator wants to cancel.
     #[tokio::test]
     async fn a_cancel_does_not_advise_to_resume() {
         let (aws, operator) = sample();

@@ -42,7 +42,7 @@ pub struct ResumeRetries {
 pub struct ResumePlan {
     ended: Vec<OpenPause>,
     still_paused_by: Vec<OpenPause>,
-    /// Older pauses that were dropped because the parameter was full. Empty in a plan.
+    /// Older pauses that were dropped because the parameter was full. The list is empty in a plan.
     forgotten: Vec<OpenPause>,
     spread_seconds: u64,
     noticed_within_seconds: Option<u64>,

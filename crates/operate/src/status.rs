@@ -57,8 +57,8 @@ pub struct Status {
     /// `HIDE_UP_TO`, the number of messages that the handler hides before it moves further messages. `None` if there is
     /// no limit, or the handler refuses its settings.
     hide_up_to: Option<u64>,
-    /// The entries of `POLICIES`, the retry policies of individual functions. Empty if the handler refuses its
-    /// settings.
+    /// The entries in `POLICIES`, the retry policies for individual functions. The list is empty if the handler refuses
+    /// its settings.
     policies: Vec<OwnPolicy>,
     /// The message counts of the dead-letter queue.
     pub dead_letters: Depth,
@@ -87,7 +87,7 @@ pub struct Status {
     metrics_read: Timestamp,
 }
 
-/// An entry of `POLICIES`: a retry policy that replaces the stack's policy for some functions.
+/// An entry in `POLICIES`: a retry policy that replaces the stack's policy for some functions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
     /// The pattern that matches the functions, as written in the entry.

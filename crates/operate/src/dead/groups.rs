@@ -23,7 +23,7 @@ pub(super) const LONGEST_ERROR: usize = 256;
 /// The maximum length of an error message in a table, in characters.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
-/// The values that all dead-letters of a group share.
+/// The values that all dead-letters in a group share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alike {
     /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`.
@@ -70,11 +70,11 @@ pub struct Group {
     pub detail: Option<String>,
     /// The number of dead-letters in the group.
     pub count: u64,
-    /// The time when the first dead-letter of the group was dead-lettered.
+    /// The earliest time when an event in the group was dead-lettered.
     pub oldest: Timestamp,
-    /// The time when the last dead-letter of the group was dead-lettered.
+    /// The latest time when an event in the group was dead-lettered.
     pub newest: Timestamp,
-    /// The earliest time when SQS deletes a dead-letter of the group.
+    /// The earliest time when SQS deletes a dead-letter in the group.
     pub expires: Timestamp,
 }
 

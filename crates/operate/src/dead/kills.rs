@@ -152,8 +152,8 @@ fn counted(texts: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The event key that the handler reads from a message in the retry queue. Asserts that the event starts again, without
-/// earlier retries.
+/// Returns the event key that the handler reads from a message in the retry queue. Asserts that the event starts again
+/// without earlier retries.
 fn key_of(stored: &Stored) -> String {
     let record = Record {
         message_id: stored.id.clone(),

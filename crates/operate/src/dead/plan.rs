@@ -76,7 +76,7 @@ impl Chosen {
     }
 }
 
-/// The dead-letters of a snapshot that a change acts on, and the dead-letters that the change skips.
+/// The dead-letters in a snapshot that a change acts on, and the dead-letters that it skips.
 #[derive(Clone, Debug)]
 pub struct Picked {
     pub(super) snapshot: Rc<Snapshot>,
@@ -121,7 +121,7 @@ impl Picked {
             false
         });
         let mut groups: Vec<Group> = snapshot.groups_of(&rows).into_iter().map(|(_, group)| group).collect();
-        // The group's message comes from the first dead-letter of the group, which might not be the selected
+        // The group's message comes from the first dead-letter in the group, which might not be the selected
         // dead-letter.
         if let (Selection::DeadLetters(_), [row], [group]) = (selection, &*rows, &mut *groups) {
             group.error_message = row.message.as_ref().map(ToString::to_string);

@@ -25,7 +25,7 @@ const MOST_OF_A_MESSAGE: usize = 140;
 /// The maximum number of functions to name in an error.
 const MOST_NAMED: usize = 20;
 
-/// The dead-letters that a scan found. A command lists the dead-letters of a snapshot, or plans a change to them.
+/// The dead-letters that a scan found. A command lists the dead-letters in a snapshot, or plans a change to them.
 #[derive(Debug)]
 pub struct Snapshot {
     /// The time when the scan began.
@@ -83,7 +83,7 @@ struct Kind {
 pub enum Selection {
     /// Selects every dead-letter.
     All,
-    /// Selects the dead-letters of a group, by the group's number.
+    /// Selects the dead-letters in a group, by the group's number.
     Group(usize),
     /// Selects dead-letters by their message ids.
     DeadLetters(BTreeSet<String>),
@@ -252,12 +252,12 @@ impl Snapshot {
         dead_letters_table(lines, &self.deployment, now)
     }
 
-    /// The values that the dead-letters of a row's group share.
+    /// The values that the dead-letters in a row's group share.
     pub fn alike(&self, row: &Row) -> &Alike {
         &self.kinds[row.kind as usize].alike
     }
 
-    /// The values that the dead-letters of a group share; `None` if no group has this number.
+    /// The values that the dead-letters in a group share; `None` if no group has this number.
     pub fn group(&self, number: usize) -> Option<&Alike> {
         self.kinds.get(number).map(|kind| &kind.alike)
     }

@@ -99,7 +99,7 @@ pub fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
     chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }
 
-/// Validates the reason of a pause.
+/// Validates the reason for a pause.
 ///
 /// # Errors
 ///

@@ -74,9 +74,9 @@ pub struct RequestInForce {
     pub target: String,
     /// The time when the request was made.
     pub at: Timestamp,
-    /// Globs for the event's error type. Empty if the request covers events with any error.
+    /// Globs for the event's error type. The list is empty if the request covers events with any error.
     pub errors: Vec<String>,
-    /// The keys of the events. Empty if the request covers all events of the function.
+    /// The keys of the events. The list is empty if the request covers all events of the function.
     pub keys: Vec<String>,
     /// The time when the request ends.
     pub until: Timestamp,

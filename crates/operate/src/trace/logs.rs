@@ -117,7 +117,7 @@ pub struct Invocation {
     pub request_id: String,
     /// Lambda's report at the end of the invocation.
     pub report: Report,
-    /// The lines that the function wrote. Empty unless the caller requested them.
+    /// The lines that the function wrote. The list is empty unless the caller requested them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LoggedLine>,
 }

@@ -63,7 +63,7 @@ pub enum Happened {
     Failed,
     /// An operator redrove the dead-lettered event, so its retries started over.
     Redriven,
-    /// The handler acted on the event's message. Holds the logged action.
+    /// The handler acted on the event's message. The field is the logged action.
     Logged(What),
 }
 

@@ -262,9 +262,9 @@ impl Reading {
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// The errors of the waiting events, as a hint if the filter's error glob matches no event. Reads the log again,
-    /// because the first read returned only lines that match the glob. Returns `None` if the glob matches an event, or
-    /// if the log cannot be read again.
+    /// Returns the errors of the waiting events, as a hint if the filter's error glob matches no event. Reads the log
+    /// again, because the first read returned only lines that match the glob. Returns `None` if the glob matches an
+    /// event, or if the log cannot be read again.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
