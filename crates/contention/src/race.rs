@@ -28,7 +28,7 @@ pub struct Write {
     pub at_ms: f64,
     /// The client that sent the write, numbered from 0.
     pub client: u32,
-    /// True if the server had accepted no other write since this client's read.
+    /// True if the server accepted this write, because it had accepted no other write since the client's read.
     pub accepted: bool,
 }
 
@@ -75,9 +75,10 @@ impl Draws for Stream {
 
 /// Simulates one run, with one event per call. `reference::run` simulates the same run with one event per message.
 ///
-/// When a write arrives, the server accepts it if it has accepted no other write since the client's read. One event can
-/// therefore take a client from one write to its next (answer, wait, read, version, write), so a run has a quarter of
-/// the events of `reference::run`. The results are the same, but the random numbers are drawn in another order.
+/// When a write arrives, the server accepts it if it has accepted no other write since the client's read. One event
+/// therefore covers all steps from one write of a client to the next: answer, wait, read, version and write. A run has
+/// a quarter of the events of `reference::run`. Both functions simulate the same model, but they draw the random
+/// numbers in different orders.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,

@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Base of the backoff, in ms. Each client's `memory` starts with this value. The base is half the ceiling of the first
-/// wait, because the study counts attempts from 1, as the published program does.
+/// Base of the backoff, in ms. The base is half the ceiling of the first wait, because the study counts attempts from
+/// 1, as the published program does.
 pub(crate) const BASE_MS: f64 = 5.0;
 /// Cap of every wait, in ms.
 const CAP_MS: f64 = 2_000.0;
 
-/// Backoff strategies: how long a client waits after its n-th refused write. The ceiling v of this wait is min(2000,
-/// 5·2ⁿ) ms.
+/// A backoff strategy, which determines how long a client waits after its n-th refused write. The ceiling v of this
+/// wait is min(2000, 5·2ⁿ) ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
@@ -44,8 +44,9 @@ impl Strategy {
         }
     }
 
-    /// Returns the wait after a client's next refused write, in ms. `memory` is the client's v or `last`, as
-    /// [`Strategy`] defines them. `uniform(low, high)` is called at most once.
+    /// Returns the wait after a client's next refused write, in ms. `memory` is the client's v or `last`, as defined
+    /// for the variants of [`Strategy`]; the first call for a client gets [`BASE_MS`]. `uniform(low, high)` is called
+    /// at most once.
     pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {
             Self::None => return 0.0,
@@ -79,7 +80,7 @@ impl fmt::Display for Strategy {
 mod tests {
     use super::*;
 
-    /// Returns the first ten waits, with each draw at `share` of its range.
+    /// Returns the first ten waits. Each draw returns the number at `share` of the way through its range.
     fn waits(strategy: Strategy, share: f64) -> Vec<f64> {
         let mut memory = BASE_MS;
         (0..10).map(|_| strategy.wait(&mut memory, |low, high| low + (high - low) * share)).collect()
@@ -112,8 +113,8 @@ mod tests {
 
     #[test]
     fn decorrelated_is_capped_after_the_draw() {
-        // After a wait of 2,000, the range is 5 to 6,000. The middle of the range exceeds the cap, but a quarter of
-        // 6,000 does not.
+        // After a wait of 2,000, the next wait is drawn from 5 to 6,000. The first draw is the middle of this range,
+        // which exceeds the cap. The second draw is a quarter of 6,000, which is below the cap.
         let mut memory = 2_000.0;
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |low, high| (low + high) / 2.0), 2_000.0);
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |_, high| high / 4.0), 1_500.0);

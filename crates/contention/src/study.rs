@@ -50,7 +50,7 @@ pub struct Cell {
     pub time_ms: f64,
     /// Mean number of writes that the server received in a run.
     pub calls: f64,
-    /// Number of runs over which the means are taken.
+    /// Number of runs that were averaged.
     #[serde(skip)]
     pub runs: u32,
     /// Standard error of `time_ms`; `None` if there was only one run.
@@ -62,9 +62,9 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Checks the points. With `reference`, all runs of a point share one random stream, and the report equals, to the
-    /// last digit, the output of a Python program of the published model with the same seed. Without `reference`, each
-    /// run has its own stream.
+    /// Checks the points. With `reference`, all runs of a point share one random stream. The report then equals, to the
+    /// last digit, the output of a Python program that implements the published model and uses the same seed. Without
+    /// `reference`, each run has its own stream.
     ///
     /// # Errors
     ///
@@ -81,8 +81,8 @@ impl Study {
         self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
     }
 
-    /// Runs every point on rayon's threads. The report does not depend on the number of threads. Calls `progress` from
-    /// time to time with the work done since its previous call.
+    /// Runs every point on rayon's threads. The report does not depend on the number of threads. From time to time,
+    /// calls `progress` with the work done since the previous call.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
             let Point { clients, strategy, runs } = point;
@@ -137,8 +137,8 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Returns a callback for a run's writes. The callback counts accepted writes, and reports progress about a hundred
-/// times per run.
+/// Returns a callback that gets each write of a run. The callback counts accepted writes, and reports progress about a
+/// hundred times per run.
 fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;

@@ -1,4 +1,4 @@
-//! The contention study as a whole: it reproduces the published figures, and gives the same figures for the same seed.
+//! Tests the whole contention study: it reproduces the published figures, and gives the same figures for the same seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,8 +19,8 @@ fn report(points: Vec<Point>, seed: u64, reference: bool) -> Report {
     Study::new(points, seed, reference).expect("a valid study").run(&|_| {})
 }
 
-/// Figures must be within 2 % of the published means. The standard errors of both are much smaller.
-/// `tests/repository/golden.rs` compares the reference mode with the published model digit by digit.
+/// Figures must be within 2 % of the published means. The standard errors of the figures and of the published means are
+/// much smaller. `tests/repository/golden.rs` compares the reference mode with the published model digit by digit.
 #[test]
 fn figures_agree_with_published_ones() {
     let report = report(points(&[190], 2_500), 11, false);
@@ -87,7 +87,7 @@ fn writes_equal_the_first_run() {
     assert_eq!(writes.iter().filter(|write| write.accepted).count(), 40);
 }
 
-/// Mean number of calls within 5 ms of another call, after the first two seconds.
+/// Returns how many other calls come within 5 ms of a call, on average. The first two seconds do not count.
 fn crowding(strategy: Strategy) -> f64 {
     let late: Vec<f64> = writes(100, strategy, 3)
         .expect("a valid study")
