@@ -9,7 +9,7 @@ use comeback_timelapse::{Goal, Plan};
 
 use policy_table::{DAY, OUTAGES, Outage, POLICIES, failing, quiet, settings};
 
-/// Recovery time that the planned policies must meet.
+/// Time within which the planned policies must recover.
 const RECOVER_WITHIN: Duration = Duration::from_secs(3_600);
 
 fn main() {

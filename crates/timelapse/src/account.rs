@@ -17,7 +17,7 @@ pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
 /// A simulated AWS that receives the handler's calls.
 pub(crate) trait Service {
-    /// Called before each call of the handler. Returns false if the handler crashes before this call.
+    /// Called before each call that the handler makes. Returns false if the handler crashes before the call.
     fn lives_on(&mut self) -> bool {
         true
     }
@@ -130,7 +130,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
     async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
         let answer = self.call(S::read_pauses).await;
         if answer.is_err() {
-            // A failed read is assumed to take the longest possible time.
+            // A failed read of the pauses is assumed to take the longest possible time.
             self.wait(PAUSES_TIMEOUT);
         }
         answer

@@ -110,11 +110,11 @@ pub struct Summary {
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Percentiles of an event's last attempt number, over the events that arrived. An event that was never retried
-    /// counts as 0. `None` if no event arrived.
+    /// Percentiles of the last attempt number of each event that arrived. An event that was never retried counts as 0.
+    /// `None` if no event arrived.
     pub attempts: Option<Percentiles>,
     /// Percentiles of the time from the outage's end to an event's delivery, in milliseconds. Only delivered events
-    /// that arrived during the outage count. `None` if there was no such event.
+    /// that arrived during the outage count. `None` if no event counts.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Peak number of messages in flight.
     pub peak_in_flight: usize,
@@ -149,7 +149,7 @@ pub struct Summary {
     /// The run, minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
-    /// Number of arrived events by their number of retries, starting with 0 retries. Not part of the JSON.
+    /// How many of the arrived events had 0 retries, 1 retry, 2 retries and so on. Not part of the JSON.
     #[serde(skip)]
     pub events_by_attempts: Vec<usize>,
     /// Number of events that arrived during the outage, delivered or not. Not part of the JSON.
@@ -240,11 +240,11 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Number of events that do not arrive before the end of the run.
     pub not_arrived: usize,
-    /// Percentiles of an event's last attempt number, over the events that arrived. An event that was never retried
-    /// counts as 0. `None` if no event arrived.
+    /// Percentiles of the last attempt number of each event that arrived. An event that was never retried counts as 0.
+    /// `None` if no event arrived.
     pub attempts: Option<Percentiles>,
     /// Percentiles of the time from the end of this target's outage to an event's delivery, in milliseconds. Only
-    /// delivered events that arrived during the outage count. `None` if there was no such event.
+    /// delivered events that arrived during the outage count. `None` if no event counts.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Number of this target's retries in each minute. Not part of the JSON.
     #[serde(skip)]

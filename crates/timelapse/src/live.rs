@@ -48,7 +48,7 @@ pub trait Surroundings {
     /// Changes the visibility timeout of a message in the retry queue, as `ChangeMessageVisibility` does.
     fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> Answer;
 
-    /// Sends the invocation record of a failure to the retry queue, as Lambda does.
+    /// Sends the record of a failed invocation to the retry queue, as Lambda does.
     fn send_failure(&mut self, now: Timestamp, record: String);
 
     /// Sends the copy of a moved message to the retry queue, as the handler does.
@@ -61,7 +61,7 @@ pub trait Surroundings {
     fn has_visible(&mut self, now: Timestamp) -> bool;
 
     /// Returns the next time at which the retry queue changes without a call, because a message becomes visible or
-    /// expires. Returns `None` if there is no such time.
+    /// expires. Returns `None` if the queue will not change.
     fn next_change(&self) -> Option<Timestamp>;
 
     /// Returns the number of in-flight messages in the retry queue.
@@ -99,8 +99,8 @@ pub enum Defect {
     Down(TargetError),
     /// Invocations whose payload contains this string fail with this error.
     Bug(&'static str, TargetError),
-    /// At most this many invocations run at a time, each for this long. If an event arrives while all of them are busy,
-    /// the function never runs for this event.
+    /// At most this many invocations run at a time, and each takes this long. If an event arrives while the maximum
+    /// number of invocations is running, the function never runs for this event.
     Throttled(usize, Duration),
 }
 
@@ -137,7 +137,7 @@ struct Invocation {
 enum Ending {
     Delivered,
     Failed(TargetError),
-    /// No concurrency was free for the event until Lambda discarded it as too old.
+    /// The function never ran for the event. Lambda discarded the event as too old before any concurrency was free.
     NotRun,
 }
 
@@ -216,8 +216,8 @@ impl Live {
         self.idle.clear();
     }
 
-    /// Adds an asynchronous invocation that another caller made and that Lambda accepted under this request id. Does
-    /// nothing if the deployment does not contain the function, or if the id is not a UUID.
+    /// Adds an asynchronous invocation by another caller. Lambda has already accepted the invocation under this request
+    /// id. Does nothing if the deployment does not contain the function, or if the id is not a UUID.
     pub fn invoke(&mut self, function_arn: &str, payload: String, request_id: &str) {
         if let (Some(function), Some(request_id)) = (self.position(function_arn), Id::read(request_id)) {
             self.start(function, payload, request_id);
@@ -334,8 +334,8 @@ impl Live {
         self.batches.len() < most as usize
     }
 
-    /// Returns an idle environment of the handler for a batch, or a new environment. Returns `None` if the handler does
-    /// not start.
+    /// Returns an environment of the handler for a batch: an idle environment if there is one, otherwise a new one.
+    /// Returns `None` if the handler does not start.
     fn environment(&mut self) -> Option<LiveEnvironment> {
         let now = self.now;
         self.idle.retain(|it| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE);

@@ -11,8 +11,8 @@ use comeback_engine::{Policies, Timestamp};
 use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
 
-/// The operators of one run. The first call to [`act`](Self::act) is at the start of the run. Each further call is at
-/// the time that the previous call returned.
+/// The operators of one run. The run calls [`act`](Self::act) once at its start. Each call returns the time of the next
+/// call.
 pub trait Operators {
     /// Performs the operators' actions at the current virtual time. Returns the time of the next action; `None` if the
     /// operators are done.
@@ -44,25 +44,26 @@ pub trait OperatedDeployment {
     /// Fails with SQS's error code and message if SQS refuses `ChangeMessageVisibility`.
     fn recall(&self, receipt_handle: &str, timeout: Duration) -> Result<(), String>;
 
-    /// Ends the run as a violation of [`WorkingCommands`](crate::Invariant::WorkingCommands). Must be called only if
-    /// neither a fault nor another operator explains why a command failed.
+    /// Ends the run as a violation of [`WorkingCommands`](crate::Invariant::WorkingCommands). Must not be called if a
+    /// fault or another operator explains why the command failed.
     fn command_failed(&self, what: String);
 }
 
 /// Tasks of a run's operators, as set by the arguments of `comeback simulate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorTasks {
-    /// If set, the operators run `comeback retry` when the first duration has passed since the run's start. The retries
-    /// are spread over the second duration.
+    /// Time of the operators' `comeback retry`, counted from the run's start, and the duration over which the command
+    /// spreads the retries. `None` if the operators do not run this command.
     pub retry_now: Option<(Duration, Duration)>,
-    /// If set, the operators run random commands. Contains the seed of the commands and the length of the run.
+    /// Seed of the random commands that the operators run, and the length of the run. `None` if the operators run no
+    /// random commands.
     pub chaos: Option<(u64, Duration)>,
 }
 
 type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync;
 
-/// Makes the operators for each run of a [`Scenario`](crate::Scenario). Under the same policies, the operators must act
-/// in the same way in every run.
+/// Makes the operators for each run of a [`Scenario`](crate::Scenario). If two runs have the same policies, their
+/// operators must act in the same way.
 #[derive(Clone)]
 pub struct MakeOperators(Arc<Make>);
 
@@ -74,8 +75,8 @@ impl MakeOperators {
         Self(Arc::new(make))
     }
 
-    /// Makes operators who only write these values to the pauses parameter. Each value has the time of its writing,
-    /// counted from the run's start. The earliest value comes first.
+    /// Makes operators who write these values to the pauses parameter, and do nothing else. Each value comes with the
+    /// time at which it is written, counted from the run's start. The earliest value comes first.
     pub fn writing(texts: Vec<(Duration, String)>) -> Self {
         Self::new(move |deployment| {
             Box::new(Writing { deployment, left: texts.clone().into_iter().collect() })

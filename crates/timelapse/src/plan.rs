@@ -18,7 +18,7 @@ use goal::grid;
 pub use candidate::Candidate;
 pub use goal::{Goal, REHEARSED};
 
-/// A plan: the policies of a grid, rehearsed with the same events and compared for a goal.
+/// The policies of a grid, rehearsed with the same events, and the cheapest policy that meets a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// The outage to recover from, and the time allowed for the recovery.
@@ -29,9 +29,9 @@ pub struct Plan {
     pub limits: Vec<Limit>,
     /// The default policy, with its figures.
     pub defaults: Candidate,
-    /// The policies that lose nothing and that no other such policy beats, the fastest first. A policy beats another if
-    /// none of its figures (the 99th percentile of recovery, the retries and the price) is higher, and at least one
-    /// figure is lower.
+    /// The unbeaten policies among the policies that lose nothing, the fastest first. A policy beats another if none of
+    /// its figures (the 99th percentile of recovery, the retries and the price) is higher, and at least one figure is
+    /// lower.
     pub unbeaten: Vec<Candidate>,
     /// Every policy that was compared.
     pub grid: Vec<Candidate>,
@@ -50,20 +50,20 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// `MAX_AGE` ends before the outage ends. Among the policies that recover soon enough, the [`Limit`] has the policy
-    /// that dead-letters the fewest events.
+    /// `MAX_AGE` ends before the outage ends. The [`Limit`] names the policy that dead-letters the fewest events, among
+    /// the policies that recover soon enough.
     MaxAge,
     /// `MAX_RETRIES` ends the retries before the outage ends. The policy of the [`Limit`] is chosen in the same way as
     /// for [`MaxAge`](Self::MaxAge).
     MaxRetries,
-    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. The [`Limit`] has the policy that needs the
-    /// lowest value.
+    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. The [`Limit`] names the policy that needs
+    /// the lowest value.
     Throughput,
-    /// The target has too little capacity for the outage's events, whatever the waits are. The [`Limit`] has the policy
-    /// that recovers soonest.
+    /// The target has too little capacity for the outage's events, even with the best waits. The [`Limit`] names the
+    /// policy that recovers soonest.
     Capacity,
-    /// Every policy waits too long: each wait takes at least a second, and invocations take time too. The [`Limit`] has
-    /// the policy that recovers soonest.
+    /// Every policy waits too long: each wait takes at least a second, and invocations take time too. The [`Limit`]
+    /// names the policy that recovers soonest.
     Waits,
 }
 
@@ -73,9 +73,9 @@ pub enum PlanError {
     /// Some settings or parts of the goal were refused.
     #[error("{}", texts(.settings, .goal))]
     Refused {
-        /// Errors of the refused settings.
+        /// Errors for the refused settings.
         settings: Vec<SettingError>,
-        /// Errors of the refused parts of the goal. The errors name the parts as the command line does.
+        /// Errors for the refused parts of the goal. The errors name the parts as the command line does.
         goal: Vec<ScenarioError>,
     },
     /// The run of one of the policies broke an invariant.
@@ -118,8 +118,8 @@ impl Plan {
     }
 
     fn chosen(goal: Goal, grid: Vec<Candidate>) -> Self {
-        // This condition is computed instead of simulated, because a simulated target may use up a minute's capacity in
-        // the minute's first second.
+        // The plan computes this condition instead of simulating it, because a simulated target may use up a minute's
+        // capacity in the first second of the minute.
         let is_possible = !goal.takes_too_little();
         let cheapest = cheapest(&grid, goal.recover_within).filter(|_| is_possible).cloned();
         let limits = if cheapest.is_some() { Vec::new() } else { limits(&grid, &goal) };
@@ -140,8 +140,8 @@ fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the policies that lose nothing and that no other such policy beats, the fastest first. If policies have
-/// equal figures, returns only the policy with the shortest cap.
+/// Returns the unbeaten policies among the policies that lose nothing, the fastest first. If policies have equal
+/// figures, returns only the policy with the shortest cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));
@@ -154,14 +154,14 @@ fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     unbeaten
 }
 
-/// Returns the cheapest unbeaten policy that recovers within this time; `None` if there is no such policy.
+/// Returns the cheapest unbeaten policy that recovers within this time; `None` if no unbeaten policy does.
 fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     let met = unbeaten(grid).into_iter().filter(|candidate| p99(candidate) <= time.as_millis() as f64);
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
 }
 
-/// Returns the obstacles of the policies that recover soon enough. If no policy recovers soon enough, returns the
-/// obstacle to a faster recovery.
+/// Returns what keeps the policies that recover soon enough from meeting the goal. If no policy recovers soon enough,
+/// returns what keeps the policies from a faster recovery.
 fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     if goal.takes_too_little() {

@@ -20,8 +20,8 @@ const YEAR: Duration = Duration::from_secs(365 * 86_400);
 /// Range of the waits that a target may request. The maximum is SQS's longest retention.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Largest payload, in bytes. Lambda drops an invocation record of more than 1 MiB, SQS's limit. The record has up to 2
-/// KiB besides the payload.
+/// Largest payload, in bytes. An invocation record has up to 2 KiB besides the payload. Lambda drops a record of more
+/// than 1 MiB, which is SQS's limit.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
 /// All input of a run except the policies. The default is the scenario of `comeback simulate`: a run of 24 hours with
@@ -36,17 +36,18 @@ pub struct Scenario {
     pub events: usize,
     /// Length of the period in which events arrive at random times, counted from the start of the run.
     pub arrival_spread: Duration,
-    /// Duration of the outage. Every invocation that begins within this time from the start fails, except invocations
-    /// of a target with an outage of its own.
+    /// Duration of the outage, counted from the start of the run. Every invocation that begins in the outage fails. A
+    /// target with an outage of its own ignores this outage.
     pub outage: Duration,
     /// Share of the invocations after the outage that fail; 0 to 1.
     pub failure_rate: f64,
     /// Share of the events that always fail; 0 to 1.
     pub poison: f64,
-    /// If set, the target alternates between down and up during its outage. Each phase lasts this long, at least a
-    /// minute.
+    /// Length of the phases in which the target alternates between down and up during its outage; at least a minute.
+    /// `None` if the target stays down.
     pub flapping: Option<Duration>,
-    /// If set, an invocation of a target that is down takes this long, until its timeout ends it; at most 15 minutes.
+    /// Time after which the timeout ends an invocation of a target that is down; at most 15 minutes. `None` if the
+    /// invocation does not hang.
     pub hang: Option<Duration>,
     /// Capacity of the target in a minute, as a multiple of its usual traffic (0.1 to 1000). Invocations beyond the
     /// capacity fail. `None` means an unlimited capacity.
@@ -135,7 +136,7 @@ impl Scenario {
         moments
     }
 
-    /// Checks every setting. Fails with the errors of all refused settings.
+    /// Checks every setting. Fails with one error for each refused setting.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();
         let mut check = |setting, range, valid: bool, value: String| {

@@ -20,7 +20,7 @@ use crate::figures::nearest_rank;
 
 /// Maximum number of events that a [`Schedule`] follows.
 pub const MAX_EVENTS: usize = 100_000;
-/// Number of events followed by default. If an event has many retries, fewer events are followed, with about
+/// Number of events followed by default. If events have many retries, the number is lower, so that there are about
 /// [`RETRIES_IN_ALL`] retries in total.
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
@@ -73,7 +73,7 @@ pub struct ScheduledRetry {
     /// Ceiling of the wait before this retry, in seconds. `None` under decorrelated jitter, which has a cap but no
     /// ceilings.
     pub ceiling_seconds: Option<u64>,
-    /// Number of events that had this retry. The figures below are about these events.
+    /// Number of events that had this retry. The two spreads below cover these events.
     pub events: usize,
     /// Time from the previous failure to this retry, in whole seconds.
     pub wait_seconds: Spread,
@@ -183,7 +183,7 @@ impl Spread {
     }
 }
 
-/// The retries of an event whose target fails every time, in order, and the reason for the event's dead-letter.
+/// The retries of an event whose target fails every time, in order, and the reason why the event was dead-lettered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chain {
     retries: Vec<Made>,
@@ -227,7 +227,7 @@ impl Chain {
 }
 
 /// Receives a message repeatedly until it is retried or dead-lettered, and advances `now` to that time. Returns the
-/// payload of the retry, or the reason of the dead-letter.
+/// payload of the retry, or the reason for the dead-letter.
 fn serve_backoff(
     record: &mut Record,
     policies: &Policies,

@@ -25,7 +25,7 @@ const HAPPENINGS_PER_CLOCK: u64 = 4_096;
 /// Reasons why a run has no summary.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// The scenario was refused. Contains the error of each refused setting.
+    /// The scenario was refused. Contains one error for each refused setting.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<ScenarioError>),
     /// The run broke an invariant.
@@ -101,7 +101,7 @@ fn simulate(
     let account = Rc::new(SimulatedAccount::new(World::new(scenario, policies, changes)));
     let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
     let mut happenings = 0u64;
-    // A closure, so that the borrow of the world ends before the handler calls the world.
+    // This is a closure, so that the borrow of the world ends before the handler calls the world.
     let next = || account.service.borrow_mut().next();
     while let Some(happening) = next() {
         let opened = account.service.borrow_mut().perform(happening, watcher);

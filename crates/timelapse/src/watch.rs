@@ -137,7 +137,7 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Records the history in the report of a [`Violation`], in the second run of a scenario that breaks an invariant.
+/// Watches the second run of a scenario that breaks an invariant, and records the history for the [`Violation`].
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     event: Option<EventNumber>,

@@ -336,7 +336,7 @@ impl World {
         self.plan(run_time, Happening::BatchEnds(key));
     }
 
-    /// Makes a batch the current batch, because the handler now makes its calls, and returns the batch.
+    /// Opens a batch for the handler's calls: makes the batch the current batch, and returns it.
     fn open_batch(&mut self, key: usize) -> Batch {
         let mut batch = self.mapping.take(key);
         match batch.death {
@@ -374,7 +374,7 @@ impl World {
         self.mapping.spare.push(batch.event.records);
     }
 
-    /// Acts for the event source mapping: deletes the messages that the handler did not report failed.
+    /// Deletes the messages that the handler did not report failed, as the event source mapping does.
     pub(crate) fn delete_settled(&mut self, mut batch: Batch, kept: &[bool]) {
         self.current_batch = None;
         let lost = kept.contains(&false) && self.dice.strikes(Fault::DeleteLost, self.now, batch.events());

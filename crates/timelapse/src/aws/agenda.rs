@@ -9,12 +9,12 @@ use comeback_engine::Timestamp;
 /// date.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// A planned happening, with its time and a sequence number. The earliest entry compares as the greatest, because
-/// [`BinaryHeap`] pops the greatest entry first.
+/// A planned happening, with its time and a sequence number. The earliest happening compares as the greatest, because
+/// [`BinaryHeap`] pops the greatest item first.
 type Scheduled<H> = Reverse<(Timestamp, u64, H)>;
 
-/// Future happenings, ordered by time. Happenings at the same time keep the order in which they were planned. Nothing
-/// else orders a run, so the same seed gives the same run.
+/// Future happenings, ordered by time. Happenings at the same time keep the order in which they were planned. The order
+/// depends on nothing else, so the same seed gives the same run.
 ///
 /// Only the happenings of the current second are sorted. With a million events, a single heap of all happenings would
 /// outgrow the processor's caches.

@@ -42,8 +42,8 @@ impl QueueUnderContract {
         self.send_delayed(body, Duration::ZERO, Attributes::default()).expect("BUG: it has no delay")
     }
 
-    /// Sends a message with attributes and with a delay in whole seconds, and returns its id. Stands for `SendMessage`
-    /// and for an entry of `SendMessageBatch`. Fails with SQS's own error.
+    /// Sends a message with attributes and with a delay in whole seconds, and returns its id. Behaves like
+    /// `SendMessage` and like an entry of `SendMessageBatch`. Fails with SQS's own error.
     pub fn send_delayed(
         &mut self,
         body: &str,

@@ -10,7 +10,7 @@ use slab::Slab;
 /// mappings", AWS Lambda Developer Guide.
 const QUIET_POLLERS: usize = 5;
 /// Length of a long poll. We assume that the mapping uses SQS's maximum of 20 s. Five pollers then make 15 empty polls
-/// a minute, or 648,000 in 30 days. This number matches the bills of idle queues.
+/// a minute, or 648,000 in 30 days. This number matches bills for idle queues.
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
 /// The event source mapping. `B` is the content of a batch, which the mapping never reads.
@@ -54,7 +54,8 @@ impl<B> Mapping<B> {
         (key, empty)
     }
 
-    /// Takes the content of a batch, which is possible only once. The batch's poller stays busy.
+    /// Removes a batch's content from the mapping, and returns it. The content can be taken only once. The batch's
+    /// poller stays busy.
     pub(crate) fn take(&mut self, key: usize) -> B {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }
@@ -66,7 +67,8 @@ impl<B> Mapping<B> {
         }
     }
 
-    /// Counts the empty polls of all pollers that are polling at `now`, since each of them began to poll.
+    /// Counts the empty polls of all pollers that are polling at `now`. For each poller, the count starts when it began
+    /// to poll.
     pub(crate) fn empty_polls(&self, now: Timestamp) -> u64 {
         self.looking_since.iter().flatten().map(|&since| polls(since, now)).sum()
     }
@@ -77,9 +79,9 @@ fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }
 
-/// Returns one value for each message of a batch: true if the queue keeps the message because of the ids in
-/// `batchItemFailures`. If one of these ids is unknown, the queue keeps all messages. Source: "Reporting batch item
-/// failures", AWS Lambda Developer Guide.
+/// Returns one value for each message of a batch: true if the ids in `batchItemFailures` make the queue keep the
+/// message. If one of these ids is unknown, the queue keeps all messages. Source: "Reporting batch item failures", AWS
+/// Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {

@@ -162,8 +162,8 @@ pub(crate) struct SqsQueue<T> {
     in_flight: usize,
     delayed: usize,
     numbers: u64,
-    /// Data of the messages that the queue itself has removed. The simulated world takes these entries after each
-    /// happening.
+    /// Data of the messages that the queue itself has removed, with the reason for each removal. The simulated world
+    /// empties this list after each happening.
     pub(crate) removals: Vec<(T, Removal)>,
 }
 
@@ -230,8 +230,8 @@ impl<T> SqsQueue<T> {
         Ok(slot)
     }
 
-    /// Receives up to `most` messages, as `ReceiveMessage` does, and writes them into the buffers of `records`.
-    /// Receives fewer messages at the in-flight limit.
+    /// Receives messages, as `ReceiveMessage` does, and writes them into the buffers of `records`. Receives `most`
+    /// messages, or fewer if the queue has no more or reaches the in-flight limit.
     pub(crate) fn receive<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,

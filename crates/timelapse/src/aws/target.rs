@@ -39,10 +39,11 @@ struct Invocation<T> {
     function: usize,
 }
 
-/// Settings that decide how invocations of the targets fail, and how long the invocations run.
+/// Settings that decide whether invocations of the targets fail, and how long the invocations run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ways {
-    /// If set, a function alternates between down and up during its outage. Each phase lasts this long.
+    /// Length of the phases in which a function alternates between down and up during its outage; `None` if the
+    /// function stays down.
     pub(crate) flapping: Option<Duration>,
     /// Time after which Lambda's timeout ends an invocation of a function that is down; `None` if such an invocation
     /// fails at once.
@@ -68,8 +69,8 @@ pub(crate) struct Fate {
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
-    /// Number of invocations that the function can handle in a minute, on average; `None` if the number is unlimited.
-    /// Further invocations fail.
+    /// Number of invocations that the function can handle in a minute, on average. Invocations beyond this number fail.
+    /// `None` means an unlimited number.
     capacity: Option<f64>,
     /// The last minute in which the function was invoked while it was up, and the number of invocations in that minute.
     taken: (u64, u32),
@@ -169,7 +170,8 @@ impl<T> Target<T> {
         copy
     }
 
-    /// Keeps a record's buffer for reuse. With many events, reuse saves a twentieth of the time to simulate a retry.
+    /// Keeps a record's buffer for reuse. In a run with many events, reuse saves a twentieth of the time that the
+    /// simulation of a retry takes.
     pub(crate) fn reuse(&mut self, record: String) {
         self.spare.push(record);
     }
@@ -182,8 +184,8 @@ impl Function {
             self.taken = (minute, 0);
         }
         self.taken.1 += 1;
-        // The capacity up to the end of each minute is rounded down, so that the limits of many minutes add up to the
-        // capacity.
+        // The total capacity up to the end of each minute is rounded down, so that the limits of single minutes add up
+        // to the capacity.
         let until = |minutes: u64, capacity: f64| (minutes as f64 * capacity).floor();
         self.capacity.is_none_or(|it| f64::from(self.taken.1) <= until(minute + 1, it) - until(minute, it))
     }
@@ -301,8 +303,8 @@ impl Id {
         Uuid::parse_str(text).ok().map(Self)
     }
 
-    /// Appends the usual 36 characters of the id. This is faster than `Display`, and three ids are written for each
-    /// retry.
+    /// Appends the id in its usual form of 36 characters. This is faster than `Display`. The speed matters, because
+    /// each retry writes three ids.
     pub(crate) fn write(self, text: &mut String) {
         text.push_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
     }

@@ -70,7 +70,7 @@ pub(super) struct SeenMessage {
     /// Earliest time at which the message may be re-invoked, according to the visibility timeouts that handlers have
     /// set.
     pub(super) not_before: Timestamp,
-    /// Latest end of the wait after a failed call; `None` if the message carries no such wait.
+    /// Latest end of the wait after a failed call; `None` if the message does not carry a wait of this kind.
     pub(super) held_until: Option<Timestamp>,
 }
 
@@ -178,7 +178,7 @@ impl Bounds {
         Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
     }
 
-    /// Checks that the reason of a dead-letter is true. `key` is the event's key in the dead-letter.
+    /// Checks that a dead-letter gives a true reason. `key` is the event's key in the dead-letter.
     pub(super) fn dead_letter(
         &self,
         handling: &Handling<'_>,
@@ -221,8 +221,8 @@ impl Bounds {
         Err(handling.broken(invariant, detail))
     }
 
-    /// Checks the visibility timeout set after a call. After a failed call, the timeout is at most min(3,600, 2^receive
-    /// count) seconds. After a call without an answer, the timeout is one to two hours. It is shorter only if a last
+    /// Checks the visibility timeout that was set after a call. After a failed call, the timeout is at most min(3,600,
+    /// 2^receive count) seconds. After a call without an answer, the timeout is one to two hours, or shorter if a last
     /// retry would otherwise come too late.
     pub(super) fn hiding(
         &self,
@@ -252,30 +252,31 @@ impl Bounds {
         Err(handling.broken(invariant, detail))
     }
 
-    /// Returns the range of visibility timeouts that are allowed before a call. Counted from the latest end of the
-    /// batch, a timeout is one to two hours. It is shorter only if a last retry would otherwise come too late.
+    /// Returns the range of visibility timeouts that are allowed before a call. A timeout ends one to two hours after
+    /// the latest possible end of the batch, or earlier if a last retry would otherwise come too late.
     pub(super) fn guard(&self, handling: &Handling<'_>) -> RangeInclusive<Duration> {
         let cut = self
             .end(handling)
             .since(handling.now.saturating_add(HANDLER_TIMEOUT))
             .saturating_sub(self.last_retry());
         let cut = if cut >= self.last_retry() { cut } else { Duration::from_secs(86_400) };
-        // A cut wait may be off by a second, because the oracle has the end of MAX_AGE only in whole seconds.
+        // A shortened wait may be off by a second, because the oracle computes the end of MAX_AGE only in whole
+        // seconds.
         let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
         let longest = cut.saturating_add(SECOND).min(*AFTER_UNANSWERED.end());
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// Returns the longest visibility timeout for the original of a moved copy. This is the longest visibility timeout
-    /// before any call, regardless of the time left of `MAX_AGE`. If `hidden_for` is the copy's own wait, the original
-    /// may be hidden for longer.
+    /// Returns the longest visibility timeout that the handler may set for the original of a moved message. This is the
+    /// longest timeout that is ever allowed before a call, whatever time is left until the end of `MAX_AGE`. If
+    /// `hidden_for` is the wait of the message itself, the original may be hidden for longer.
     pub(super) fn longest_of_original(&self, handling: &Handling<'_>, hidden_for: Duration) -> Duration {
         let is_its_wait = handling.is_held(hidden_for) || self.deferral(handling, hidden_for).is_ok();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// Returns the longest time for which the handler may keep a message hidden that a pause holds, or whose pauses the
-    /// handler has never read. Returns `None` for any other message, and if `wait` is longer than that time.
+    /// Returns the longest time for which the handler may keep a message hidden because of a pause, or because it has
+    /// never read the pauses. Returns `None` for all other messages, and if `wait` is longer than this time.
     pub(super) fn longest_keep(&self, handling: &Handling<'_>, wait: Duration) -> Option<Duration> {
         let after_failure = self.longest_after_failure(handling.seen, false);
         let longest = handling.known.longest_keep(handling.now, handling.seen.receive_count, after_failure);
@@ -295,7 +296,7 @@ impl Bounds {
 
     fn cut_after_unanswered(&self, handling: &Handling<'_>) -> Duration {
         let cut = self.end(handling).since(handling.now).saturating_sub(self.last_retry());
-        // The handler allows for the time that the invoke took.
+        // The handler subtracts the time that it waited for the answer to the invoke.
         let cut = cut.saturating_sub(INVOKE_TIME);
         if cut >= self.last_retry() { cut } else { Duration::MAX }
     }
@@ -307,7 +308,8 @@ impl Bounds {
         if cut >= self.last_retry() {
             shortest = shortest.min(cut);
         }
-        // A later check may cut the wait. The wait counts from the first receive, and on a first receive from now.
+        // A later check may cut the wait. The wait counts from the first receive; on the first receive, it counts from
+        // now.
         let last = end.before(self.last_retry());
         seen.first_receive.saturating_add(shortest).max(seen.not_before.min(last))
     }
@@ -360,7 +362,7 @@ impl Bounds {
     }
 }
 
-/// Limits on the number of messages in flight. The limits hold if only the handler keeps messages in flight.
+/// Limits on the number of messages in flight. The limits hold as long as the handler alone keeps messages in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlightBound {
     /// Maximum number of messages in flight; `None` if the number is unlimited.
@@ -411,8 +413,8 @@ impl Handling<'_> {
         self.seen.held_until.is_some_and(ends_by)
     }
 
-    /// Returns the properties that operators' requests use to select the event. `key` is the event's key as the handler
-    /// has written it.
+    /// Returns the properties that operators' requests use to select the event. `key` is the event's key, as written by
+    /// the handler.
     fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }

@@ -15,8 +15,8 @@ use crate::faults::records::Flaw;
 
 /// Maximum delay of a message. Source: SQS quotas, "Message delay".
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// Longest time from the timestamp of an invocation record until Lambda sends the record. An older record was sent by
-/// another sender.
+/// Longest time that Lambda takes to send an invocation record, counted from the record's timestamp. If a record is
+/// older, another sender has sent it.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +58,9 @@ impl Origin {
         Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
     }
 
-    /// Returns the origin of a moved copy, sent at `sent`, as the handler sees it if it treats the copy as a new
-    /// message. If the record is old, the handler treats the event as redriven: it starts the event again, and ignores
-    /// the record's error. If neither the record nor an envelope has a time, `MAX_AGE` counts from `sent`.
+    /// Returns the origin that the handler sees in a moved copy if it treats the copy as a new message. The copy was
+    /// sent at `sent`. If the record is old, the handler treats the event as redriven: it starts the event again, and
+    /// ignores the record's error. If neither the record nor an envelope has a time, `MAX_AGE` counts from `sent`.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {
@@ -96,10 +96,10 @@ pub(super) struct MessageHistory {
     pub(super) not_before: Timestamp,
     /// True if the message was re-invoked, dead-lettered or moved.
     pub(super) settled: bool,
-    /// Earliest time of the next invoke. This time follows from the last invoke that was not refused, and from later
-    /// hidings.
+    /// Earliest time at which the next invoke is allowed. The oracle sets this time after each invoke that was not
+    /// refused, and changes it when the message is hidden later.
     pub(super) no_invoke_before: Timestamp,
-    /// True if SQS delivered the message while it was hidden, or if the data about earlier waits of the message was
+    /// True if SQS delivered the message while it was hidden, or if the data about the message's earlier waits was
     /// lost. In both cases, the oracle does not check the time between the message's invokes.
     pub(super) duplicated: bool,
     /// True if the message, or an earlier copy, has lost the time of its first sending.
@@ -132,8 +132,8 @@ impl MessageHistory {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Records the policies of a handler that receives the message. If they differ from the policies of the previous
-    /// handler, the message's wait may change, or even end earlier.
+    /// Records the policies of a handler that receives the message. If the previous handler had other policies, the
+    /// message's wait may change or end earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -152,13 +152,13 @@ pub(super) struct Hops {
     /// Time at which the handler decided on the first move; `None` before the first move.
     since: Option<Timestamp>,
     made: u32,
-    /// Number of additional moves allowed. A wrong clock or a changed wait can cause moves that the time since the
-    /// first move does not explain.
+    /// Number of allowed moves beyond those that the time since the first move explains. A wrong clock or a changed
+    /// wait can cause additional moves.
     pub(super) excused: u32,
-    /// Latest end of a hold, or of the wait after a failed call, that the message's copies carry; `None` if the copies
-    /// carry neither.
+    /// The message's copies may carry a hold, or the wait after a failed call. This is the latest end of that hold or
+    /// wait; `None` if the copies carry none.
     pub(super) held_until: Option<Timestamp>,
-    /// Pause boundaries known to the last handler that moved the message.
+    /// Pause boundaries that the last handler knew when it moved the message.
     boundaries: Boundaries,
 }
 
@@ -193,9 +193,9 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,
-    /// Number of settlings of each message that a fault allows to be settled again. An entry outlives its message,
-    /// because a handler may still be working on the message. For other messages, the flag `MessageHistory::settled` is
-    /// enough.
+    /// For each message that a fault allows to be settled again, counts how often it was settled and how often a fault
+    /// excused this. An entry remains after its message is gone, because a handler may still be working on the message.
+    /// For other messages, the flag `MessageHistory::settled` is enough.
     excused: HashMap<Id, Excused>,
 }
 
@@ -230,8 +230,9 @@ impl MessageHistories {
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Records that a message is re-invoked, dead-lettered or moved. Returns false for the first of these actions, true
-    /// for a duplicate that a fault explains, and `None` for a duplicate that no fault explains.
+    /// Records that a message is re-invoked, dead-lettered or moved. Returns false if this is the first of these
+    /// actions for the message. For a later action, returns true if a fault explains the duplicate, and `None` if no
+    /// fault explains it.
     pub(super) fn settle(&mut self, entry: Entry) -> Option<bool> {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         let Some(excused) = self.excused.get_mut(&entry.id) else {

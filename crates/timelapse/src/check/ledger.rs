@@ -43,7 +43,7 @@ pub(crate) struct Ledger {
 /// Report that faults have multiplied an event, or all events together, beyond a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Multiplied {
-    /// The multiplied event; `None` for all events together.
+    /// The event that was multiplied beyond the limit; `None` if only all events together exceeded the limit.
     pub(crate) event: Option<EventNumber>,
     /// The limit that the number of copies exceeded.
     pub(crate) most: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Balance {
     pub(crate) dead_lettered: BTreeMap<&'static str, usize>,
     pub(crate) waiting: usize,
     pub(crate) not_arrived: usize,
-    /// Number of the last retry of each event that arrived.
+    /// For each event that arrived, the number of its last retry.
     pub(crate) attempts: Vec<u64>,
     /// For each event that arrived in an outage and was delivered, the milliseconds from the outage's end to its
     /// delivery, in ascending order.
@@ -111,8 +111,8 @@ impl Ledger {
         end.map(|_| ())
     }
 
-    /// Counts a retry of the event at the start of the retry. If the event has several chains of retries, the longest
-    /// chain determines the event's attempts.
+    /// Counts a retry of the event at the start of the retry. If faults have split the event into several chains of
+    /// retries, the longest chain determines the event's attempts.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);
@@ -122,8 +122,8 @@ impl Ledger {
         }
     }
 
-    /// Counts the events that `counted` accepts, by how they ended. `outage_end` returns the end of the outage of an
-    /// event's target. Fails if an event has vanished.
+    /// Counts how the events that `counted` accepts have ended. `outage_end` returns the time at which the outage of an
+    /// event's target ends. Fails if an event has vanished.
     pub(crate) fn balance(
         &self,
         counted: impl Fn(EventNumber) -> bool,

@@ -28,12 +28,13 @@ pub(crate) struct LogCheck {
     event_of: BTreeMap<Box<str>, EventNumber>,
     /// Events with a message that the queue itself has removed. These events are not checked.
     excused: BTreeSet<EventNumber>,
-    /// True if moving a copy again, which writes no log line, may change the message's due time.
+    /// True if a message's due time may change when a copy of the message is moved again. These moves write no log
+    /// line.
     can_change: bool,
     broken: Option<Broken>,
 }
 
-/// The last report of the handler about a message and its copies.
+/// The handler's last report about a message and its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reported {
     Settled,
@@ -57,7 +58,7 @@ impl LogCheck {
         Self { can_change, ..Self::default() }
     }
 
-    /// Records the handler's report on a batch, and the log lines of the report.
+    /// Records the handler's report on a batch, and the log lines that the handler writes for this report.
     pub(crate) fn reported(
         &mut self,
         report: &BatchReport<'_>,
@@ -178,7 +179,7 @@ fn agree(said: WaitsFor, now: WaitsFor) -> bool {
         (WaitsFor::Due { due: said, .. }, WaitsFor::Due { due, .. }) => {
             due.since(said).max(said.since(due)) <= CLOCKS_DIFFER
         }
-        // After a hold or a failed call, a message waits for its due time.
+        // One report is about a hold or a failed call. Afterwards, the message waits for its due time.
         _ => true,
     }
 }

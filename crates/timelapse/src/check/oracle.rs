@@ -23,7 +23,7 @@ use crate::faults::records::Flaw;
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::{Mix, SimulatedTarget};
 
-/// A message must not expire within this time after a handler has received it. The time is the longest possible
+/// A message must not expire within this time after a handler has received it. The time equals the longest possible
 /// backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
 /// Maximum age of the policies that an operator's command uses.
@@ -84,8 +84,8 @@ struct CheckedMessage {
     seen: SeenMessage,
     /// True if the message lacks a field, so that the handler can only report the message failed.
     overlooked: bool,
-    /// The worst failure that is possible for the handler's calls about the message; `None` if the handler has only set
-    /// a backoff.
+    /// The worst failure that the handler's calls about the message may have had; `None` if the handler has only set a
+    /// backoff.
     after: Option<After>,
     /// The last visibility timeout that the handler requested; `None` if the timeout is too short to precede a call.
     /// The timeout is checked once it is clear whether a call follows.
@@ -157,8 +157,8 @@ impl Oracle {
         self.histories.change(entry, |history| history.duplicated = true);
     }
 
-    /// Allows a second settling of a message because of a fault: a stale receipt handle, or a dead-letter that was
-    /// accepted without an answer.
+    /// Allows a message to be settled a second time because of a fault: a stale receipt handle, or a dead-letter that
+    /// was accepted without an answer.
     pub(crate) fn excuse(&mut self, entry: Entry) {
         self.histories.excuse(entry);
     }
@@ -238,8 +238,8 @@ impl Oracle {
         Reads { known, last_tried: None }
     }
 
-    /// Records that a handler begins its calls. Each message comes with true if it lacks a field, so that the handler
-    /// cannot parse it.
+    /// Records that a handler begins its calls. The flag of each message is true if the message lacks a field, so that
+    /// the handler cannot parse it.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
@@ -302,7 +302,7 @@ impl Oracle {
         self.note(added);
     }
 
-    /// Records that an operator's command has failed, and that neither a fault nor another operator explains the
+    /// Records that an operator's command has failed. Called only if no fault and no other operator explains the
     /// failure.
     pub(crate) fn command_failed(&mut self, what: String) {
         self.broke(Invariant::WorkingCommands, None, what);
@@ -375,7 +375,7 @@ impl Oracle {
         &self.batch().messages[position]
     }
 
-    /// Changes the data of a message, in all its copies in the batch.
+    /// Changes the oracle's data about a message, for every copy of the message in the batch.
     fn mark(&mut self, position: usize, change: impl Fn(&mut CheckedMessage)) {
         let entry = self.message(position).entry;
         let copies = self.batch_mut().messages.iter_mut();
@@ -404,12 +404,12 @@ impl Oracle {
 
 /// Calls of the handler. `position` is the index of the message in the batch.
 impl Oracle {
-    /// Records that the handler requests to hide a message. If the visibility timeout is long enough, a call may
+    /// Records that the handler sends a request to hide a message. If the visibility timeout is long enough, a call may
     /// follow.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let guards = hidden_for >= *self.bounds(position).guard(&self.handling(position)).start();
-        // The guard applies only to this copy of the message. An earlier copy in the batch may count as a first
-        // receive, so that the earlier copy's backoff has another start.
+        // The guard applies only to this copy of the message. If an earlier copy in the batch counts as a first
+        // receive, the earlier copy's backoff starts at a different time.
         self.batch_mut().messages[position].guard = guards.then_some(hidden_for);
         if !guards {
             self.judge_hiding(position, hidden_for);
@@ -429,7 +429,8 @@ impl Oracle {
         }
     }
 
-    /// Checks a visibility timeout that a handler set before it crashed, possibly in preparation for a call.
+    /// Checks a visibility timeout that a handler set before it crashed. The handler may have set the timeout to
+    /// prepare a call.
     fn judge_hiding_before_death(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         if hidden_for > self.bounds(position).longest_of_original(&handling, hidden_for) {

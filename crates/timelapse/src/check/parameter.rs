@@ -10,10 +10,10 @@ use super::{Broken, HOLD, Invariant, UNHIDDEN};
 
 /// Maximum length of the parameter's text, in bytes.
 const LONGEST_TEXT: usize = 4_096;
-/// Longest time until lost edits are back after two operators have written at the same time. The time includes an
-/// allowance for clocks that are a few seconds off.
+/// Longest time until lost edits are restored. Edits are lost if two operators write the parameter at the same time.
+/// The limit allows for clocks that are a few seconds off.
 const SETTLES: Duration = Duration::from_secs(120);
-/// Longest time that SQS keeps a message. A pause that ended earlier has no effect.
+/// Longest time that SQS keeps a message. A pause that ended longer ago has no effect.
 const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 /// Longest time that a request lasts.
 const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
@@ -203,8 +203,8 @@ impl WrittenRequest {
     }
 
     /// Checks that the request lasts until the handler has checked every message that the request covers, and not much
-    /// longer. The handler may notice the request late and hide a message just before that. The message's next receive
-    /// may then be throttled, and the call about it refused.
+    /// longer. The handler may read the request late, and may hide a message just before it reads the request. The next
+    /// receive of this message may be throttled, and the call about the message may be refused.
     fn check_end(&self, Waits { longest_backoff, between_reads }: Waits) -> Result<(), Broken> {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());
@@ -212,7 +212,7 @@ impl WrittenRequest {
             self.at().saturating_add(lasts.min(LONGEST_REQUEST))
         };
         let (earliest, latest) = (end(longest_backoff), end(LONGEST_HIDING).rounded_up_to_secs());
-        // A cancel request by key also covers later failures.
+        // A request to cancel events by key also covers later failures, so it may last longer.
         let is_too_late = self.until() > latest && self.keys.is_empty();
         if earliest <= self.until() && !is_too_late {
             return Ok(());

@@ -10,8 +10,8 @@ use super::{Broken, HOLD, Invariant};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
-/// Longest time between two attempts of an environment to read the pauses: 30 s, or 0.3 s for each possible environment
-/// if that is longer. A quarter is added to this time.
+/// Longest time between two attempts of an environment to read the pauses. The handler's interval is 30 s, or 0.3 s for
+/// each possible environment if that is longer. The limit is a quarter longer than the interval.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 /// Allowance for rounding: visibility timeouts are whole seconds, rounded up.
@@ -131,7 +131,7 @@ impl KnownPauses {
         self.active(now).map(|span| format!("its handler knows that it has been paused since {}", span.from))
     }
 
-    /// Returns the longest wait from `now` on if the event is held. If the handler has never read the pauses, returns
+    /// Returns the longest wait from `now` on for a held event. If the handler has never read the pauses, returns
     /// `after_failure`, the longest wait after a failed call. Returns `None` in all other cases.
     pub(crate) fn longest_keep(
         &self,
@@ -151,8 +151,9 @@ impl KnownPauses {
     }
 
     /// Returns the time at which an event becomes too old, as seen at `now`. Paused time does not count towards
-    /// `max_age`. Paused time lasts from the start of a pause until the handler must have read its end (up to
-    /// `between_reads` later), plus one hold. If the handler has never read the pauses, all time counts.
+    /// `max_age`. It begins with the pause, and lasts for one hold after the handler must have read the end of the
+    /// pause. The handler may read the end up to `between_reads` late. If the handler has never read the pauses, all
+    /// time counts.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
@@ -187,8 +188,8 @@ impl KnownPauses {
         ends.filter(move |(until, _)| start < *until && *until <= now)
     }
 
-    /// Returns the latest due time, as seen at `now`, of a wait that began at `start` and would end by `latest` without
-    /// pauses.
+    /// Returns the latest due time, as seen at `now`, of a wait that began at `start`. Without pauses, the wait would
+    /// end by `latest`.
     pub(crate) fn latest_due(&self, start: Timestamp, latest: Timestamp, now: Timestamp) -> Timestamp {
         let dues = self.over(start, now).map(|(until, spread)| until.saturating_add(spread + SECOND));
         dues.fold(latest, Timestamp::max)
@@ -196,7 +197,7 @@ impl KnownPauses {
 
     /// Returns the time of the earliest retry request that may end this event's wait at `now`. Returns `None` if no
     /// request covers the event. If the target requested the wait with `RetryAfter`, only a request that names the
-    /// event's key ends it.
+    /// event's key ends the wait.
     pub(super) fn requested(&self, failed: Failed<'_>, is_asked: bool, now: Timestamp) -> Option<Timestamp> {
         let reaches = |request: &&KnownRequest| {
             let may_end_it = !is_asked || !request.keys.is_empty();

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Effect of a fault on the number of messages in flight, which the handler limits by hiding only as many messages as
-/// it has room for.
+/// Effect of a fault on the number of messages in flight. The handler limits this number: it hides only as many
+/// messages as it has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Room {
-    /// The limit holds: the fault does not keep messages in flight without the handler's knowledge, prevent moves, or
-    /// distort the handler's counts or clock.
+    /// The limit holds. The fault does not keep messages in flight without the handler's knowledge, does not prevent
+    /// moves, and does not distort the handler's counts or clock.
     Kept,
     Exceeded,
-    /// The fault may fill the queue to its in-flight limit. It does so directly, by making counts old, or by repeatedly
-    /// leaving messages and their copies behind.
+    /// The fault may fill the queue to its in-flight limit. It does so directly, or with outdated counts, or with the
+    /// messages and copies that repeated strikes leave behind.
     Full,
 }
 
@@ -47,7 +47,7 @@ macro_rules! faults {
 
 // The rates of chaos are high enough for each fault to strike dozens of times in a run of 2,000 events, and low enough
 // for most events to be delivered. The handler repeats a refused call up to three times, so refusals have high rates.
-// Faults of rare calls (counts, dead-letters, reads of pauses) have high rates too.
+// Faults that strike rare calls (counts, dead-letters, reads of pauses) have high rates too.
 faults! {
     /// Per message received: SQS delivers the hidden message again, in the same batch or within the hour.
     DuplicateDelivery = "duplicate_delivery", 0.01, Exceeded;

@@ -62,8 +62,8 @@ impl Faults {
     }
 
     /// Returns every fault except [`Fault::RetentionEnded`]. Most faults strike occasionally throughout the run. Two
-    /// faults strike at every opportunity, in a window that begins in the first eighth of the run:
-    /// [`Fault::HandlerOutage`] for 1/24 to 1/12 of the run, and [`Fault::InFlightLimit`] for 1/48 to 1/24.
+    /// faults strike at every opportunity, but only in a window: [`Fault::HandlerOutage`] for 1/24 to 1/12 of the run,
+    /// and [`Fault::InFlightLimit`] for 1/48 to 1/24. Each window begins in the first eighth of the run.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let steady = Fault::ALL.into_iter().filter(|fault| fault.row().1 > 0.0);
         let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.row().1))).collect());
@@ -79,9 +79,9 @@ impl Faults {
         faults
     }
 
-    /// Returns one blackout for each kind of call that the handler makes, and one for the end of its batches. A
-    /// blackout lasts 1 to 60 minutes, and every such call or batch fails in that time. The seed determines the kind of
-    /// failure and the start of each blackout, in the first eighth of the run.
+    /// Returns one blackout for each kind of call that the handler makes, and one for the end of its batches. During a
+    /// blackout, every call of this kind, or every batch, fails. Each blackout lasts 1 to 60 minutes and begins in the
+    /// first eighth of the run. The seed determines its start, its length and the kind of failure.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {

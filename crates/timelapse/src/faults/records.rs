@@ -9,7 +9,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 /// must not allow this function.
 pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
-/// The reason why an event cannot be retried after a fault has changed its invocation record.
+/// Explains why an event cannot be retried after a fault has changed its invocation record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// A required member of the record is missing.
@@ -65,7 +65,7 @@ const HOSTILE: [(&str, Option<Duration>); 12] = [
     ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
     ("900 🕐", None),
 ];
-/// Lengths of hostile numbers, in digits: 401, the length of 10^400, and nearly a megabyte.
+/// Numbers of digits in hostile numbers: 401, as in 10^400, and 900,000, which take nearly a megabyte.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
 /// Maximum size of a record, in bytes. Lambda would drop a record that is much larger.
 const LARGEST_RECORD: usize = 1_000_000;

@@ -1,5 +1,6 @@
-//! AWS's list prices in US dollars: us-east-1, first tier, without the free tier. Sources: aws.amazon.com/sqs/pricing
-//! (standard queues), aws.amazon.com/lambda/pricing (arm64) and aws.amazon.com/cloudwatch/pricing (standard log class).
+//! AWS's list prices in US dollars for us-east-1, in the first pricing tier. The free tier is not included. Sources:
+//! aws.amazon.com/sqs/pricing (standard queues), aws.amazon.com/lambda/pricing (arm64) and
+//! aws.amazon.com/cloudwatch/pricing (standard log class).
 
 use std::time::Duration;
 
@@ -28,13 +29,14 @@ pub const HANDLER_MEMORY_GB: f64 = 0.25;
 /// Memory of the example target in `template.yaml`, in GB. Other targets may differ.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
-/// Number of batches to price. The number is high, so that no fraction of a cent is lost.
+/// Number of batches over which a price is averaged. The number is high, so that no fraction of a cent is lost.
 const BATCHES: u64 = 100_000;
 
 texts! {
     /// An API call that AWS bills because of Comeback. The first invocation of the target for an event is not included.
     pub enum ApiCall;
-    /// Name of the call as `service:Operation`. Two calls of the same operation differ by a note in parentheses.
+    /// Name of the call as `service:Operation`. If two calls have the same operation, a note in parentheses tells them
+    /// apart.
     pub fn name;
 
     /// Lambda sends an invocation record to the retry queue.
@@ -95,8 +97,8 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// Serializes as an object that maps a call's name to its count. Omits the reads of the pauses if the run made no such
-/// read.
+/// Serializes as an object that maps a call's name to its count. Omits the call that reads the pauses if its count is
+/// 0.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -119,7 +121,7 @@ pub fn requests(call: ApiCall, requests: u64) -> f64 {
     requests as f64 / 1e6 * a_million
 }
 
-/// Compute of this many invocations, in GB-seconds. Lambda bills each invocation in whole milliseconds.
+/// Compute that this many invocations use, in GB-seconds. Lambda bills each invocation in whole milliseconds.
 pub fn gb_seconds(invocations: u64, run_time: Duration, memory_gb: f64) -> f64 {
     invocations as f64 * run_time.as_millis() as f64 / 1e3 * memory_gb
 }
@@ -193,13 +195,14 @@ mod tests {
         assert!((requests(ApiCall::InvokeTarget, 1_000_000) - 0.20).abs() < 1e-12);
         let gb_seconds = gb_seconds(1_000_000, Duration::from_millis(100), HANDLER_MEMORY_GB);
         assert!((compute(gb_seconds) - 0.333_335).abs() < 1e-9);
-        // Each retry has two decisions, two tenths of a batch, and an invocation of its own.
+        // A million retries need two million decisions, 200,000 invocations of the handler, and a million invocations
+        // of the target.
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
     }
 
-    /// A million moves take 100,000 batches, so they cost a tenth of a million batches. A million batches cost 1.6 USD
-    /// for four SQS requests each, 0.2 USD for an invocation each, 0.333,335 USD for 0.1 s of 0.25 GB each, and 0.351
-    /// USD for 702 bytes of log each.
+    /// A million batches cost 1.6 USD for four SQS requests each, 0.2 USD for an invocation each, 0.333,335 USD for 0.1
+    /// s of 0.25 GB each, and 0.351 USD for 702 bytes of log each. A million moves take 100,000 batches, so they cost a
+    /// tenth of this sum.
     #[test]
     fn a_million_moves_cost_a_quarter_of_a_dollar() {
         assert!((usd_a_move() * 1e6 - 0.248_433_5).abs() < 1e-9, "{}", usd_a_move());

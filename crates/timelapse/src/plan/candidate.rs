@@ -14,7 +14,7 @@ use crate::schedule::Schedule;
 use crate::schedule::in_flight::pollers;
 use crate::simulation::{RunError, run};
 
-/// Number of never-succeeding events to follow. All such events are alike, so a few are enough.
+/// Number of simulated events that never succeed. All of these events are alike, so a few are enough.
 const NEVER_SUCCEEDING: usize = 100;
 const MINUTE: f64 = 60.0;
 
@@ -38,8 +38,8 @@ pub struct Candidate {
     pub peak_load: f64,
     /// Maximum number of events waiting at once.
     pub waiting: f64,
-    /// List price of the retries and moves of a million events that reach the target in the outage, in US dollars, with
-    /// full batches.
+    /// List price for a million events that reach the target in the outage, in US dollars. The price covers their
+    /// retries and moves, in full batches.
     pub usd_per_million_events: f64,
     /// Number of concurrent batches in the busiest minute. `MAXIMUM_CONCURRENCY` must be at least this number.
     pub maximum_concurrency: u64,
@@ -48,8 +48,9 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Rehearses the outage with this many events. In the rehearsal, the handler hides every message, and pollers are
-    /// never short. Moves and pollers are computed afterwards from the goal's rate of events.
+    /// Rehearses the outage with this many events. In the rehearsal, the handler hides every message, and may use as
+    /// many pollers as Lambda allows. The numbers of moves and pollers are computed afterwards from the goal's rate of
+    /// events.
     ///
     /// # Errors
     ///
@@ -143,8 +144,8 @@ impl Never {
     }
 }
 
-/// Computes the moves of the outage's events whose messages cannot be hidden for lack of room. Each event takes one
-/// move for each 900 s of delay. Returns the total number of moves, and the moves a second in the busiest minute.
+/// Computes the moves of events that fail in the outage. If there is no room to hide an event's message, the message is
+/// moved once for each 900 s of delay. Returns the total number of moves, and the moves a second in the busiest minute.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
     let (sum, most) = delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));

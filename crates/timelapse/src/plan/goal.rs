@@ -25,7 +25,7 @@ pub struct Goal {
     pub outage: Duration,
     /// Number of events that reach the target in a second, more than 0. During the outage, all of them fail.
     pub events_per_second: f64,
-    /// Time allowed from the end of the outage until 99 % of the events of the outage are delivered; 1 s to 14 days.
+    /// Time allowed from the end of the outage until 99 % of the outage's events are delivered; 1 s to 14 days.
     #[serde(rename = "recover_within_seconds", serialize_with = "seconds")]
     pub recover_within: Duration,
     /// Share of the events that fail every time, during the outage or not; from 0 to less than 1.
@@ -36,7 +36,7 @@ pub struct Goal {
     pub capacity: Option<f64>,
 }
 
-/// The goal of the example in the documentation of `comeback plan`.
+/// The goal that the documentation of `comeback plan` uses as an example.
 impl Default for Goal {
     fn default() -> Self {
         Self {
@@ -54,7 +54,8 @@ impl Goal {
     /// Makes a scenario: the outage, followed by enough time to deliver or dead-letter every event under these
     /// settings.
     pub(super) fn scenario(&self, settings: &Settings, events: usize) -> Scenario {
-        // The capacity of a scenario is relative to the traffic of its own events, spread over at least a minute.
+        // A scenario's capacity is relative to the traffic of its own events. The traffic is spread over at least a
+        // minute.
         let shorter = (60.0 / self.outage.as_secs_f64()).max(1.0);
         let capacity = self.capacity.map(|times| (times * shorter / (1.0 - self.never_succeed)).min(1_000.0));
         Scenario {
@@ -87,7 +88,7 @@ impl Goal {
         self.least_recovery() > self.recover_within
     }
 
-    /// Checks every part of the goal. Fails with the errors of all refused parts.
+    /// Checks every part of the goal. Fails with one error for each refused part.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let Self { outage, events_per_second: rate, recover_within, never_succeed: never, .. } = self;
         let (time, share) = ("1 s to 14 days", "at least 0 and less than 1");
@@ -120,7 +121,8 @@ const CAPS: [u64; 18] =
 /// this effect, because its events arrive evenly.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
-/// Returns the settings to compare for a goal: the defaults, and a grid by cap, then jitter, then base.
+/// Returns the settings to compare for a goal: a grid, ordered by cap, then jitter, then base. If the grid does not
+/// contain the defaults, they come first.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
     // A cap below half of the goal's recovery time would only raise the cost.
     let shortest = (goal.recover_within / 2).as_secs();

@@ -1,4 +1,4 @@
-//! The numbers of waiting events and of moves when events fail at a steady rate.
+//! Computes how many events wait, and how many moves they need, when events fail at a steady rate.
 
 use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE};
 use serde::Serialize;
@@ -8,8 +8,8 @@ use crate::aws::queue::LONGEST_DELAY;
 use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
-/// Figures of the events that wait when events keep failing at a steady rate: how many wait (arrival rate × mean wait),
-/// and how many of their messages are hidden or delayed.
+/// Figures for events that keep failing at a steady rate: how many events wait (arrival rate × mean wait), and how many
+/// of their messages are hidden or delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
     /// Number of events a second that fail every time.
@@ -43,8 +43,8 @@ impl Schedule {
     /// Up to `HIDE_UP_TO` of their messages are hidden. The others are delayed, and the number of delayed messages is
     /// not limited.
     ///
-    /// If `HIDE_UP_TO` is `always`, or at least `limit`, the messages may reach the in-flight limit. When the target
-    /// has been down for a time `t`, an event has waited for at most `t`.
+    /// If `HIDE_UP_TO` is `always`, or at least `limit`, the messages may reach the in-flight limit. If the target has
+    /// been down for a time `t`, each event has waited for at most `t`.
     ///
     /// ```
     /// use comeback_engine::{HideUpTo, Policy, Settings};
@@ -106,10 +106,10 @@ impl Schedule {
 ///
 /// The figures are an upper bound. Without hiding, a wait of *w* seconds takes ⌈*w* / 900⌉ moves. Hiding a message
 /// saves at least one move for each 900 s, so *H* hidden messages save at least *H* / 900 moves a second. The handler
-/// hides the long waits first, so hiding saves hardly more.
+/// hides the messages with long waits first, so hiding saves little more than that.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moves {
-    /// Number of events that wait as delayed messages. This is also the number of event-hours of delay in an hour.
+    /// Number of events that wait as delayed messages. In an hour, they wait for the same number of event-hours.
     pub delayed: f64,
     /// Maximum number of moves a second.
     pub per_second: f64,

@@ -91,7 +91,8 @@ pub(crate) struct CurrentBatch {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// The planned crash; `None` if no crash is planned. The crash's `calls` counts down to the crash.
+    /// The planned crash; `None` if no crash is planned. Its `calls` is the number of calls that are left before the
+    /// crash.
     pub(crate) death: Option<Death>,
 }
 
@@ -122,8 +123,8 @@ pub(crate) struct SimulatedEnvironment {
 pub(crate) struct Environments {
     /// Idle environments, the most recently used last.
     idle: Vec<SimulatedEnvironment>,
-    /// Templates for new environments, one for each set of policies, with the moment from which Lambda uses the
-    /// template. The latest comes last.
+    /// Templates for new environments, one for each set of policies. Each template comes with the time from which
+    /// Lambda uses it. The latest template comes last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }

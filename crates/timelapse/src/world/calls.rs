@@ -20,8 +20,8 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
 
-/// Longest time from the timestamp of an invocation record to its sending. The handler treats an older record as
-/// redriven.
+/// Longest time that Lambda takes to send an invocation record, counted from the record's timestamp. The handler treats
+/// an older record as redriven.
 const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Age of the pauses that a stale read returns.
 const STALE: Duration = Duration::from_secs(600);

@@ -256,7 +256,7 @@ fn unanswered_invoke_is_hidden_for_one_to_two_hours() {
     assert_eq!((check(20.0, 3_600), check(20.0, 7_200)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(20.0, 3_599)), Invariant::SpacedInvokes);
     assert_eq!(invariant(check(20.0, 7_201)), Invariant::LongestWait);
-    // The last retry comes a minute before the 86,400 s end, and the invoke has taken 20 s.
+    // The last retry comes a minute before MAX_AGE (86,400 s) ends, and the invoke has taken 20 s.
     let near = 86_400.0 - 1_080.5;
     assert_eq!(check(near, 1_000), Ok(()));
     assert_eq!(invariant(check(near, 999)), Invariant::SpacedInvokes);

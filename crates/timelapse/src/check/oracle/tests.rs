@@ -87,8 +87,8 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
-    /// Requests to hide the message before a call. SQS refuses the request, so only the call itself delays the next
-    /// call.
+    /// Sends a request to hide the message before a call. SQS refuses the request, so only the call itself delays the
+    /// next call.
     fn guard(&mut self) {
         self.oracle.hides(0, Duration::from_secs(3_660));
     }

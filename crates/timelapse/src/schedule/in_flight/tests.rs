@@ -33,7 +33,8 @@ fn limit_is_reached_after_some_are_dead_lettered() {
         |rate, limit| schedule(&[100, 300], HideUpTo::Always).in_flight(rate, limit).full_after_seconds;
     assert_eq!(full_after(10.0, 1_000), Some(100.0), "none has been dead-lettered yet");
     assert_eq!(full_after(10.0, 500), Some(50.0));
-    // After 100 s, half of the events have been dead-lettered: at first 10 events a second are added, from then on 5.
+    // At first, the number of waiting events grows by 10 a second. After 100 s, half of the events leave as
+    // dead-letters, so the number grows by 5 a second.
     assert_eq!(full_after(10.0, 1_500), Some(200.0));
     assert_eq!(full_after(10.0, 2_000), Some(300.0), "the limit is reached exactly");
     assert_eq!(full_after(10.0, 2_001), None);
@@ -41,7 +42,7 @@ fn limit_is_reached_after_some_are_dead_lettered() {
 
 #[test]
 fn events_not_hidden_are_delayed_without_limit() {
-    // 10 events a second that each wait 2,700 s make 27,000 waiting events, with 3 moves each. Hiding 900 messages
+    // If 10 events a second wait 2,700 s each, then 27,000 events wait, and each takes 3 moves. Hiding 900 messages
     // saves one move a second.
     let in_flight = schedule(&[2_700], HideUpTo::UpTo(900)).in_flight(10.0, LIMIT);
     assert_eq!(
@@ -61,11 +62,12 @@ fn queue_limit_below_hide_up_to_is_reached() {
 
 #[test]
 fn hidden_messages_save_moves_and_their_price() {
-    // 4 moves a second if no message is hidden, and 3 a second with 900 hidden: 10,800 an hour.
+    // If no message is hidden, there are 4 moves a second. With 900 hidden messages, there are 3 moves a second, or
+    // 10,800 an hour.
     let moves = Moves::of(4.0, 2_700.0, 900.0);
     assert_eq!((moves.delayed, moves.per_second), (1_800.0, 3.0));
     assert!((moves.usd_per_hour - 10_800.0 * 0.248_433_5e-6).abs() < 1e-9, "{moves:?}");
-    // 6 moves for each event-hour.
+    // Each event-hour of delay takes 6 moves.
     let usd = moves.usd_per_million_event_hours.unwrap();
     assert!((usd - 6.0 * 0.248_433_5).abs() < 1e-9, "{usd}");
 }
@@ -78,7 +80,7 @@ fn nothing_moves_with_room_for_all() {
 
 #[test]
 fn pollers_are_rounded_up_to_at_least_two() {
-    // 10 messages are a batch, and 10 batches a second keep one poller busy.
+    // A batch has 10 messages, and 10 batches a second keep one poller busy.
     assert_eq!(pollers(0.0, 0.0), 2);
     assert_eq!(pollers(50.0, 100.0), 2, "200 messages a second");
     assert_eq!(pollers(50.0, 101.0), 3);
