@@ -77,8 +77,8 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     });
 }
 
-/// Varies the scenario and the settings by the seed: all jitters, both envelope styles, and limits that are reached or
-/// not.
+/// Varies the scenario and the settings by the seed. The seeds cover all jitters, both envelope styles, and limits that
+/// a run reaches or does not reach.
 fn varied(seed: u64) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -146,7 +146,7 @@ fn endless_multiplication_ends_the_run() {
     for (events, fault, rate, settings, copies) in [
         (1, Fault::DeleteLost, 0.5, long_waits(), "event 0 more than 10000 copies"),
         (300, Fault::DeleteLost, 0.5, long_waits(), "all events more than 15000 copies"),
-        // There are few copies at the same time, because ten pollers keep up with them.
+        // Ten pollers keep up with the copies, so there are few copies at the same time.
         (1, Fault::DuplicateDelivery, 1.0, often, "event 0 more than 100000 copies"),
     ] {
         let faults = Faults::default().with(fault, Strikes::always(rate));
@@ -173,12 +173,13 @@ fn two_copies_of_an_event_are_told_apart() {
         maximum_concurrency: 3,
         ..long_waits()
     };
-    // The bug appeared at +05:38:41. The events multiply, so a run of 24 hours would take minutes.
+    // The bug that this test guards against appeared at +05:38:41. The events multiply, so a run of 24 hours would take
+    // minutes.
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Returns the number of retries of ten events with a fault, as a multiple of their number without the fault. The fault
-/// begins together with an outage of three hours.
+/// Returns the number of retries of ten events when a fault strikes, divided by the number when it does not strike. The
+/// fault and an outage of three hours begin at the same time.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);
@@ -190,8 +191,8 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// After a lost answer or a crash, the handler repeats a call an hour later at the earliest. Therefore, a longer fault
-/// does not multiply an event further.
+/// After a lost answer or a crash, the handler repeats a call an hour later at the earliest. Therefore, a fault that
+/// lasts longer does not multiply an event more.
 #[test]
 fn lost_answers_and_deaths_multiply_events_little() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));
@@ -239,12 +240,12 @@ fn the_same_seed_twice_is_byte_identical() {
 fn each_fault_alone_strikes_and_harms_no_event() {
     for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded) {
         let scenario = with(fault, Strikes { rate: 0.1, window: Duration::ZERO..5 * HOUR });
-        // With a pause, the faults of reading pauses can strike.
+        // If the run has a pause, all faults that affect reads of the pauses can strike.
         let pause = Script::default().paused(HOUR, HOUR, HOUR);
         let operators = fault.name().starts_with("pauses_").then(|| pause.operators()).flatten();
-        // Batches are full, so that a handler can crash after a part of a batch.
+        // Batches are full, so that a handler can crash after it has processed some messages of a batch.
         let scenario = Scenario { poll_delay: Duration::from_secs(20), operators, ..scenario };
-        // With a short `MAX_AGE`, events are dead-lettered, so that the faults of sending dead-letters can strike.
+        // With a short `MAX_AGE`, events are dead-lettered, so that the faults that affect dead-letters can strike.
         let hide_up_to = HideUpTo::UpTo(40);
         let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..long_waits() });
         assert_eq!(struck(&summary).into_keys().collect::<Vec<_>>(), [fault.name()]);
@@ -273,7 +274,7 @@ fn deliveries_repeat_failed_calls_and_count_each() {
         sent(Fault::DeadLetterRefused),
         sent(Fault::DeadLetterLost),
     ] {
-        // Each call has one entry, so that calls and deliveries can be compared.
+        // Each call has one entry, so that the number of calls can be compared with the number of deliveries.
         let scenario = Scenario {
             batch_size: 1,
             outage: 24 * HOUR,
@@ -281,7 +282,8 @@ fn deliveries_repeat_failed_calls_and_count_each() {
             ..with(fault, Strikes::always(0.5))
         };
         let mut deliveries = Deliveries::of(step);
-        // A re-invocation would hide its message too. Therefore, the first re-invocation is due after the run.
+        // A re-invocation would hide its message too, and this call would also be counted. Therefore, the first
+        // re-invocation is due after the end of the run.
         let is_sent = step == "dead_letter";
         let (base_backoff, jitter) = if is_sent { (1, Jitter::Full) } else { (43_170, Jitter::None) };
         let scenario = Scenario { duration: if is_sent { scenario.duration } else { 11 * HOUR }, ..scenario };

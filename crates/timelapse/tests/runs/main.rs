@@ -1,4 +1,4 @@
-//! Tests of whole simulated runs. The invariants hold in all runs, and some runs have known results.
+//! Tests of whole simulated runs. The invariants hold in every run. Some runs have known results.
 
 mod chaos;
 mod figures;
@@ -53,7 +53,7 @@ fn dead_lettered(summary: &Summary) -> usize {
     summary.dead_lettered.values().sum()
 }
 
-/// Makes a small scenario with an outage and with failures by chance.
+/// Makes a small scenario with an outage and with random failures.
 fn busy() -> Scenario {
     Scenario {
         events: 40,
@@ -131,8 +131,8 @@ fn every_limit_gives_its_reason() {
     assert_eq!(only(Settings { max_age: 600, ..long_waits() }), ["max_age"]);
     let globs = vec!["*Down".into()];
     assert_eq!(only(Settings { non_retryable_errors: globs, ..long_waits() }), ["non_retryable_error"]);
-    // The sizes are below and above the limit. With a larger payload, the invocation record of a failed retry would not
-    // fit into a message.
+    // The first payload is small enough to be retried. With a larger payload, the invocation record of a failed retry
+    // would not fit into a message.
     for payload_size in [981_000, 983_000, 1_046_528] {
         let large = Scenario { payload_size, events: 2, ..Scenario::default() };
         let reasons = summary(&large, long_waits()).dead_lettered.into_keys().collect::<Vec<_>>();
@@ -151,7 +151,8 @@ fn target_is_left_alone_until_its_requested_time() {
     let off = summary(&asking, Settings { directives: false, ..long_waits() });
     assert_eq!((off.retries, drawn.delivered), (drawn.retries, 200), "as if it had said nothing");
     let (asked, drawn) = (asked.recovery_delay_ms.unwrap(), drawn.recovery_delay_ms.unwrap());
-    // The last events fail an hour after the start, and come back three hours later, plus at most 18 minutes.
+    // The last events fail an hour after the start, which is two hours before the outage ends. Their retries come three
+    // hours after the failures, plus at most 18 minutes.
     assert!(asked.max < 78 * 60_000 && asked.max < drawn.max, "{asked:?} {drawn:?}");
 }
 
@@ -162,8 +163,8 @@ fn retries_without_jitter_follow_the_formula() {
     // 1 + 2 + … + 8192 s is the first sum over 3 h (2¹⁴ - 1 s), so the 14th retry is the last.
     assert_eq!((summary.delivered, summary.retries), (1, 14));
     let overhead = summary.recovery_delay_ms.unwrap().max - (16_383 - 10_800) * 1_000;
-    // Each of the 15 runs takes 200 ms, and each of the 28 batches takes 20 ms + 100 ms. The handler re-invokes, or
-    // hides the message, at the end of a batch.
+    // Each of the 15 invocations takes 200 ms, and each of the 28 batches takes 20 ms + 100 ms. At the end of a batch,
+    // the handler re-invokes the target or hides the message.
     assert_eq!(overhead, 15 * 200 + 28 * 120);
 }
 

@@ -1,4 +1,4 @@
-//! Simulated runs in which messages wait by being moved, that is, sent again with a delay.
+//! Simulated runs in which the handler moves messages: it sends them again with a delay instead of hiding them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -49,8 +49,8 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// The traffic repeatedly fills the room for hidden messages of both environments, even between two counts of the
-/// queue.
+/// The events repeatedly fill the room that the two environments have for hidden messages, even between two counts of
+/// the queue.
 #[test]
 fn bounded_messages_in_flight_delay_no_event() {
     let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };
@@ -89,7 +89,7 @@ fn nothing_moves_with_room_and_counts_are_few() {
     assert!((1..100).contains(&counts), "{counts} counts in a day");
 }
 
-/// Many pollers share the room for hidden messages, so each environment has room for only a few.
+/// Many pollers share the room for hidden messages, so each environment may hide only a few.
 #[test]
 fn too_many_pollers_move_despite_room() {
     let moved = |maximum_concurrency| {

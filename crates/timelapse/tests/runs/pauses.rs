@@ -49,8 +49,9 @@ impl Watcher for ComesBack {
     }
 }
 
-/// Makes a scenario with 200 ended pauses of the target, which begin at intervals of `apart`. The parameter has room
-/// for 30 pauses. An operator must still be able to pause every function at once, and to make seven retry requests.
+/// Makes a scenario with 200 ended pauses of the target. The pauses begin at intervals of `apart`, but the parameter
+/// has room for only 30. An operator must still be able to pause every function at once, and to make seven retry
+/// requests.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {
@@ -72,7 +73,8 @@ fn full_history_leaves_room_for_new_pauses() {
     assert_eq!((summary.delivered, seen.invoked_in_pause), (100, 0));
 }
 
-/// When the oracle computes an event's age, it subtracts only the paused time that is still recorded.
+/// When the oracle computes an event's age, it subtracts the paused time only if the parameter still contains the
+/// pause.
 #[test]
 fn forgotten_pause_counts_toward_an_events_age() {
     let (scenario, _) = with_a_full_history(Duration::from_secs(4_000));
@@ -82,7 +84,7 @@ fn forgotten_pause_counts_toward_an_events_age() {
     assert_eq!((summary.delivered, summary.dead_lettered.values().sum::<usize>()), (0, 100));
 }
 
-/// A pause of three hours takes effect within the interval between two reads. After the pause, every event comes back
+/// A pause of three hours takes effect when the handler next reads the pauses. After the pause, every event comes back
 /// within the spread or at the end of its last hold. No minute has many more events than its share.
 #[test]
 fn held_events_come_back_spread_after_the_pause() {
@@ -98,7 +100,9 @@ fn held_events_come_back_spread_after_the_pause() {
         assert!(after.len() > 2_900, "seed {seed}: {} were held", after.len());
         let latest = spread.max(HOLD) + MINUTE;
         assert!(after.iter().all(|seconds| *seconds <= latest.as_secs_f64()), "seed {seed}");
-        // Mean of the later of the draw and the end of the last hold, if both are drawn evenly: S/2 + H²/6S.
+        // An event comes back at a random time in the spread S, or at the end of its last hold, whichever is later. If
+        // both times are uniformly distributed, the mean of the later one is S/2 + H²/6S, where H is the length of a
+        // hold.
         let mean = after.iter().sum::<f64>() / after.len() as f64;
         let expected = 1_800.0 + HOLD.as_secs_f64().powi(2) / (6.0 * 3_600.0);
         assert!((mean - expected).abs() < 80.0, "seed {seed}: {mean} s, not {expected}");
@@ -107,7 +111,7 @@ fn held_events_come_back_spread_after_the_pause() {
             *minutes.entry(*seconds as u64 / 60).or_default() += 1;
         }
         let busiest = minutes.values().max().expect("some came back");
-        // If the holds began evenly, twice the share comes back in a minute in which last holds end.
+        // If the holds began evenly, a minute in which last holds end would have twice its share of the events.
         assert!(*busiest <= after.len() / 60 * 3, "seed {seed}: {busiest} of {} in a minute", after.len());
     });
 }
@@ -151,7 +155,7 @@ fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     );
 }
 
-/// If paused time counted, most events would be too old at the end of the pause. Some holds end even later.
+/// If paused time counted, most events would be too old when the pause ends. Some holds end even later than the pause.
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {

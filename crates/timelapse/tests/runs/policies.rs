@@ -18,7 +18,7 @@ fn two_functions() -> Scenario {
     Scenario { events: 60, targets, ..Scenario::default() }
 }
 
-/// Parses policies for the two functions from these environment variables.
+/// Parses policies for `orders` and `export-eu` from these environment variables.
 fn read(variables: &[(&str, &str)]) -> Policies {
     let arns = ["orders", "export-eu"].map(|name| target(name, None).arn()).join(",");
     let value = |name: &str| variables.iter().find(|(given, _)| *given == name).map(|(_, value)| *value);

@@ -64,7 +64,7 @@ fn sqs_moves_no_message_before_its_retention_ends() {
     assert_eq!(summary.dead_lettered, [("expired", 3)].into());
 }
 
-/// Once SQS has refused a call permanently, repeating it would be pointless.
+/// If SQS has refused a call permanently, the handler does not repeat the call.
 #[test]
 fn a_refusal_of_the_queue_is_final() {
     let faults = Faults::default().with(Fault::StaleReceiptHandle, Strikes::always(1.0));
@@ -75,12 +75,12 @@ fn a_refusal_of_the_queue_is_final() {
 
 #[test]
 fn stalled_queue_dead_letters_events_before_sqs_deletes_them() {
-    // One message is in flight at a time, for 12 hours each.
+    // Only one message is in flight at a time, and it stays in flight for 12 hours.
     let settings =
         Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..long_waits() };
     let summary = summary(&Scenario { in_flight_limit: 1, ..two_weeks() }, settings);
     assert_eq!(summary.peak_in_flight, 1);
-    // One event's wait is cut, so that there is a last retry before its message is dead-lettered.
+    // The wait of one event is shortened, so that its message gets a last retry before it would be dead-lettered.
     assert_eq!((summary.dead_lettered, summary.delivered), ([("max_age", 39)].into(), 1));
 }
 

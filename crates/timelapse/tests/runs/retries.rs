@@ -94,8 +94,8 @@ fn request_reaches_messages_hidden_before_it_was_read() {
     assert_eq!(seen.early, 1_000, "the last came at {:?}", seen.first.values().max());
 }
 
-/// Events that wait for half a day are held until the last day of SQS's retention, while refusals bring their messages
-/// back after 1,230 s. No message may reach SQS's maximum of 1,000 receives.
+/// A pause holds events with waits of half a day until the last day of SQS's retention. When SQS refuses to hide a
+/// message, the message comes back after 1,230 s. Even then, no message may reach SQS's maximum of 1,000 receives.
 #[test]
 fn no_message_reaches_a_thousand_receives() {
     [0.0, 0.5, 1.0].into_par_iter().for_each(|rate| {
@@ -150,7 +150,7 @@ fn a_cancel_of_another_error_or_withdrawn_cancels_nothing() {
     assert_eq!(cancelled(None, true), 0);
 }
 
-/// A withdrawn request reaches only the events of handlers that have not yet read the withdrawal.
+/// If a request is withdrawn before any handler has read it, the request has no effect.
 #[test]
 fn a_withdrawn_request_brings_nothing_back() {
     let early = |script: Script| {

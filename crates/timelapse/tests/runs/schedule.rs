@@ -17,8 +17,8 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
     Schedule::of(&policy(settings), seed, events, &|| {})
 }
 
-/// On average, 18.2 backoffs fit into `MAX_AGE`. An independent Python script of the formula confirms this number. The
-/// next backoff is cut to make one last retry, unless less than 2 minutes are left.
+/// On average, 18.2 backoffs fit into `MAX_AGE`. An independent Python script that uses the formula confirms this
+/// number. The next backoff is shortened to make room for one last retry, unless less than 2 minutes are left.
 #[test]
 fn twelve_hour_backoffs_make_about_19_retries() {
     let schedule = schedule(long_waits(), 1, 2_000);
@@ -42,7 +42,7 @@ fn without_jitter_waits_do_not_vary() {
         assert_eq!(retry.wait_seconds.p5, retry.wait_seconds.p95);
         assert_eq!(retry.wait_seconds.mean, f64::from(retry.wait_seconds.p5));
     }
-    // The waits are 1, 2, 4 … 32,768 s. A further wait of the cap would end after MAX_AGE, so it is cut.
+    // The waits are 1, 2, 4 … 32,768 s. The next wait would be as long as the cap and end after MAX_AGE, so it is cut.
     let waits: Vec<u32> = schedule.retries.iter().map(|retry| retry.wait_seconds.p5).collect();
     assert_eq!(waits[..16], std::array::from_fn::<u32, 16, _>(|n| 1 << n));
     assert_eq!(waits[16..], [86_400 - 60 - 65_535]);
@@ -63,7 +63,8 @@ fn each_wait_is_cut_into_moves() {
     let settings =
         Settings { jitter: Jitter::None, max_retries: 12, hide_up_to: HideUpTo::UpTo(0), ..long_waits() };
     let in_flight = schedule(settings, 1, 3).in_flight(2.0, IN_FLIGHT_LIMIT);
-    // Waits of 1, 2, 4 … 512 s take one move each, 1,024 s takes two, and 2,048 s takes three.
+    // Each wait of 1, 2, 4 … 512 s takes one move, the wait of 1,024 s takes two moves, and the wait of 2,048 s takes
+    // three moves.
     assert_eq!((in_flight.moves.per_second, in_flight.moves.delayed), (2.0 * 15.0, 2.0 * 4_095.0));
 }
 
@@ -140,7 +141,7 @@ proptest! {
             prop_assert_eq!(retry.retry, i as u64 + 1);
             check(retry, &settings);
         }
-        // Each retry has at most as many events as the previous retry, and each of these events has waited once more.
+        // No retry has more events than the previous retry, and each event of a retry has waited once more.
         for pair in schedule.retries.windows(2) {
             prop_assert!(pair[1].events <= pair[0].events);
             if pair[1].events == pair[0].events {

@@ -1,4 +1,4 @@
-//! Scripts of an operator's edits to the pauses parameter in the course of a run.
+//! Scripts of the edits that an operator makes to the pauses parameter during a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 
 type Edit = Arc<dyn Fn(&Pauses, &Policies) -> Pauses + Send + Sync>;
 
-/// Edits of the pauses parameter, each with its time. Times are whole seconds, counted from the run's start.
+/// Edits to the pauses parameter, each with its time. Times are whole seconds, counted from the run's start.
 #[derive(Clone, Default)]
 pub(super) struct Script {
     edits: Vec<(Duration, Edit)>,
