@@ -1,5 +1,5 @@
-//! Measures the cost of throttling in calls, and the memory of a delivery. Run with `cargo bench -p comeback-delivery
-//! --bench figures`.
+//! Measures how many calls a delivery makes under throttling, and how much memory it uses. Run with `cargo bench -p
+//! comeback-delivery --bench figures`.
 //!
 //! The services are simulated on tokio's paused clock, so calls and seconds are the same on any machine. Memory is the
 //! process's peak as Linux counts it (`VmHWM`), and each row is a separate process.

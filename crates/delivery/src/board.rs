@@ -1,4 +1,4 @@
-//! The board: the state of each entry of a delivery. The board decides which entries are sent, retried and given up. It
+//! The board holds the state of each entry in a delivery. It decides which entries are sent, retried and given up, and
 //! never waits.
 
 mod answers;
@@ -23,7 +23,7 @@ pub(crate) struct Board<E, R> {
     /// Halves of calls that the service refused as a whole. Each half is sent again unchanged.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
-    /// The entry that is in a call or waiting for a retry, for each lane that sends only its last entry.
+    /// Entries in a call or waiting for a retry, by lane. Contains only lanes that send just their last entry.
     under_way: HashMap<Lane, usize>,
     refusals: Refusals,
     /// Number of consecutive calls that failed as a whole with a retriable error.
@@ -33,7 +33,7 @@ pub(crate) struct Board<E, R> {
     pub(crate) counts: Counts,
 }
 
-/// Counts of a delivery so far.
+/// The delivery's counts so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     /// Number of entries taken from the input.
@@ -152,8 +152,8 @@ impl<E, R: Clone> Board<E, R> {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// Returns true if more entries cannot make the next batch, of at most `most` entries, any fuller. The check is
-    /// cheap: it adds up the sizes of fewer entries than fit in one call.
+    /// Returns true if waiting for more entries cannot make the next batch fuller. A batch has at most `most` entries.
+    /// The check is cheap: it adds up the sizes of fewer entries than fit in one call.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         let bytes =
             || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));
@@ -164,7 +164,7 @@ impl<E, R: Clone> Board<E, R> {
 
     /// Takes the next batch, of at most `most` entries. Halves of refused calls are sent unchanged and last, because
     /// one bad entry must not hold up other batches. If the service may be refusing every entry, halves are sent first,
-    /// because their answers settle this question.
+    /// because their answers show whether it does.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };
@@ -204,7 +204,7 @@ impl<E, R: Clone> Board<E, R> {
     }
 }
 
-/// Packing: chooses the entries of the next call.
+/// Packing: chooses the entries for the next call.
 impl<E, R: Clone> Board<E, R> {
     /// Packs a batch in the order of the input, as far as lanes allow. A batch ends when it is full or the next entry
     /// does not fit, so any two successive batches together exceed one of the limits.
@@ -246,7 +246,7 @@ impl<E, R: Clone> Board<E, R> {
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
-    /// Marks the earlier entries of this entry's lane as replaced, if the lane sends only its last entry.
+    /// If the entry's lane sends only its last entry, marks the earlier entries in the lane as replaced.
     fn replace_earlier(&mut self, index: usize) {
         let Some(lane) = self.tracks[&index].lane.clone().filter(|lane| lane.only_last) else { return };
         for earlier in self.lanes.before(&lane, index) {
@@ -276,7 +276,7 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Returns the entries that failed in a call that delivered a later entry of their lane.
+    /// Returns the failed entries of a call that delivered a later entry from the same lane.
     fn overtaken(&self, answers: &[(usize, Answer<R>)]) -> HashSet<usize> {
         let (mut taken, mut overtaken) = (HashSet::new(), HashSet::new());
         for (index, answer) in answers.iter().rev() {
@@ -291,7 +291,7 @@ impl<E, R: Clone> Board<E, R> {
     }
 }
 
-/// Giving up: entries that are not delivered, and the entries behind them in their lanes.
+/// Gives up undelivered entries, and the entries behind them in their lanes.
 impl<E, R: Clone> Board<E, R> {
     /// Gives up every entry at the deadline: nothing more is sent, and calls under way are not awaited.
     pub(crate) fn stop(&mut self) {
@@ -304,7 +304,7 @@ impl<E, R: Clone> Board<E, R> {
         self.leave_all(|_, _| true, EntryError::Interrupted);
     }
 
-    /// Gives up every entry that is not in a call, because another call would fail with the same error.
+    /// Gives up every entry that is not in a call, because a further call would fail with the same error.
     fn halt(&mut self, error: &ServiceError) {
         self.leave_all(|board, track| !board.is_away(track), |_| EntryError::Halted(error.clone()));
     }

@@ -29,7 +29,7 @@ macro_rules! send_once {
 }
 pub(crate) use send_once;
 
-/// Converts an AWS SDK error into a [`ServiceError`], whose kind tells a sender whether to retry.
+/// Converts an AWS SDK error into a [`ServiceError`]. The error's kind decides whether a sender retries.
 ///
 /// A known service code decides the kind; without a known code, the HTTP status decides. If there is no answer, the
 /// request may have arrived, so the error is transient. A request that could not be built is refused. A request that
@@ -191,8 +191,8 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
 
 #[cfg(all(test, feature = "eventbridge", feature = "sqs"))]
 mod tests {
-    //! Tests of the errors that SQS's SDK client makes from HTTP responses. `tests/faults` covers the clients of all
-    //! services.
+    //! Tests of the errors that the SDK's SQS client returns for HTTP responses. `tests/faults` covers the clients for
+    //! all services.
 
     use aws_sdk_sqs::config::{BehaviorVersion, Builder, Credentials, Region};
     use aws_smithy_http_client::test_util::infallible_client_fn;
@@ -216,7 +216,7 @@ mod tests {
         classify(&call.send().await.expect_err("an error"))
     }
 
-    /// Returns the error of a call that gets this HTTP response.
+    /// Returns the error for a call that gets this HTTP response.
     async fn answered(status: u16, headers: &[(&'static str, &str)], body: &'static str) -> ServiceError {
         let answer = http::Response::builder().status(status);
         let answer = headers.iter().fold(answer, |answer, (name, value)| answer.header(*name, *value));

@@ -68,10 +68,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 
 /// A delivery that can be interrupted without losing an entry; made by [`Sender::start`].
 ///
-/// The futures of [`run`](Self::run), [`run_until`](Self::run_until) and [`run_while`](Self::run_while) may be dropped
-/// at any moment. [`finish`](Self::finish) then hands back every entry that is not known to be delivered
-/// ([`EntryError::Interrupted`](crate::EntryError::Interrupted)). A call that was under way may have delivered such an
-/// entry.
+/// You may drop the future from [`run`](Self::run), [`run_until`](Self::run_until) or [`run_while`](Self::run_while) at
+/// any moment. [`finish`](Self::finish) then hands back every entry that is not known to be delivered
+/// ([`EntryError::Interrupted`](crate::EntryError::Interrupted)). A call that was under way may have delivered it.
 ///
 /// To continue, run the delivery again. Entries that were under way count as sent without an answer, and are retried.
 ///

@@ -130,7 +130,7 @@ impl Operation for BatchWriteItem {
         size::stored(write.attributes())
     }
 
-    /// Size of the write in the JSON of a call, in bytes.
+    /// Size of the write as JSON in a call, in bytes.
     fn size_in_call(&self, write: &Write) -> usize {
         size::sent(&write.table, write.attributes())
     }

@@ -28,9 +28,9 @@ const FIRST: f64 = 0.1;
 const LONGEST: f64 = 5.0;
 /// The longest step of a wait. After each step, a waiting delivery checks its deadline.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
-/// The shortest gap between calls, because timers are no finer.
+/// The shortest gap between calls. Timers are no more precise.
 const SHORTEST: f64 = 0.001;
-/// Each successful call raises the rate by this fraction of the known rate.
+/// Each successful call raises the rate by this fraction of the known rate (see `Pace::known`).
 const STEP: f64 = 1.0 / 16.0;
 /// While the gap between calls is shorter than `COMFORTABLE`, each successful call lets the next call grow by this
 /// factor.
@@ -40,7 +40,7 @@ const COMFORTABLE: f64 = 0.5;
 /// could stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Limits and spaces all calls of a sender and of its clones.
+/// Limits and spaces all calls by a sender and its clones.
 #[derive(Debug)]
 pub(crate) struct Gate {
     calls: Arc<Semaphore>,
@@ -57,7 +57,7 @@ pub(crate) struct Pass {
 }
 
 impl Gate {
-    /// Makes a gate for at most `concurrency` calls at a time. `most` is the service's limit of entries per call.
+    /// Makes a gate for at most `concurrency` calls at a time. `most` is the service's limit on entries per call.
     pub(crate) fn new(concurrency: usize, most: usize) -> Self {
         Self {
             calls: Arc::new(Semaphore::new(concurrency)),
@@ -68,8 +68,8 @@ impl Gate {
 
     /// Waits until a call may begin, and returns the permission.
     pub(crate) async fn enter<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) -> Pass {
-        // The turn comes before the permit: a turn goes to the delivery that has waited longest, but a permit goes to
-        // the first delivery that requests it.
+        // A call takes a turn before it takes a permit. A turn goes to the delivery that has waited longest, but a
+        // permit goes to the first delivery that requests it.
         let _turn = self.turn.lock().await;
         let permit = self.calls.acquire_arc().await;
         let mut gone = Duration::ZERO;
@@ -100,15 +100,14 @@ pub(crate) struct Pace {
     size: f64,
     /// Seconds from the beginning of one call to the next; 0 if no throttling is known.
     gap: f64,
-    /// Seconds per entry when the service last accepted only part of a call; `None` if the service never accepted only
-    /// part.
+    /// Seconds per entry when the service last accepted only part of a call; `None` if that has not happened yet.
     known: Option<f64>,
     /// Seconds per entry of the last call that the service accepted entirely; `None` if an entry has been throttled
     /// since.
     good: Option<f64>,
     /// Number of consecutive calls in which every entry was throttled.
     nothing: u32,
-    /// True if the next call comes after only half the gap.
+    /// True if the next call begins after only half the gap.
     is_hasty: bool,
     /// Number of times that the rate has fallen. Answers to calls that began in an earlier round are ignored.
     round: u64,
@@ -202,8 +201,8 @@ impl Pace {
             (self.known, self.good, self.nothing) = (Some(slower), None, 0);
             self.space(slower);
         } else if let Some(good) = self.good.take() {
-            // The rate was a little too high. The next call comes sooner, to carry the entries that this call could not
-            // deliver.
+            // The rate was a little too high. The next call begins sooner, and carries the entries that this call could
+            // not deliver.
             let slower = good * (1.0 + STEP);
             (self.known, self.is_hasty) = (Some(slower), true);
             self.space(slower);

@@ -8,7 +8,7 @@
 //!
 //! Build a sender once per queue, table, stream or bus, and use it for any number of deliveries.
 //!
-//! | feature | sends by | entries of a call | bytes of a call | bytes of an entry |
+//! | feature | sends by | entries per call | bytes per call | bytes per entry |
 //! |---|---|---|---|---|
 //! | `sqs` | `SendMessageBatch` | 10 | 1 MiB | 1 MiB |
 //! | `sqs` | `ChangeMessageVisibilityBatch`, `DeleteMessageBatch` | 10 | | |
@@ -30,9 +30,9 @@
 //! - **Halves cost few calls.** If the service refuses a whole call, its entries are sent again in halves. Finding one
 //!   bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad, it takes 2 · *n* − 1. Halves are sent
 //!   without a wait, and use up no retry.
-//! - **A mistake that refuses every entry ends the delivery.** If six calls, two of them halves, are refused as a whole
-//!   with one code, and the service has accepted nothing, every entry is handed back ([`EntryError::Halted`]). With at
-//!   most 50 entries left, each entry is tried instead.
+//! - **If every entry is refused, the delivery ends.** If six calls, two of them halves, are refused as a whole with
+//!   one code, and the service has accepted nothing, every entry is handed back ([`EntryError::Halted`]). With at most
+//!   50 entries left, each entry is tried instead.
 //! - **Partial throttling uses up no retry.** If the service throttles some entries of a call and accepts others, the
 //!   throttled entries are sent again in calls of about the accepted size.
 //! - **Batches are full.** Without lanes and failures, a delivery makes at most 3 · max(⌈entries / count⌉, ⌈bytes /

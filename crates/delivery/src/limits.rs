@@ -1,13 +1,13 @@
-//! Limits of each service on calls and entries.
+//! Each service's limits on calls and entries.
 
 /// Limits on one call and on one entry. Bytes are counted as the service counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of entries in a call; at least 1.
     pub entries: usize,
-    /// Maximum number of bytes of all entries of a call together.
+    /// Maximum total size of the entries in a call, in bytes.
     pub bytes: usize,
-    /// Maximum number of bytes of one entry.
+    /// Maximum size of one entry, in bytes.
     pub entry_bytes: usize,
 }
 
@@ -36,6 +36,6 @@ pub const KINESIS: Limits = Limits { entries: 500, bytes: 10 * MIB, entry_bytes:
 /// Source: Firehose API reference: 500 records, 4 MiB in all, 1,000 KiB a record.
 pub const FIREHOSE: Limits = Limits { entries: 500, bytes: 4 * MIB, entry_bytes: 1_000 * KIB };
 
-/// Limits of `PutEvents`: the same for an event and for a call.
+/// Limits of `PutEvents`. An event and a call have the same limit in bytes.
 /// Source: EventBridge API reference: 10 events, *less than* 1 MB in all (256 KB before January 2026).
 pub const EVENTBRIDGE: Limits = Limits { entries: 10, bytes: MIB - 1, entry_bytes: MIB - 1 };

@@ -75,11 +75,11 @@ pub struct ServiceError {
     /// The pause that the service requested; `None` if the service requested no pause. The sender begins no call before
     /// the pause ends, but waits at most 5 s longer than without the request.
     pub retry_after: Option<Duration>,
-    /// True if the service refused the call because of some of its entries, and certainly not because of all of them.
+    /// True if the service certainly refused the call because of only some of its entries.
     pub(crate) is_of_some: bool,
 }
 
-/// Kinds of a [`ServiceError`]. The kind decides whether the entry is retried.
+/// The kind of a [`ServiceError`], which decides whether the entry is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -116,7 +116,7 @@ impl ErrorKind {
         matches!(self, Self::Refused | Self::TooLarge)
     }
 
-    /// Returns true if a whole call that fails with this kind means that every other call would fail too.
+    /// Returns true if every other call would fail too after a whole call failed with this kind.
     pub(crate) const fn is_of_every_call(self) -> bool {
         matches!(self, Self::Denied | Self::Missing)
     }

@@ -32,7 +32,7 @@ impl Retries {
     /// draws in every run, use [`seeded`](Self::seeded).
     pub fn exponential() -> Self {
         let backoff = doubling();
-        // The only place that uses entropy: by default, senders must not retry at the same moments.
+        // Only this function uses entropy. By default, senders must not retry at the same moments.
         #[allow(clippy::disallowed_methods)]
         Self::each(move || backoff.delays())
     }
@@ -63,7 +63,7 @@ impl Retries {
         Self::each(move || waits.clone())
     }
 
-    /// Calls `make` for new waits for each failed batch, so that the waits can have jitter: `Retries::each(move ||
+    /// Calls `make` for each failed batch to get its waits, so that they can have jitter: `Retries::each(move ||
     /// backoff.delays())`, with comeback-backoff's `Backoff`.
     pub fn each<D: IntoIterator<Item = Duration>>(make: impl Fn() -> D + Send + Sync + 'static) -> Self {
         let wait = move |retry: usize, or_last: bool| {

@@ -16,12 +16,12 @@ use crate::gate::Pass;
 use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
 use crate::sender::Sender;
 
-/// Source of the entries, and conditions that end a delivery early.
+/// The source of a delivery's entries, and the conditions that end the delivery early.
 pub(crate) struct Intake<I, H, M, D> {
     pub(crate) source: I,
     /// Maximum number of open entries. At this number, no entry is taken from the source.
     pub(crate) window: usize,
-    /// Returns true while the caller still wants outcomes. Called whenever the loop is polled.
+    /// Returns false to pause the loop while outcomes wait for the caller. Called whenever the loop is polled.
     pub(crate) is_wanted: H,
     /// Called before each call; no call starts after it returns false.
     pub(crate) may_start: M,
@@ -47,7 +47,7 @@ pub(crate) async fn run<O, S, F>(
 {
     let Intake { source, window, is_wanted, may_start, deadline } = intake;
     let Sender { operation, sleep, retries, gate, linger, .. } = sender;
-    // Each call also waits for its turn at the gate. The time until the turn counts towards the wait of its entries.
+    // Each call also waits for its turn at the gate. This time counts towards the wait of the call's entries.
     let sleeping = |wait: Delayed| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
     let mut deadline = pin!(deadline);
     let mut under_way = UnderWay {
@@ -69,7 +69,7 @@ pub(crate) async fn run<O, S, F>(
             if deadline.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Next::End);
             }
-            // The size is read in a statement of its own, because the pace stays locked until the end of the statement.
+            // A separate statement reads the size, because the pace stays locked until the statement ends.
             let size = gate.pace().size();
             under_way.poll(context, board, size, &may_start)
         })
@@ -222,7 +222,7 @@ async fn call<O: Operation>(
     (batch, pass, result)
 }
 
-/// Applies the answer of a call to the board and the gate, and returns the waits of the entries to send again.
+/// Applies the answer to a call to the board and the gate. Returns the entries to send again, and their waits.
 fn take_in<O: Operation, S>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
@@ -242,7 +242,7 @@ fn take_in<O: Operation, S>(
     again.into_iter()
 }
 
-/// Effect of one call on the pace of the whole sender.
+/// Effect of one call on the sender's pace.
 struct Throttle {
     /// Number of throttled entries. `None` if the call failed as a whole for a reason other than throttling, because
     /// such a call says nothing about the pace.

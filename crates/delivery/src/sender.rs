@@ -11,7 +11,7 @@ use crate::operation::{Operation, ServiceError};
 use crate::retries::Retries;
 
 /// Delivers entries through a batch API. Build one per queue, table, stream or bus, and use it for any number of
-/// deliveries, including concurrent ones. Deliveries and clones of the sender share one [limit](Self::concurrency) of
+/// deliveries, including concurrent ones. Deliveries and clones of the sender share one [limit](Self::concurrency) on
 /// concurrent calls, and slow down together when the service throttles.
 pub struct Sender<O, S> {
     pub(crate) operation: Arc<O>,
@@ -113,7 +113,7 @@ impl<O, S> Sender<O, S> {
     }
 }
 
-/// A clone shares this sender's limit of concurrent calls and its pace.
+/// A clone shares this sender's pace and its limit on concurrent calls.
 impl<O, S> Clone for Sender<O, S> {
     fn clone(&self) -> Self {
         Self {

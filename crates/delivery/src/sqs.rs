@@ -173,7 +173,7 @@ impl Operation for SendMessages {
     }
 }
 
-/// Hides received messages of one queue, or makes them visible again.
+/// Hides messages received from one queue, or makes them visible again.
 ///
 /// ```no_run
 /// # async fn example(client: aws_sdk_sqs::Client, url: &str, receipt_handle: String) -> Result<(), Box<dyn std::error::Error>> {
@@ -235,7 +235,7 @@ impl Operation for ChangeVisibility {
     }
 }
 
-/// Deletes received messages of one queue, by their receipt handles.
+/// Deletes received messages from one queue, by their receipt handles.
 ///
 /// ```no_run
 /// # async fn example(client: aws_sdk_sqs::Client, url: &str, handles: Vec<String>) -> Result<(), Box<dyn std::error::Error>> {
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!((undelivered.delivered.len(), undelivered.calls), (3, 2));
         assert_eq!(undelivered.entries[0].entry, Message::new("2"));
         assert_eq!(undelivered.entries[0].cause.to_string(), "refused: InvalidMessageContents: bad");
-        // Entry 1, which got no answer, was sent again with an id of the new call.
+        // Entry 1 got no answer, so it was sent again. Its id is its position in the new call.
         let again = json!([{"Id": "0", "MessageBody": "1"}]);
         assert_eq!(requests.lock().unwrap()[1].1["Entries"], again);
     }

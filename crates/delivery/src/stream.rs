@@ -1,4 +1,4 @@
-//! Deliveries of entries that keep coming: from a stream, or from many tasks.
+//! Delivers entries that arrive over time, from a stream or from many tasks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::run::{Intake, run};
 use crate::sender::Sender;
 
 /// Accepts individual entries from any number of tasks and delivers them in batches; see [`Sender::batcher`]. All
-/// clones feed the same batches.
+/// clones share the same batches.
 pub struct Batcher<O: Operation> {
     requests: async_channel::Sender<Request<O>>,
 }
@@ -68,8 +68,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// error. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
     ///
     /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open at once.
-    /// At this number, or while the caller does not take outcomes, the stream is not polled. A batch is sent when it is
-    /// full, or when the stream has no further entry ready, at once or after [`linger`](Self::linger).
+    /// At this number, or while the caller does not take outcomes, the stream is not polled. A full batch is sent at
+    /// once. If the stream has no further entry ready, the batch is sent after [`linger`](Self::linger), by default at
+    /// once.
     ///
     /// An error that ends a delivery, such as a missing permission, hands back the entries that are open then
     /// ([`EntryError::Halted`](crate::EntryError::Halted)). Entries that the stream yields later are sent as usual. If
@@ -113,8 +114,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         })
     }
 
-    /// Batches the individual entries of many tasks. Spawn the returned future, which makes the calls. The future ends
-    /// once the batcher and all its clones are dropped and every entry is delivered or handed back.
+    /// Collects individual entries from many tasks into batches. Spawn the returned future, which makes the calls. The
+    /// future ends once the batcher and all its clones are dropped and every entry is delivered or handed back.
     ///
     /// A batch is sent when it is full, or after [`linger`](Self::linger). The number of open entries is limited as for
     /// a [stream](Self::send_stream). Up to 64 more entries can queue; beyond this number, [`Batcher::send`] waits. If
@@ -145,7 +146,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         (Batcher { requests }, running)
     }
 
-    /// Maximum number of open entries of a stream.
+    /// Maximum number of open entries in a stream or batcher.
     pub(crate) fn window(&self) -> usize {
         self.limits.entries.saturating_mul(self.concurrency).saturating_mul(2)
     }

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct RetryAfter(Directive);
 
 impl RetryAfter {
-    /// The `errorType` that the retry handler recognizes this error by.
+    /// The `errorType` by which the retry handler recognizes this error.
     pub const ERROR_TYPE: &str = "RetryAfter";
 
     /// Requests a retry after the given number of seconds, counted from the failure.
@@ -87,7 +87,7 @@ fn rounded_up(time: Duration) -> u64 {
 pub struct NonRetryable(Directive);
 
 impl NonRetryable {
-    /// The `errorType` that the retry handler recognizes this error by.
+    /// The `errorType` by which the retry handler recognizes this error.
     pub const ERROR_TYPE: &str = "NonRetryable";
 
     /// Creates the error with a reason in plain text.
@@ -121,8 +121,8 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of both errors. Each error also returns this content as its `source`, because anyhow's box and
-/// thiserror's `transparent` hide the type of the error that they hold, but return its `source`.
+/// The content of both errors. Each error also returns its content as its `source`. anyhow's box and thiserror's
+/// `transparent` hide the type of the error inside, but return the error's `source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,
@@ -182,8 +182,7 @@ mod with_lambda_runtime {
         }
     }
 
-    /// Returns the messages of an error and of its causes, leaving out each message that the messages before it already
-    /// contain.
+    /// Returns the messages of an error and its causes. Leaves out a message that the earlier messages already contain.
     fn with_causes(error: &(dyn Error + 'static)) -> String {
         let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);
         causes.map(ToString::to_string).fold(error.to_string(), |said, cause| {

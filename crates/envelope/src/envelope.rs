@@ -108,7 +108,7 @@ fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
         .expect("BUG: an object without one member and one comma is an object")
 }
 
-/// An envelope to be written: an original payload and the metadata of its next retry.
+/// An envelope to write: an original payload, and the metadata for its next retry.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
     /// The metadata, written as `_retry_metadata`. With an attempt of 0 or an empty id, [`seal`](Self::seal) writes an
@@ -120,7 +120,7 @@ pub struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
-    /// Writes the JSON text with which to invoke the target. The text contains the payload's bytes unchanged.
+    /// Writes the envelope as the JSON event for the next invocation of the target. The payload's bytes stay unchanged.
     ///
     /// ```
     /// use comeback_envelope::{Envelope, Metadata, Style};

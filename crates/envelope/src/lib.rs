@@ -1,4 +1,4 @@
-//! The envelope of an event that Comeback retries.
+//! The envelope around an event that Comeback retries.
 //!
 //! A retried event reaches its target inside an *envelope*: the original payload, byte for byte, beside
 //! `_retry_metadata` (the number of the attempt, the time of the first failure, and an id that stays the same on every

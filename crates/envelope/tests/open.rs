@@ -153,7 +153,7 @@ fn each_metadata_refusal_has_its_message() {
     }
 }
 
-/// Only the digits of an unsigned integer are accepted as an integer.
+/// An integer must consist of digits only, without a sign, a fraction or an exponent.
 #[test]
 fn each_refused_value_has_its_message() {
     let no_integers = r#"-1 -0 1.0 0.5 1e3 1E400 18446744073709551616 -9223372036854775809 "2" "" null true [1] [] {}

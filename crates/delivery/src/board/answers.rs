@@ -11,11 +11,11 @@ use crate::retries::Retries;
 /// Number of consecutive calls that must fail as a whole before the service counts as down.
 const DOWN: u64 = 6;
 
-/// Entries that failed: the index and the error of each, and `true` if the failure uses up a retry.
+/// Failed entries, each with its index, its error, and `true` if the failure uses up a retry.
 type Failed = Vec<(usize, ServiceError, bool)>;
 
 impl<E, R: Clone> Board<E, R> {
-    /// Applies the answer to a batch. Returns the entries to send again, with the wait before each.
+    /// Applies the answer to a batch. Returns the entries to send again, and the waits before them.
     pub(crate) fn answered(
         &mut self,
         batch: Batch<E>,
@@ -93,7 +93,7 @@ impl<E, R: Clone> Board<E, R> {
         let dropped =
             self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
         let dropped = dropped.map(|(&index, track)| {
-            // A non-retriable error is the answer to an earlier call that was then halved, not to the dropped half.
+            // A non-retriable error came from an earlier call, which was then halved. The dropped half got no answer.
             let passing = track.error.take().filter(|error| error.kind.is_retriable());
             (index, passing.unwrap_or_else(ServiceError::no_answer), true)
         });
@@ -113,7 +113,7 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Gives up these entries as refused. The last entry is given up first. Otherwise a refused entry would count as
+    /// Gives up these entries as refused, starting with the last. Otherwise, a refused entry would be given up as
     /// behind an earlier entry of its lane.
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
@@ -129,7 +129,7 @@ impl<E, R: Clone> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        // If a lane has entries in both halves, its entries in the second half wait for those in the first half.
+        // If a lane has entries in both halves, its entries leave the second half and wait for the first half.
         let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
         let of_first =
             |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
@@ -138,14 +138,14 @@ impl<E, R: Clone> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Schedules retries. The wait of an entry depends on the number of its calls, which may differ within a batch.
-    /// Entries of one lane wait together, as long as the entry with the most calls.
+    /// Schedules retries. An entry's wait depends on how many calls have carried it. Entries of one lane wait equally
+    /// long: as long as the entry with the most calls.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
         let mut of_lane: Option<(Lane, u64)> = None;
         for (index, error, uses_retry) in failed {
-            // An entry may already have been given up, behind another of these entries.
+            // This entry may already have been given up, behind an earlier entry of its lane.
             let Some(track) = self.tracks.get_mut(&index) else { continue };
             let mut calls = track.calls;
             if uses_retry {
@@ -170,8 +170,8 @@ impl<E, R: Clone> Board<E, R> {
                 None => exhausted.push((index, error)),
             }
         }
-        // The last entry is given up first, so that an entry that was sent gets its own error. Otherwise it would count
-        // as behind an earlier entry of its lane.
+        // Starts with the last entry, so that each entry gets its own error. Otherwise, an entry would be given up as
+        // behind an earlier entry of its lane.
         for (index, error) in exhausted.into_iter().rev() {
             self.leave(index, EntryError::Exhausted(error));
         }
@@ -203,8 +203,8 @@ fn throttled_whole<R>(answers: &[Answer<R>]) -> Option<ServiceError> {
     answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }
 
-/// Number of calls that must be refused as a whole with one code before the sender assumes that every call would be
-/// refused. Two of these calls must be halves.
+/// Once this many calls were refused as a whole with one code, the sender assumes that every call would be refused. Two
+/// of these calls must be halves.
 const CALLS: u32 = 6;
 const HALVES: u32 = 2;
 /// If at most this many entries are open, each entry is tried, so that the good entries are delivered. This takes at

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// An item's attributes, or a key's, by name.
+/// The attributes of an item or a key, by name.
 pub type Attributes = HashMap<String, AttributeValue>;
 
 /// Size of an item as DynamoDB counts it: attribute names and values.
@@ -14,7 +14,7 @@ pub(super) fn stored(item: &Attributes) -> usize {
     item.iter().map(|(name, value)| name.len() + stored_value(value)).sum()
 }
 
-/// Number of bytes of a list or a map itself. Each member adds `MEMBER` bytes.
+/// Size of an empty list or map, in bytes. Each member adds `MEMBER` bytes.
 const CONTAINER: usize = 3;
 const MEMBER: usize = 1;
 
@@ -31,7 +31,7 @@ fn stored_value(value: &AttributeValue) -> usize {
             CONTAINER + values.iter().map(|value| MEMBER + stored_value(value)).sum::<usize>()
         }
         AttributeValue::M(values) => CONTAINER + stored(values) + MEMBER * values.len(),
-        // An attribute type newer than the SDK. DynamoDB itself checks the size of such a value.
+        // The attribute type is newer than the SDK. DynamoDB itself checks the value's size.
         _ => 0,
     }
 }
@@ -44,8 +44,8 @@ fn stored_number(number: &str) -> usize {
     digits.trim_matches('0').len().div_ceil(2) + 1
 }
 
-/// Size of a write in the JSON of a call, including the JSON around the write. The result may be slightly too large,
-/// but never too small.
+/// Size of a write as JSON in a call, including the JSON around the write. The result may be slightly too large, but
+/// never too small.
 pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
     // The JSON around a write: `"table":[…],` and `{"DeleteRequest":{"Item":…}},`. Every write counts the table's name,
     // although a call has it only once for each table.

@@ -1,4 +1,4 @@
-//! The seven APIs behind one trait, and the checks that hold after each delivery.
+//! The seven APIs behind one trait, and the checks to make after each delivery.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -25,16 +25,16 @@ pub(crate) trait Api: Sized {
 
     const LIMITS: Limits;
 
-    /// Error code for one entry; the entry is retried.
+    /// An error code for one entry, after which the sender retries the entry.
     const PASSING: &'static str;
-    /// Error code for one entry; the entry is not retried. `None` if the API has no such code.
+    /// An error code for one entry, after which the sender gives the entry up. `None` if the API has no such code.
     const FINAL: Option<&'static str> = None;
     /// Error code with which the service refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;
     /// True if a response without a list of results counts as no answer.
     const ABSENT_IS_NO_ANSWER: bool = true;
 
-    /// The AWS SDK's client of this service.
+    /// The AWS SDK's client for this service.
     type Client: Clone;
 
     fn client(config: &SdkConfig) -> Self::Client;
@@ -77,9 +77,9 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
         .build()
 }
 
-/// Checks what must hold whatever the service did. Every entry is either delivered or handed back with its own text. An
-/// entry is executed twice only if the first call's response did not show that it was executed. No call was over a
-/// limit.
+/// Checks the rules that hold whatever the service did. Every entry is either delivered or handed back with its own
+/// text. An entry is executed twice only if the first call's response did not show that it was executed. No call was
+/// over a limit.
 ///
 /// Returns the errors of the entries that were not delivered, by the entries' texts.
 pub(crate) fn accounted<A: Api>(

@@ -1,4 +1,4 @@
-//! Entries at the services' limits, and for several tables.
+//! Tests of entries at the services' size limits, and of writes to several tables.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -69,7 +69,7 @@ async fn bytes_at_the_limits() {
     entry_at_its_byte_limit::<BatchWriteItem>().await;
 }
 
-/// An item can be far larger in the JSON of a call than in the table.
+/// An item can be far larger as JSON in a call than in the table.
 #[tokio::test]
 async fn items_that_grow_in_json_fit() {
     let service = Service::obliging().await;

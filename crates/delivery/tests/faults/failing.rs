@@ -1,5 +1,5 @@
-//! Failures of entries, calls and connections. Also checks that a sender uses the caller's client's connections, but
-//! not its retries.
+//! Failures of entries, calls and connections. Also checks that a sender uses the connections of the caller's client,
+//! but not its retries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -93,7 +93,7 @@ async fn one_bad_entry_harms_no_other<A: Api>() {
     }
 }
 
-/// Possible causes: a wrong key schema, a wrong KMS key, an API that is switched off.
+/// The mistake may be a wrong key schema, a wrong KMS key, or an API that is switched off.
 async fn a_mistake_that_refuses_every_entry_costs_few_calls<A: Api>() {
     for (code, most) in [
         (A::REFUSING_WHOLE, 12),

@@ -47,7 +47,7 @@ pub(crate) struct Log {
     pub(crate) calls: Vec<Vec<String>>,
     /// The executed entries, in the order of execution.
     pub(crate) done: Vec<String>,
-    /// Entries that a caller may assume were not executed, because a response refused them or there was no response.
+    /// Entries of calls whose responses did not report them as executed. A caller may send these entries again.
     pub(crate) doubtful: Vec<String>,
     /// Descriptions of the calls that the real service would have refused.
     pub(crate) violations: Vec<String>,
@@ -209,7 +209,7 @@ impl Call {
         }
     }
 
-    /// Builds the service's response if the entries failed with these codes; `None` stands for success.
+    /// Builds the service's response with these error codes for the entries; `None` stands for success.
     pub(crate) fn answer(&self, codes: &[Option<&str>]) -> Value {
         let failed = codes.iter().filter(|code| code.is_some()).count();
         let results = |done: Value| -> Vec<Value> {

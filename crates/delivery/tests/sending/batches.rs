@@ -1,4 +1,4 @@
-//! Packing: batches are few and full, and lanes keep their order.
+//! Tests of packing: batches are few and full, and lanes keep their order.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Early ends of a delivery: the service denies access or is down, the deadline comes, or the caller interrupts.
+//! Tests of deliveries that end early: the service denies access or is down, the deadline comes, or the caller
+//! interrupts.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Services that accept a number of entries a second, on tokio's paused clock. `benches/figures.rs` uses them too.
+//! Services that accept a limited number of entries per second, on tokio's paused clock. `benches/figures.rs` uses them
+//! too.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

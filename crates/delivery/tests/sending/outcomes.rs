@@ -76,7 +76,7 @@ impl Case {
     /// Checks the rules that every delivery must follow, however it ended.
     pub(crate) fn check(&self, outcome: Outcome, calls: &[Call]) -> Result<(), TestCaseError> {
         let mut known: HashMap<usize, Vec<Option<ErrorKind>>> = HashMap::new();
-        // Calls that used up no retry.
+        // Number of calls that used up no retry, by entry.
         let mut free: HashMap<usize, usize> = HashMap::new();
         for call in calls {
             self.check_call(call)?;
@@ -157,7 +157,7 @@ impl Case {
                 };
                 if let Some((before, earlier)) = last {
                     prop_assert!(before <= id, "{before} before {id}");
-                    // A dropped call counts as over.
+                    // A dropped call counts as finished.
                     prop_assert!(earlier.answers.is_none() || earlier.ended < call.began);
                     if before < id {
                         let place = earlier.ids.iter().position(|&id| id == before).expect("its own call");

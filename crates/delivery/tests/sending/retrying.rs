@@ -1,5 +1,5 @@
-//! Retries: their number, the waits before them, and what is sent again (failed entries, and halves of a call that was
-//! refused as a whole).
+//! Tests of retries: their number, the waits before them, and the entries that are sent again (failed entries, and
+//! halves of refused calls).
 
 use std::time::Duration;
 

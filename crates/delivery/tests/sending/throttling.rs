@@ -1,4 +1,4 @@
-//! The pace of a sender under throttling, on tokio's paused clock.
+//! Tests of a sender's pace under throttling, on tokio's paused clock.
 
 use std::future::{Future, ready};
 use std::sync::Mutex;
