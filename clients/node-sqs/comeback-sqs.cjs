@@ -1,17 +1,17 @@
 'use strict';
-// Backoff, jitter and dead-letters for individual messages of a Lambda function that reads an SQS queue. Needs only
-// Node.js 20. Once a message fails, it also needs the AWS SDK, which is part of Lambda's runtime. The file is CommonJS,
-// which ECMAScript modules can load too.
+// Backoff, jitter and dead-letters for the individual messages that a Lambda function reads from an SQS queue. The
+// consumer needs only Node.js 20 and, once a message fails, the AWS SDK, which is part of Lambda's runtime. The file is
+// a CommonJS module. ECMAScript modules can load it too.
 
-// Durations are in seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
+// Durations are in seconds. SQS cannot hide a message for longer than 12 hours after its receive.
 const LONGEST_BACKOFF = 43_170;
-// After the first receive, the time of a receive is unknown: a throttled poller may have held the message for 1,230 s.
+// The time of a second or later receive is unknown: a throttled poller may have held the message for 1,230 s.
 const LONGEST_LATER_HIDING = 41_940;
 const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;
-// A FIFO queue delivers no message of a group while another message of that group is hidden.
+// While a message is hidden, a FIFO queue delivers no other message of its group.
 const FIFO_MAX_BACKOFF = 60;
-// A requested wait is lengthened by up to a tenth, so that messages do not come back together.
+// Up to a tenth is added to a requested wait, so that messages do not all return at once.
 const SPREAD = 0.1;
 // SQS limits a message with its attributes to 1 MiB.
 const MOST_BYTES = 1_048_576;
@@ -72,7 +72,7 @@ class NonRetryable extends Error {
   }
 }
 
-/** Turns a function for one record into the Lambda handler of an SQS event source mapping. */
+/** Turns a function that handles one record into a Lambda handler for an SQS event source mapping. */
 function consumer(options, handler) {
   const policy = new Policy(options ?? {});
   if (typeof handler !== 'function') throw new TypeError('consumer takes its options, then a function');
@@ -137,7 +137,7 @@ class Policy {
     return least + Math.floor(Math.random() * (ceiling - least + 1));
   }
 
-  /** Returns the reason why a failed message gets no retry; undefined if it may get a retry. Does not check its age. */
+  /** Returns the reason why a failed message gets no retry; undefined if it may get one. Ignores the message's age. */
   ends(message, { type, asks }) {
     if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(asks))
       return { reason: 'non_retryable_error', detail: `${type} forbids retries` };
@@ -153,8 +153,8 @@ class Policy {
   }
 
   /**
-   * Returns the time at which a message that fails now is due again, and the rule that set this time. If the message is
-   * then too old, `due` is undefined.
+   * Returns the due time of a message that fails now, and the rule that set this time. If the message is too old by
+   * then, `due` is undefined.
    */
   due(message, asked, now, fifo) {
     const dueBy = asked === undefined ? 'policy' : 'retry_after';
@@ -170,7 +170,7 @@ class Policy {
   }
 }
 
-/** A message of the batch: its record and its outcome. */
+/** A message in the batch, with its record and its outcome. */
 class Message {
   settled = false; // succeeded, or accepted by the dead-letter queue
   due; // when the message returns; 0: at once; undefined: after the queue's visibility timeout
@@ -208,13 +208,13 @@ class Batch {
     this.records = event.Records;
     this.queueArn = String(this.records[0]?.eventSourceARN ?? '');
     this.fifo = this.queueArn.endsWith('.fifo');
-    // No record starts in the last part of the time, which is reserved for hiding and dead-lettering failed messages.
+    // The end of the function's time is reserved for hiding and dead-lettering failed messages. No record starts then.
     const timeLeft = this.timeLeft();
     this.reserve = Math.min(5_000, timeLeft / 10);
     this.untilReserve = timeLeft - this.reserve;
   }
 
-  /** Returns the time left, in milliseconds. A unit test may have no context. */
+  /** Returns the function's remaining time in milliseconds. A unit test may pass no context. */
   timeLeft() {
     return this.context?.getRemainingTimeInMillis?.() ?? LONGEST_TIMEOUT;
   }
@@ -232,7 +232,7 @@ class Batch {
     const settleEarly = () => {
       early = this.settleEarly(messages);
     };
-    // A timeout during a single record affects no other record.
+    // If the batch has only one record, a timeout affects no other record.
     const timer = messages.length > 1 ? setTimeout(settleEarly, this.untilReserve) : undefined;
     if (this.policy.concurrency === 1) {
       await this.runInOrder(messages);
@@ -282,8 +282,8 @@ class Batch {
   }
 
   /**
-   * Returns the milliseconds that a call to SQS may take; at zero, no call begins. A fifth of the reserve is kept free.
-   * If a call outlasted the function, Lambda would deliver the whole batch again.
+   * Returns how long a call to SQS may take, in milliseconds. At zero, no call begins. A fifth of the reserve is kept
+   * free, because Lambda would deliver the whole batch again if a call outlasted the function.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
@@ -292,7 +292,7 @@ class Batch {
   /** Runs a record. Returns true if the record is done. */
   async settles(message) {
     try {
-      // The handler gets a copy, because functions often replace the body, but a dead-letter needs the body as
+      // The handler gets a copy of the record. Functions often replace the body, but a dead-letter needs the body as
       // received.
       const result = await this.handler({ ...redriven(message.record) }, this.context);
       if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid the generator when the consumer was made
@@ -465,7 +465,7 @@ function isGenerator(it) {
   return /Generator(Function)?\]$/.test(Object.prototype.toString.call(it));
 }
 
-/** Splits the messages into lists. The messages of a list run one after another. Each FIFO group has one list. */
+/** Splits the messages into lists. The messages in a list run one after another. Each FIFO group has its own list. */
 function lanesOf(messages) {
   const lanes = new Map();
   for (const message of messages) {
@@ -477,8 +477,8 @@ function lanesOf(messages) {
 }
 
 /**
- * Returns the record as originally sent. If the body is a Comeback dead-letter that was moved back to the queue, it is
- * replaced by the original body in the dead-letter.
+ * Returns the record as originally sent. If the body is a Comeback dead-letter that was moved back to the queue,
+ * restores the original body from the dead-letter.
  */
 function redriven(record) {
   if (typeof record.body !== 'string' || !record.body.startsWith('{"reason":')) return record;
@@ -529,7 +529,7 @@ function deadLetter(message, error, { reason, detail }, functionArn, now) {
   return { MessageBody: received, ...beside };
 }
 
-/** Returns the parts of a message beside its body and its own attributes: the group and the trace header. */
+/** Returns a message's group and its trace header. */
 function besideOf({ attributes }) {
   const { MessageGroupId, AWSTraceHeader } = attributes ?? {};
   const trace = { AWSTraceHeader: { DataType: 'String', StringValue: AWSTraceHeader } };
@@ -539,7 +539,7 @@ function besideOf({ attributes }) {
   };
 }
 
-/** Returns the message's own attributes. With the attributes in `ours`, there are at most ten, SQS's maximum. */
+/** Returns as many of the message's own attributes as fit beside `ours`. SQS allows ten attributes in all. */
 function ownAttributes(record, ours) {
   const given = Object.entries(record.messageAttributes ?? {}).sort();
   const own = given.flatMap(([name, value]) => {
@@ -552,7 +552,7 @@ function ownAttributes(record, ours) {
 }
 
 function text(value) {
-  // SQS refuses other characters. Source: SendMessage, SQS API reference.
+  // SQS refuses all characters outside these ranges. Source: SendMessage, SQS API reference.
   // eslint-disable-next-line no-control-regex
   const accepted = value.toWellFormed().replace(/[^\t\n\r\x20-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd');
   return { DataType: 'String', StringValue: [...accepted].slice(0, ATTRIBUTE_CHARACTERS).join('') };
@@ -567,7 +567,7 @@ function size(body, attributes) {
   return [body, ...parts].reduce((bytes, part) => bytes + Buffer.byteLength(part), 0);
 }
 
-// Errors
+// Reading errors and requested waits
 
 /**
  * Returns the type, directive, message and stack of an error. Anything can be thrown, and reading its properties can
@@ -580,7 +580,7 @@ function described(thrown) {
     const type = String(name).slice(0, ERROR_CHARACTERS);
     const message = String(isError ? (thrown.message ?? '') : thrown).slice(0, ERROR_CHARACTERS);
     const stack = isError ? stackOf(thrown) : undefined;
-    // An instance of a subclass also counts, whatever the subclass's name is.
+    // An instance of a subclass counts too, whatever its class is called.
     const ours =
       (thrown instanceof RetryAfter && 'RetryAfter') || (thrown instanceof NonRetryable && 'NonRetryable');
     return { type, asks: ours || simpleName(type), message, stack };
@@ -590,8 +590,8 @@ function described(thrown) {
 }
 
 /**
- * The stack traces of an error and of its causes. Each trace gets an equal share of the log line, so that a long trace
- * hides no cause.
+ * Returns the stack traces of an error and its causes. Each trace gets an equal share of the log line, so that a long
+ * trace hides no cause.
  */
 function stackOf(thrown) {
   const chain = [];
@@ -622,8 +622,8 @@ function asked({ asks, message }, now) {
 }
 
 /**
- * Returns an error's simple name, which the retry handler also compares: without `Error` or `Exception` at its end, and
- * without additions by compilers or bundlers.
+ * Returns an error's simple name: without `Error` or `Exception` at its end, and without additions by compilers or
+ * bundlers. The retry handler compares the same name.
  */
 function simpleName(errorType) {
   const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));
@@ -648,8 +648,8 @@ function withoutGenerics(name) {
 }
 
 /**
- * Returns the seconds to wait, by the grammar in docs/envelope.md, or the problem with the string. `now` is in epoch
- * milliseconds.
+ * Parses a requested wait by the grammar in docs/envelope.md. Returns the seconds to wait, or the problem with the
+ * string. `now` is in epoch milliseconds.
  */
 function requestedWait(message, now) {
   const text = message.split(';', 1)[0].replace(/^[ \t\n\r\f]+|[ \t\n\r\f]+$/g, '');
@@ -743,7 +743,8 @@ function optionSeconds(value) {
 
 /**
  * Formats a time for the consumer and the retry handler: whole seconds, or RFC 3339. Any other value is converted to a
- * string, because constructing an error must not fail. The reader ignores such a value and quotes it in the log.
+ * string, because constructing an error must not fail. The consumer or the handler ignores this string and quotes it in
+ * the log.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
@@ -775,7 +776,7 @@ function shown(value) {
   return typeof value === 'string' ? JSON.stringify(value) : words(value);
 }
 
-// AWS
+// Calls to AWS, and the log
 
 const clients = new Map();
 
@@ -797,7 +798,7 @@ function sqs(queueArn) {
   const region = queueArn.split(':')[3] || undefined;
   if (!clients.has(region)) {
     const sdk = loaded();
-    // The timeouts are short, because calls are made at the very end of the function's time.
+    // The timeouts are short, because calls are made shortly before the function times out.
     const timeouts = { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true };
     // The URL only identifies the queue. The SDK decides where to send the call.
     const client = new sdk.SQSClient({
@@ -819,8 +820,8 @@ function queueUrl(queueArn) {
 }
 
 /**
- * Returns the region of a queue if it is not the function's region. Calls go to the function's region, where another
- * queue may have the same name.
+ * Returns a queue's region if it differs from the function's region; undefined otherwise. Calls go to the function's
+ * region, where another queue may have the same name.
  */
 function otherRegion(url) {
   const [, one, other] =
@@ -843,7 +844,7 @@ function nameOf(error) {
 
 function problemOf(error, action, resource) {
   const code = nameOf(error);
-  // An encrypted queue returns KMS's errors.
+  // For an encrypted queue, SQS passes on errors from KMS.
   const needed = /^kms/i.test(code) ? 'kms:GenerateDataKey and kms:Decrypt' : action;
   const remedy = code.includes('AccessDenied') ? `allow ${needed} in the function's role` : undefined;
   return { problem: `${action} on ${resource}: ${code}`, remedy };
@@ -851,7 +852,7 @@ function problemOf(error, action, resource) {
 
 function log(level, line) {
   const timestamp = new Date().toISOString();
-  // `console.log` is not used, because Lambda changes its lines.
+  // Lambda changes lines from `console.log`, so this function writes to standard output directly.
   process.stdout.write(`${JSON.stringify({ timestamp, level, v: 1, ...line })}\n`);
 }
 

@@ -1,6 +1,6 @@
 'use strict';
-// Opens events that Comeback retries, and exports the errors that control a retry. Needs only Node.js 20. The file is
-// CommonJS, which ECMAScript modules can load too.
+// Opens events that Comeback retries, and exports the errors that control a retry. Needs only Node.js 20. The file is a
+// CommonJS module. ECMAScript modules can load it too.
 
 /** Throw this error to set when the event is retried, instead of the ordinary backoff. */
 class RetryAfter extends Error {
@@ -30,7 +30,7 @@ function openEvent(event, requestId) {
   const key = metadata.origin_request_id ?? requestId;
   check(isInteger(attempt) && attempt >= 1, 'attempt is not an integer of at least 1');
   check(isInteger(since) && since >= 0, 'initial_timestamp is not an integer of at least 0');
-  // A key with a lone surrogate is refused, because no other system could store such a key.
+  // A key with a lone surrogate is refused, because no other system could store it.
   check(
     typeof key === 'string' && key !== '' && key.isWellFormed(),
     'origin_request_id is not a string that is not empty',
@@ -55,7 +55,7 @@ function opened() {
 
 /**
  * Formats a time for the retry handler: whole seconds, or RFC 3339. Any other value is converted to a string, because
- * constructing an error must not fail. The handler ignores such a value and logs the reason.
+ * constructing an error must not fail. The handler ignores this string and logs the reason.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.

@@ -83,7 +83,7 @@ test('RetryAfter writes a number as it is read', () => {
 });
 
 test('both packages have the same errors', () => {
-  // Each package is one file, so that it can be copied. The errors of both packages must write the same strings.
+  // Each package is one file that users can copy, so both packages define the errors. Both must write the same strings.
   const late = new Date('+010000-01-01T00:00:00Z');
   const given = [
     0,

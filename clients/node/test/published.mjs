@@ -1,5 +1,5 @@
-// Checks the contents of a published package, and that both kinds of modules can load the package. The test of each
-// package calls this check.
+// Checks the contents of a published package, and that both kinds of modules can load the package. Each package's test
+// calls this check.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';

@@ -26,12 +26,12 @@ _Record = dict[str, Any]
 _Handler = Callable[[_Record, Any], Any]
 _Response = dict[str, list[dict[str, str]]]
 
-# Durations are in seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
+# Durations are in seconds. SQS cannot hide a message for longer than 12 hours after its receive.
 _LONGEST_BACKOFF = 43_170
-# After the first receive, the time of a receive is unknown: a throttled poller may have held the message for 1,230 s.
+# The time of a second or later receive is unknown: a throttled poller may have held the message for 1,230 s.
 _LONGEST_LATER_HIDING = 41_940
 _LONGEST_AGE = 1_209_600
-# A FIFO queue delivers no message of a group while another message of that group is hidden.
+# While a message is hidden, a FIFO queue delivers no other message of its group.
 _FIFO_MAX_BACKOFF = 60
 _MAX_BACKOFF = 3_600
 # SQS limits a batch of messages, and each message, to 1 MiB.
@@ -83,7 +83,7 @@ class _Unreadable(Exception):
 
 _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
-# A requested wait is lengthened by up to a tenth, so that messages do not come back together.
+# Up to a tenth is added to a requested wait, so that messages do not all return at once.
 _SPREAD = 0.1
 # Messages get different draws even if the function seeds `random`, or SnapStart copies its state.
 _RANDOM = random.SystemRandom()
@@ -268,7 +268,7 @@ class _Message:
         self.settled = False
         # The time at which the message returns. 0: at once. None: after the queue's own visibility timeout.
         self.due: float | None = None
-        # True once the message was hidden or deleted, before the batch ended.
+        # True if the message was hidden or deleted before the batch ended.
         self.told = False
 
     def hiding(self, now: float) -> int:
@@ -290,8 +290,8 @@ class _Batch:
         self.records: list[_Record] = event["Records"]
         self.queue_arn = str((self.records[0] if self.records else {}).get("eventSourceARN") or "")
         self.fifo = self.queue_arn.endswith(".fifo")
-        # No record starts in the last part of the time, which is reserved for hiding and dead-lettering failed
-        # messages.
+        # The end of the function's time is reserved for hiding and dead-lettering failed messages. No record starts
+        # then.
         time_left = self.time_left()
         self.reserve = min(5.0, time_left / 10)
         self.until_reserve = time_left - self.reserve
@@ -341,7 +341,7 @@ class _Batch:
                 self.hide(messages)
                 self.delete(messages)
 
-    # Running
+    # Running the records
 
     def run_in_order(self, messages: list[_Message]) -> None:
         blocked: set[str] = set()
@@ -372,8 +372,8 @@ class _Batch:
     def settles(self, message: _Message) -> bool:
         """Runs a record. Returns true if the record is done."""
         try:
-            # The handler gets a copy, because functions often replace the body, but a dead-letter needs the body as
-            # received.
+            # The handler gets a copy of the record. Functions often replace the body, but a dead-letter needs the body
+            # as received.
             result = self.handler({**_redriven(message.record)}, self.context)
             _check_result(result)
             message.settled = True
@@ -385,7 +385,7 @@ class _Batch:
                 _log("ERROR", message_id=message.message_id, action="keep", problem=problem)
         return message.settled
 
-    # A failure
+    # Handling a failed record
 
     def fail(self, message: _Message, error: BaseException) -> None:
         failed_at = time.time()
@@ -613,7 +613,7 @@ def _own_attributes(record: _Record, ours: dict[str, Any]) -> dict[str, dict[str
 
 
 def _string(text: str) -> dict[str, str]:
-    # SQS refuses other characters. Source: SendMessage, SQS API reference.
+    # SQS refuses all characters outside these ranges. Source: SendMessage, SQS API reference.
     accepted = re.sub("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]", "\ufffd", text)
     return {"DataType": "String", "StringValue": accepted[:_ATTRIBUTE_CHARACTERS]}
 
@@ -624,7 +624,7 @@ def _size(body: str, attributes: dict[str, dict[str, Any]]) -> int:
     return len(body.encode(errors="replace")) + texts + sum(len(binary) for *_, binary in values)
 
 
-# Errors
+# Reading errors and requested waits
 
 
 def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
@@ -794,7 +794,7 @@ def _moment(when: object) -> str:
             return _seconds(math.ceil(when.total_seconds()))
         if not isinstance(when, (str, bytes, bool)):
             number = math.ceil(when)  # type: ignore[call-overload]
-            # From 10⁹ on, a number is read as an epoch time.
+            # The retry handler reads a number from 10⁹ on as an epoch time.
             return _seconds(number) if number < 10**9 else str(number)
     except Exception:
         pass  # `when` is not a number, or is a date after the year 9999.
@@ -814,7 +814,7 @@ def _words(thing: object) -> str:
         return f"an unprintable {type(thing).__name__}"
 
 
-# AWS
+# Calls to AWS, and the log
 
 
 def _call(seconds: float, queue_arn: str, name: str, **arguments: Any) -> Any:
@@ -858,7 +858,7 @@ def _sqs(queue_arn: str) -> Any:
     import boto3  # type: ignore[import-untyped]
     from botocore.config import Config  # type: ignore[import-untyped]
 
-    # The timeouts are short, because calls are made at the very end of the function's time.
+    # The timeouts are short, because calls are made shortly before the function times out.
     config = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 2, "mode": "standard"})
     client = boto3.client("sqs", region_name=(queue_arn.split(":") + [""] * 4)[3] or None, config=config)
     client.meta.events.register("before-send.sqs", _check_time)
@@ -886,7 +886,7 @@ def _problem(error: Exception, action: str, resource: str) -> tuple[str, str | N
         code = str(error.response["Error"]["Code"])  # type: ignore[attr-defined]
     except Exception:
         pass  # The error has no code, such as a connection error.
-    # An encrypted queue returns KMS's errors.
+    # For an encrypted queue, SQS passes on errors from KMS.
     needed = "kms:GenerateDataKey and kms:Decrypt" if code[:3].upper() == "KMS" else action
     remedy = f"allow {needed} in the function's role" if "AccessDenied" in code else None
     return f"{action} on {resource}: {code}", remedy

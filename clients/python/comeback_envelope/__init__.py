@@ -109,7 +109,7 @@ def _moment(when: object) -> str:
             return _seconds(math.ceil(when.total_seconds()))
         if not isinstance(when, (str, bytes, bool)):
             number = math.ceil(when)  # type: ignore[call-overload]
-            # From 10⁹ on, the handler reads a number as an epoch time.
+            # The handler reads a number from 10⁹ on as an epoch time.
             return _seconds(number) if number < 10**9 else str(number)
     except Exception:
         pass  # `when` is not a number, or is a date after the year 9999.

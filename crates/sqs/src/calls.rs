@@ -176,7 +176,7 @@ fn refused<E: ProvideErrorMetadata>(error: &SdkError<E>, action: &str, queue: &s
 }
 
 fn remedy(code: &str, action: &str) -> Option<String> {
-    // An encrypted queue returns KMS's errors.
+    // For an encrypted queue, SQS passes on errors from KMS.
     let is_of_kms = code.get(..3).is_some_and(|service| service.eq_ignore_ascii_case("kms"));
     let needed = if is_of_kms { "kms:GenerateDataKey and kms:Decrypt" } else { action };
     code.contains("AccessDenied").then(|| format!("allow {needed} in the function's role"))
@@ -187,7 +187,7 @@ fn remedy(code: &str, action: &str) -> Option<String> {
 pub(crate) fn queue_url(arn: &str) -> String {
     let parts: Vec<&str> = arn.split(':').collect();
     let [_, partition, _, region, account, name] = parts[..] else { return String::new() };
-    // Source: the partitions of AWS's endpoint rules.
+    // Source: the partitions in AWS's endpoint rules.
     let suffix = match partition {
         "aws-cn" => "amazonaws.com.cn",
         "aws-eusc" => "amazonaws.eu",

@@ -25,17 +25,17 @@ use crate::dead_letter::{DeadLetter, Last, redriven};
 use crate::line::ConsumerLine;
 use crate::policy::{BadOptions, Options, Sent};
 
-/// Lambda's maximum timeout of a function.
+/// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Length of the reserve: the last part of the function's time, in which no further record starts. The reserve is at
-/// most a tenth of the time that is left when the batch starts.
+/// Length of the reserve at the end of the function's time. No record starts during the reserve. It is at most a tenth
+/// of the time that is left when the batch starts.
 const RESERVE: Duration = Duration::from_secs(5);
 /// Calls to SQS end when 1/`KEPT_FREE` of the reserve is left. If a call outlasted the function, Lambda would deliver
 /// the whole batch again, including the records that succeeded.
 const KEPT_FREE: u32 = 5;
 /// Maximum number of digits in a number from SQS. 13 digits are enough for milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
-/// Maximum number of characters of an event's source that an error message quotes.
+/// Maximum number of characters that an error message quotes from an event's source.
 const SHOWN: usize = 64;
 /// Maximum length of an error's type or message, in characters.
 const ERROR_CHARACTERS: usize = 8_192;
@@ -59,7 +59,7 @@ struct Shared<F> {
     log: Box<dyn Fn(&ConsumerLine<'_>) + Send + Sync>,
 }
 
-/// Turns a function for one record into the Lambda function of an SQS event source mapping, for
+/// Turns a function that handles one record into a Lambda function for an SQS event source mapping. Pass the result to
 /// [`lambda_runtime::run`].
 ///
 /// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) converts a boxed
@@ -101,8 +101,8 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Returns the time until the deadline. A deadline more than a day from `now` is bogus, such as the deadline in 1970
-/// that `cargo lambda watch` passes. The result is then Lambda's maximum timeout.
+/// Returns the time until the deadline. Returns Lambda's maximum timeout for an implausible deadline, more than a day
+/// from `now`. For example, `cargo lambda watch` passes a deadline in 1970.
 fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     let left = deadline.since(now);
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }
@@ -171,7 +171,7 @@ fn foreign(record: &Value) -> Option<String> {
     }
 }
 
-/// A received message of the batch, with its outcome so far.
+/// A received message in the batch, with its outcome so far.
 struct ReceivedMessage {
     record: SqsMessage,
     id: String,
@@ -278,11 +278,11 @@ where
         response
     }
 
-    /// Once only the reserve is left, hides or deletes the messages whose outcome is known. A timeout of the function
-    /// then affects only the records that are still running. The response waits for those records, which would
-    /// otherwise continue in the next invocation.
+    /// Once only the reserve is left, hides or deletes the messages whose outcome is known. If the function then times
+    /// out, only the running records are affected. The response waits for those records, which would otherwise continue
+    /// in the next invocation.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
-        // A timeout during a single record affects no other record.
+        // If the batch has only one record, a timeout affects no other record.
         if messages.len() > 1 {
             tokio::time::sleep(self.until_reserve).await;
             let running = messages.iter().filter(|message| *message.end() == Ending::Untouched).count();
@@ -501,8 +501,8 @@ async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> R
     tokio::time::timeout(time, call).await.unwrap_or_else(late)
 }
 
-/// Splits the messages into lists. The messages of a list run one after another. Each FIFO group has a list, and so
-/// does each message without a group.
+/// Splits the messages into lists. The messages in a list run one after another. Each FIFO group has its own list, and
+/// so has each message without a group.
 fn lanes(messages: &[ReceivedMessage]) -> Vec<Vec<&ReceivedMessage>> {
     let mut lanes: Vec<Vec<&ReceivedMessage>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();

@@ -23,7 +23,7 @@ pub(crate) struct DeadLetter {
     pub(crate) attributes: Vec<DeadLetterAttribute>,
     /// The FIFO group of the failed message. On a standard queue, a group is a tenant (fair queues).
     pub(crate) group: Option<String>,
-    /// The `AWSTraceHeader` of the failed message.
+    /// The failed message's `AWSTraceHeader`.
     pub(crate) trace_header: Option<String>,
     /// The deduplication id, which a FIFO queue requires.
     pub(crate) deduplication_id: Option<String>,
@@ -78,8 +78,8 @@ struct Redriven {
     payload: String,
 }
 
-/// Returns the record as originally sent. If its body is a Comeback dead-letter that was moved back to the queue, the
-/// body is replaced by the original body, which is in the dead-letter.
+/// Returns the record as originally sent. If its body is a Comeback dead-letter that was moved back to the queue,
+/// restores the original body from the dead-letter.
 pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
@@ -91,8 +91,8 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
 }
 
 impl DeadLetter {
-    /// Makes the dead-letter of a message. If the dead-letter is too large for SQS, the error's message is left out. If
-    /// it is still too large, the dead-letter is the received body with the reason as an attribute or, as a last
+    /// Makes the dead-letter for a message. If the dead-letter is too large for SQS, the error's message is left out.
+    /// If it is still too large, the dead-letter is the received body with the reason as an attribute or, as a last
     /// resort, the received body alone.
     pub(crate) fn of(record: &SqsMessage, sent: Sent, last: &Last<'_>, function_arn: &str) -> Self {
         let Last { error, end, at } = last;
@@ -188,7 +188,7 @@ fn own_attributes(
 }
 
 fn text(name: &str, value: &str) -> DeadLetterAttribute {
-    // SQS refuses other characters. Source: SendMessage, SQS API reference.
+    // SQS refuses all characters outside these ranges. Source: SendMessage, SQS API reference.
     let accepted = |it: char| match it {
         '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => it,
         _ => char::REPLACEMENT_CHARACTER,

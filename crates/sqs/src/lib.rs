@@ -1,9 +1,9 @@
-//! Backoff, jitter and dead-letters for individual messages of a Lambda function that reads an SQS queue.
+//! Backoff, jitter and dead-letters for the individual messages that a Lambda function reads from an SQS queue.
 //!
-//! [`consumer()`] turns a function for one record into a service for [`lambda_runtime::run`]. If the function fails or
-//! panics for a record, only this record's message is retried: it is hidden for a jittered backoff, and reported in
-//! `batchItemFailures`. As with Comeback's retry handler, the function's error can control the retry: [`RetryAfter`]
-//! and [`NonRetryable`].
+//! [`consumer()`] turns a function that handles one record into a service for [`lambda_runtime::run`]. If the function
+//! fails or panics for a record, only this record's message is retried: it is hidden for a jittered backoff, and
+//! reported in `batchItemFailures`. As with Comeback's retry handler, the function's error can control the retry:
+//! [`RetryAfter`] and [`NonRetryable`].
 //!
 //! ```no_run
 //! use comeback_sqs::{Context, Options, RetryAfter, SqsMessage, consumer, diagnostic};

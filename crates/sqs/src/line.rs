@@ -3,9 +3,9 @@
 use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;
 
-/// A line of the consumer's log. Fields that the engine's `LogLine` also has are equal in name, type and meaning.
-/// `LogLine` has further fields with data that only the retry handler has (the event's key, first failure and
-/// visibility timeout), but no error message.
+/// A line of the consumer's log. A field that the engine's `LogLine` also has is equal in name, type and meaning.
+/// `LogLine` also has fields that only the retry handler can fill (the event's key, first failure and visibility
+/// timeout). It has no error message.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ConsumerLine<'a> {
     pub(crate) timestamp: Timestamp,

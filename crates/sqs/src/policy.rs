@@ -9,8 +9,8 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout on any receive but the first. The time of such a receive is unknown: a throttled poller
-/// may have held the message for 1,230 s.
+/// Maximum visibility timeout on a second or later receive. The time of this receive is unknown: a throttled poller may
+/// have held the message for 1,230 s.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
@@ -21,7 +21,7 @@ const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
 /// Number of steps in the jitter that is added to the wait of a `RetryAfter`. The jitter is up to a tenth of the wait,
-/// so that messages do not come back together.
+/// so that messages do not all return at once.
 const PARTS: u64 = 1_000_000;
 /// Maximum number of characters that a log line quotes from an ignored `RetryAfter`.
 const SHOWN: usize = 64;
@@ -149,8 +149,8 @@ impl Options {
         NoRetry { reason: ReasonCode::MaxAge, detail }
     }
 
-    /// Decides when a message whose record failed at `now` returns, or why it gets no retry. If the error is a
-    /// `RetryAfter` that is ignored, also returns the reason why it is ignored.
+    /// Decides when a message whose record failed at `now` returns, or why it gets no retry. Also returns the reason if
+    /// a `RetryAfter` is ignored.
     pub(crate) fn decide(
         &self,
         message: Sent,
@@ -323,7 +323,7 @@ mod tests {
         Diagnostic { error_type: error_type.into(), error_message: error_message.into() }
     }
 
-    /// Returns the cases of a file that all implementations share. Cases with a lone surrogate are left out, because
+    /// Returns the cases in a file that all implementations share. Cases with a lone surrogate are left out, because
     /// Rust strings cannot hold one.
     fn shared_cases(name: &str) -> Vec<serde_json::Value> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/");
