@@ -82,7 +82,7 @@ pub fn invocation_record(data: &[u8]) {
             }
         }
         (Err(reason), read) => {
-            // A redriven dead-letter is not an invocation record either, and may contain a malformed envelope.
+            // A redriven dead-letter is no invocation record, but it may contain a malformed envelope.
             let is_of_the_record =
                 matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost);
             let malformed = reason.code == ReasonCode::MalformedEnvelope;
@@ -199,7 +199,7 @@ const NUMBERS: usize = 14;
 pub struct Question {
     /// Settings of the policy. Only the numbers, `JITTER` and `ENVELOPE` vary.
     pub settings: Settings,
-    /// Start, end and spread, in seconds, of a pause of every function. If the end is 0, the pause has no end. `None`
+    /// Start, end and spread, in seconds, of a pause for every function. If the end is 0, the pause has no end. `None`
     /// means that nothing is paused.
     pub pause: Option<(u64, u64, u64)>,
     /// The message. Its id is a number.
@@ -361,7 +361,7 @@ impl Question {
     }
 }
 
-/// A sample from the repository, as the input of one entry point.
+/// A sample from the repository, as input for one entry point.
 #[derive(Debug)]
 pub struct Seed {
     /// Name of the entry point: `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.

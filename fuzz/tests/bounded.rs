@@ -125,7 +125,7 @@ fn every_sample_holds() {
     assert!(seeds.len() > 280, "only {} samples", seeds.len());
 }
 
-/// The samples of `decide` must lead to every action. Otherwise the checks of some actions would never run.
+/// The samples for `decide` must lead to every action. Otherwise the checks of some actions would never run.
 #[test]
 fn samples_reach_every_action() {
     let mut seen = [0; 4];

@@ -56,7 +56,8 @@ impl Aws {
 
     fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
         // The SDK's own retries are off, because each call is retried in one layer only. Deliveries retry calls to SQS.
-        // The queue retries an `Invoke`, because an unanswered `Invoke` may have succeeded.
+        // A failed `Invoke` is repeated after the message's next receive, because an unanswered `Invoke` may have
+        // succeeded.
         let once = RetryConfig::disabled;
         let within = |timeout| TimeoutConfig::builder().operation_timeout(timeout);
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
@@ -98,8 +99,8 @@ impl Aws {
             retry_queue_url: retry_queue_url.into(),
             dead_letter_queue_url: dead_letter_queue_url.into(),
             hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
-            // Copies are not retried. If SQS's answer is lost, the copy may have been sent, and a retry would send a
-            // second copy.
+            // Sending a message again is not retried. If SQS's answer is lost, the copy may have been sent, and a retry
+            // would send a second copy.
             retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(Retries::none()),
             dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
         }

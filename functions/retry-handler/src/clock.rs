@@ -1,4 +1,4 @@
-//! The only file of the handler that reads the clock.
+//! The only file in the handler that reads the clock.
 
 use std::time::SystemTime;
 

@@ -15,7 +15,7 @@ pub(crate) struct Config {
     /// Name of the SSM parameter that holds the pauses. If `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// Settings for the AWS SDK. In most programs, the SDK itself reads such settings.
+    /// Settings for the AWS SDK. In most programs, the SDK itself reads these settings.
     pub(crate) aws: SdkSettings,
 }
 

@@ -19,7 +19,7 @@ use crate::log;
 /// A function's deadline is implausible if it is at least this far in the past or in the future.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// The running Lambda function, with the data kept between batches.
+/// The running Lambda function, with the data that it keeps between batches.
 #[derive(Debug)]
 pub(crate) struct Handler {
     config: Config,
@@ -57,8 +57,8 @@ impl Handler {
         Ok(self.batch(batch, now, left).await)
     }
 
-    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. Before a message's event is
-    /// invoked again, the message is hidden for this maximum.
+    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. Before the handler invokes
+    /// a function again, it hides the event's message for this maximum.
     ///
     /// A deadline that is more than a day before or after `now` is ignored: `cargo lambda watch` passes a deadline in
     /// 1970.

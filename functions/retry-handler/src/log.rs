@@ -58,7 +58,7 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Logs a line for each handled message and each problem of the batch. All messages that were only moved again share
+/// Logs a line for each handled message and each problem with the batch. All messages that were only moved again share
 /// one line.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
@@ -234,7 +234,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Runs the work. Returns the result of the work, and everything that this thread has logged during the work.
+    /// Runs a future. Returns its output, and everything that this thread has logged meanwhile.
     pub(crate) async fn logged_in<O>(work: impl Future<Output = O>) -> (O, String) {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -242,7 +242,7 @@ pub(crate) mod tests {
         (work.await, lines.text())
     }
 
-    /// Runs the work and returns everything that this thread has logged.
+    /// Runs `work` and returns everything that this thread has logged meanwhile.
     pub(crate) fn logged(work: impl FnOnce()) -> String {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -252,7 +252,8 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// Makes a message that is received again, and its failed event. Both are leaked, so that they live for `'static`.
+    /// Makes a message that is received again, and its failed event. Both are leaked, so that their lifetime is
+    /// `'static`.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
 
-/// The configuration of the handler's metrics. If `METRICS` is `off`, there is no such configuration.
+/// The configuration of the handler's metrics. It exists only if metrics are on (`METRICS`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Metrics {
     /// Name of the handler's function, a dimension of each metric.
@@ -21,7 +21,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Returns log lines with the metrics of a batch that started at `now`; none if there is nothing to count.
+    /// Returns log lines with the metrics for a batch that started at `now`, or no lines if there is nothing to count.
     pub(crate) fn lines(&self, policy: &Policy, report: &BatchReport<'_>, now: Timestamp) -> Vec<String> {
         let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
         for outcome in &report.outcomes {

@@ -1,4 +1,4 @@
-//! Writes the samples of `events/` to `fuzz/corpus/TARGET/`, where `cargo fuzz` looks for a fuzz target's inputs.
+//! Writes the samples in `events/` to `fuzz/corpus/TARGET/`, where `cargo fuzz` looks for a target's inputs.
 
 use std::fs;
 use std::path::Path;

@@ -11,7 +11,7 @@ use comeback_delivery::{Delivered, EntryError, ErrorKind, ServiceError, Undelive
 use comeback_engine::{CallFailure, InvokeFailure, MoveFailure};
 use hyper_util::client::legacy::Error as HttpError;
 
-/// The remedies to show to an operator for a call that keeps failing, by the kind of error.
+/// Remedies for a call that keeps failing, by the kind of error. They are shown to an operator.
 pub(super) struct Remedies {
     permission: &'static str,
     missing: Option<&'static str>,
@@ -148,7 +148,7 @@ pub(super) fn passing(cause: &str) -> CallFailure {
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
-    // Without a code, the message of `classify` starts with the status of the answer, if there was an answer.
+    // If there was an answer without a code, the message from `classify` starts with the answer's HTTP status.
     let unanswered = error.code.is_empty() && !error.message.starts_with("HTTP ");
     !unread && !unanswered
 }

@@ -250,7 +250,7 @@ fn done(ids: Range<usize>) -> Value {
     json!({"Successful": done.collect::<Vec<_>>()})
 }
 
-/// Returns the entries of each batch request.
+/// Returns the entries in each batch request.
 pub(crate) fn entries(requests: &Requests) -> Vec<Value> {
     let body = |request: &Request| serde_json::from_str::<Value>(&request.body).unwrap();
     requests.lock().unwrap().iter().map(|request| body(request)["Entries"].clone()).collect()
@@ -386,7 +386,7 @@ async fn batch_call_gives_up_at_the_ladders_top() {
     assert_eq!(started.elapsed(), 2 * SqsBatchCalls::LONGEST_TOTAL_WAIT);
 }
 
-/// The hiding before the invocations leaves time for the invocations, even if SQS does not answer, or delays calls with
+/// The hiding before the invocations leaves time for them, even if SQS does not answer, or delays calls with
 /// `Retry-After`.
 #[tokio::test(start_paused = true)]
 async fn first_hiding_leaves_half_of_the_time() {
@@ -412,7 +412,7 @@ async fn nothing_is_retried_past_the_deadline() {
     let end = tokio::time::Instant::now() + Duration::from_millis(250);
     let past_deadline = || tokio::time::Instant::now() >= end;
     let results = account(&aws).send_dead_letters(&[dead_lettered(&dead_letter("{}"))], &past_deadline).await;
-    // The call is sent at once and after 100 ms, but not again after another 300 ms.
+    // The call is sent at once and after 100 ms, but not again after a further 300 ms.
     assert_eq!(requests.lock().unwrap().len(), 2);
     let [Err(CallFailure { cause, remedy: None })] = results.as_slice() else { panic!("{results:?}") };
     assert!(cause.starts_with("not sent before the deadline, after InternalError: "), "{cause}");

@@ -112,7 +112,7 @@ fn cause<E: Error + 'static>(error: &HttpError) -> Option<&E> {
     chain(error).find_map(|error| error.downcast_ref())
 }
 
-/// Timeout of opening a connection: resolving the host, TCP and TLS together.
+/// Timeout for opening a connection. It covers resolving the host, TCP and TLS.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Opens connections: TCP, and TLS if the endpoint's URL requires it.

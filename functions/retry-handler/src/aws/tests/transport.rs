@@ -27,8 +27,8 @@ const FAILED: &str =
     "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// Makes SDK clients of a local server. On each connection, the server sends the connection's responses, one for each
-/// request. After the last response, the next request closes the connection.
+/// Makes SDK clients that call a local server. `connections` lists the server's responses on each connection, one for
+/// each request. After the last response, the next request closes the connection.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
