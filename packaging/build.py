@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The target folder that release.sh sets for cargo.
 TARGET = ROOT / "target" / "dist"
 
-# The template's name of each architecture, and Rust's name.
+# The template's name for each architecture, and Rust's name for it.
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 
 # The version of glibc in Amazon Linux 2023, which is the base of the runtime provided.al2023.

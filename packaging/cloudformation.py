@@ -11,10 +11,10 @@ from expand import expand, functions, read
 
 NAME = "comeback.cfn.json"
 
-# The command of a checkout. Its options are in samconfig.toml.
+# The deploy command in a checkout. Its options are in samconfig.toml.
 DEPLOY = "sam deploy "
 
-# The parameter that contains the key of each program's zip in the bucket `CodeBucket`.
+# For each program, the parameter that contains the key of its zip in the bucket `CodeBucket`.
 KEYS = {"retry-handler": "CodeKey", "flaky-target": "ExampleCodeKey"}
 
 

@@ -4,7 +4,7 @@ set -euo pipefail
 export ARCHS=${ARCHS:-arm64 x86_64}
 with=tests/tools/with.sh
 
-# Checks for `tomllib` before any build. The scripts need this module, which Python includes since 3.11.
+# Checks for `tomllib` before any build. The scripts need this module, which has been part of Python since 3.11.
 tomllib() {
     local python
     for python in python3 .tools/packaging/bin/python; do

@@ -10,7 +10,7 @@ from build import Refused
 
 REPOSITORY = "https://github.com/comeback-retries/comeback"
 
-# The command of a checkout. Its options are in samconfig.toml.
+# The deploy command in a checkout. Its options are in samconfig.toml.
 DEPLOY = "sam deploy "
 
 README = f"""\

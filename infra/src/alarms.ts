@@ -68,11 +68,11 @@ function counted(
 }
 
 /**
- * The alarm on failures of `fn` that Lambda has dropped, because it could not send them to the retry queue in the stack
- * `of`.
+ * The alarm for failures of `fn` that Lambda dropped, because it could not send them to the retry queue. `of` is the
+ * retry queue's stack.
  */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): AlarmProps {
-  // If both are in one stack, use the name with which the stack is deployed.
+  // If the function is in the retry queue's stack, this is the name with which the stack is deployed.
   const name = Stack.of(fn) === of ? Aws.STACK_NAME : of.stackName;
   return {
     metric: fn.metric('DestinationDeliveryFailures', { statistic: 'Sum', period: Duration.minutes(5) }),

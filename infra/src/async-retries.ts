@@ -27,8 +27,8 @@ import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, well
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
 /**
- * The period for which SQS reuses a data key. Each caller costs a KMS call per period. SQS notices a disabled key
- * within a period.
+ * The period for which SQS reuses a data key. Each caller causes one KMS call per period. SQS notices a disabled key
+ * within one period.
  */
 const DATA_KEY_REUSE = Duration.hours(1);
 

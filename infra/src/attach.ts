@@ -20,7 +20,7 @@ export interface AttachOptions {
   readonly maxEventAge?: Duration;
 
   /**
-   * The destination of the records of successful invocations.
+   * The destination for the records of successful invocations.
    *
    * @default - none
    */

@@ -123,8 +123,8 @@ function duration({ handler }: Watched): cloudwatch.IWidget {
 }
 
 /**
- * A graph of the ten functions in the region with the highest values of a metric. The graph includes functions that are
- * not attached, because CloudWatch cannot search by failure destination.
+ * Returns a graph of a metric, for the ten functions in the region with the highest values. The graph includes
+ * functions that are not attached, because CloudWatch cannot search by failure destination.
  */
 function ofFunctions(metric: 'Errors' | 'Throttles'): cloudwatch.IWidget {
   const all = `SEARCH('{AWS/Lambda,FunctionName} MetricName="${metric}"', 'Sum', ${String(PERIOD.toSeconds())})`;

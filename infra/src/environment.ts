@@ -22,7 +22,7 @@ const PSEUDO_PARAMETERS: Record<string, string> = {
 };
 
 /**
- * Returns the refusal of an environment that is certainly too large; otherwise nothing. A value known only at
+ * Returns a refusal if the environment is certainly too large; otherwise an empty list. A value known only at
  * deployment counts with its minimum length.
  */
 export function environmentProblems(stack: Stack, variables: Record<string, string>): string[] {

@@ -89,7 +89,7 @@ function checkBootstrap(bootstrap: string, architecture: lambda.Architecture): v
   }
 }
 
-/** Returns a hint where to get a `bootstrap` for this architecture. */
+/** Returns a hint about where to get a `bootstrap` for this architecture. */
 function buildHint(architecture: lambda.Architecture): string {
   return (
     `build it in a checkout of Comeback with \`cargo lambda build --release ${architectureFlag(architecture)} -p retry-handler\`, ` +

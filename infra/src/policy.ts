@@ -129,7 +129,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
 }
 
 /**
- * Returns the settings part of a function's entry in `POLICIES`, which follows the pattern.
+ * Returns the settings for a function's entry in `POLICIES`. In the entry, they follow the pattern.
  *
  * @param inherited the policy of the AsyncRetries
  * @param refusals receives a line for each property that the handler would refuse at startup

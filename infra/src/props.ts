@@ -90,10 +90,10 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
 /** The maximum size of an SQS message in bytes. The maximum size of an asynchronous Lambda payload is the same. */
 export const LARGEST_MESSAGE = 1_048_576;
 
-/** The longest retention of an SQS queue. */
+/** The longest retention period of an SQS queue. */
 export const LONGEST_RETENTION = Duration.days(14);
 
-/** SQS's default retention of a queue, in seconds. */
+/** SQS's default retention period for a queue, in seconds. */
 const DEFAULT_RETENTION = 345_600;
 
 /** The end of a refusal: a key in another account works only if the key's policy names every role. */

@@ -35,7 +35,7 @@ export class RetryHandler extends Construct {
   /** The name of the SSM parameter for the pauses, without its first slash. */
   private readonly pauses: string;
   private readonly targets = new Set<string>();
-  /** The settings of each pattern with its own policy. */
+  /** The settings for each pattern that has its own policy. */
   private readonly policies = new Map<string, string>();
   private readonly reinvokeTargets = new iam.PolicyStatement({
     sid: 'ReinvokeTargets',
@@ -99,7 +99,7 @@ export class RetryHandler extends Construct {
     );
   }
 
-  /** Allows the handler to re-invoke one more `TARGET_FUNCTIONS` entry. */
+  /** Adds an entry to `TARGET_FUNCTIONS`, and allows the handler to re-invoke the entry's functions. */
   allow(entry: string): void {
     if (this.targets.size === 0) {
       this.role.addToPrincipalPolicy(this.reinvokeTargets);
@@ -112,7 +112,7 @@ export class RetryHandler extends Construct {
     }
   }
 
-  /** Sets the policy for the functions of a pattern. */
+  /** Sets the policy for the functions that match a pattern. */
   setPolicy(pattern: string, settings: string): void {
     this.policies.set(pattern, settings);
   }

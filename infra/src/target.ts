@@ -6,7 +6,7 @@ import { allows, functionArn, generatedName } from './target-functions';
 /** The type of the metadata that holds the path of the `AsyncRetries` that created an invoke configuration. */
 export const ATTACHED_TO = 'comeback-cdk:attachedTo';
 
-/** Returns the function of a version or an alias. Returns a function itself unchanged. */
+/** Returns the function of a version or an alias. A function is returned unchanged. */
 export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
 }
@@ -68,7 +68,7 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
 }
 
 /**
- * Returns the pattern of a target's entry in `POLICIES`: a name in the handler's account and region.
+ * Returns the pattern for a target's entry in `POLICIES`: a name in the handler's account and region.
  *
  * @throws if the function is in another stack and has no name yet
  */

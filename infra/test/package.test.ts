@@ -107,7 +107,7 @@ describe('the documentation', () => {
     return found.map(([, block]) => block).join('');
   }
 
-  /** Makes a program of code blocks, with each name imported once. */
+  /** Makes a program from code blocks. The program imports each name once. */
   function program(source: string): string {
     const imports = new Map<string, string>();
     const rest = source.replace(/^ *import (.*) from '(.*)';$/gm, (_, names: string, module: string) => {

@@ -10,7 +10,7 @@ import { type AsyncRetriesProps, type MonitorOptions } from '../src';
 import { canonical, differences, type Template } from './parity/canonical';
 import { newFunction, newRetries, newStack, REPOSITORY, withOne } from './support';
 
-/** The name of the counterpart in template.yaml (after the SAM transform) of each resource of the construct. */
+/** For each resource of the construct, the name of its counterpart in template.yaml after the SAM transform. */
 const COUNTERPARTS = new Map([
   ['Retries/Queue/Resource', 'RetryQueue'],
   ['Retries/Queue/Policy/Resource', 'RetryQueueTlsOnly'],
@@ -134,8 +134,8 @@ function found(sam: Record<string, unknown>, construct: Record<string, unknown>)
 }
 
 /**
- * Returns the resources of the construct that corresponds to the template with its example, with these monitoring
- * options.
+ * Builds a stack that corresponds to the template with its example, with these monitoring options. Returns its
+ * resources.
  */
 function withExample(props: AsyncRetriesProps, ...monitored: MonitorOptions[]): Record<string, unknown> {
   const { stack, retries } = withOne(props);

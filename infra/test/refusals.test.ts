@@ -67,8 +67,7 @@ const isAttachable = (variables: Variables) =>
   entries(variables).every(([name = '']) => /^[\w-]*$/.test(name));
 
 /**
- * Converts a refusal of the handler to the construct's wording, which names the property, with the variable in
- * brackets.
+ * Converts a refusal by the handler to the construct's wording: the property's name, with the variable in brackets.
  */
 function worded(refusal: string): string {
   const [entry, name = ''] = /^POLICIES entry "([\w-]+) .*?" is refused: /.exec(refusal) ?? [];

@@ -98,7 +98,7 @@ export function ref(construct: IConstruct): unknown {
   return { Ref: logicalId(construct) };
 }
 
-/** Returns every statement of a role's policies. */
+/** Returns every statement in a role's policies. */
 export function statements(role: IConstruct): unknown[] {
   const stack = Stack.of(role);
   const own = JSON.stringify([ref(role)]);

@@ -19,7 +19,7 @@ test('the whole template', () => {
   expect(JSON.parse(JSON.stringify(Resources).replace(hash, 'BOOTSTRAP'))).toMatchSnapshot();
 });
 
-/** Accepted findings of cfn-lint, which occur in every template that CDK writes. */
+/** Accepted cfn-lint findings, which occur in every template that CDK writes. */
 const CDKS_OWN = {
   W3005: 'CDK depends on a role and its policy, although it also refers to the role',
 };
@@ -45,7 +45,7 @@ const QUALIFIED = 'the record of a failed invocation carries a version or an ali
 const TESTS_OWN = "the function that is attached here is the test's own";
 
 /**
- * The findings of cdk-nag in a stack with one pattern and one attached function, and the reason to accept each finding.
+ * cdk-nag's findings in a stack with one pattern and one attached function, and the reason to accept each finding.
  */
 const EXPLAINED: Record<string, string> = {
   'Stack/Retries/Handler/Role/DefaultPolicy/Resource: AwsSolutions-IAM5[Resource::<OrdersA9B65338.Arn>:*]':

@@ -30,7 +30,7 @@ class Account:
             raise Refused(f"no credentials that AWS takes: set AWS_PROFILE, or log in ({error})") from error
         self.number = identity["Account"]
         self.partition = identity["Arn"].split(":")[1]
-        # An emulator can show only some of the facts, and needs no long waits.
+        # An emulator can confirm only some of the facts about AWS, and needs no long waits.
         self.is_emulator = is_emulator(self.sqs.meta.endpoint_url, self.number)
 
 

@@ -6,7 +6,8 @@ from facts import Fact
 
 # The maximum length of a receipt handle that the handler logs.
 LONGEST = 1_024
-# Seconds, longer than the queue's own visibility timeout. A message that the function did not hide is visible by then.
+# Time in seconds that is longer than the queue's own visibility timeout. A message that the function did not hide is
+# visible by then.
 LATER = 45
 
 OTHERS = Fact(

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 from facts import Fact, NotAsked
 
 LONGEST = 43_170
-# Seconds, more than the difference between twelve hours and the longest timeout.
+# Time in seconds that is longer than the difference between twelve hours and the longest timeout.
 LATER = 45
 
 ANEW = Fact(
