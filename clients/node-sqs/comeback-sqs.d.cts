@@ -60,11 +60,11 @@ export interface BatchResponse {
 }
 
 /**
- * Turns a function for one record into the Lambda handler of an SQS event source mapping. If the function throws or
- * rejects for a record, only this record's message is retried, after a jittered backoff. The mapping needs
+ * Turns a function that handles one record into a Lambda handler for an SQS event source mapping. If the function
+ * throws or rejects for a record, only this record's message is retried, after a jittered backoff. The mapping needs
  * `ReportBatchItemFailures`.
  *
- * @throws RangeError with every problem of the options
+ * @throws RangeError that lists every problem with the options
  */
 export function consumer<
   R extends MessageRecord = MessageRecord,

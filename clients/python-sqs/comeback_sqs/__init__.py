@@ -1,4 +1,4 @@
-"""Backoff, jitter and dead-letters for individual messages of a Lambda function that reads an SQS queue.
+"""Backoff, jitter and dead-letters for the individual messages that a Lambda function reads from an SQS queue.
 
 Needs only Python, and boto3 once a message fails.
 """
@@ -118,7 +118,7 @@ def consumer(
     dead_letter_queue_url: str | None = None,
     concurrency: int = 1,
 ) -> Callable[[_Handler], Callable[[dict[str, Any], Any], _Response]]:
-    """Turns a function for one record into the Lambda handler of an SQS event source mapping.
+    """Turns a function that handles one record into a Lambda handler for an SQS event source mapping.
 
     If the function raises for a record, only this record's message is retried. The message is hidden for a jittered
     backoff of at most min(`max_backoff`, `base_backoff` · 2^(receives − 1)), and reported in `batchItemFailures`. The
