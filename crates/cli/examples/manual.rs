@@ -1,5 +1,5 @@
-//! Writes the files that packages of the `comeback` command install besides the program: a manual page for each
-//! subcommand, and completions for three shells. The output folder is laid out like `/usr`.
+//! Writes the files that a package of the `comeback` command installs next to the program: a manual page for each
+//! subcommand, and completions for three shells. Lays out the output folder like `/usr`.
 //!
 //! `cargo run -p comeback --example manual -- FOLDER`
 
@@ -38,7 +38,7 @@ fn write(folder: &Path) -> std::io::Result<()> {
         fs::create_dir_all(&place)?;
         let file = generate_to(shell, &mut comeback::command_line(), NAME, &place)?;
         if shell == Shell::Bash {
-            // bash-completion looks for a file with the command's own name.
+            // bash-completion expects a file with the command's name and no extension.
             fs::rename(file, place.join(NAME))?;
         }
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use comeback_engine::Timestamp;
 
-/// The current time, for `comeback replay --shift-to-now`, which moves events into the present.
+/// Returns the current time. `comeback replay --shift-to-now` shifts the times of events to it.
 #[expect(clippy::disallowed_methods, reason = "this moment is what the command is asked for")]
 pub(crate) fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

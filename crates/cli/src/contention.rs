@@ -52,13 +52,13 @@ pub(crate) struct ContentionArguments {
     plot: Option<PathBuf>,
 }
 
-/// Number of clients above which the default is a single run. A single run already averages over its clients.
+/// Above this number of clients, the default is a single run, which already averages over many clients.
 const ONE_RUN_ABOVE: u32 = 1_000;
 
 impl ContentionArguments {
-    /// Points of the study, grouped by number of clients. A point is a number of clients and a strategy. Unless
-    /// `--strategy` is given, points with the strategy `none` are left out if their runs would take too long. The
-    /// arguments are not checked here.
+    /// Returns the points of the study, grouped by number of clients. A point is a number of clients and a strategy.
+    /// Unless `--strategy` is given, leaves out points with the strategy `none` that would take too long. Does not
+    /// check the arguments.
     fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };
@@ -82,8 +82,8 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), CommandFailure>
         .map_err(CommandFailure::refused)?;
     let (report, wall_time) = timed(|| report_of(&study));
     if arguments.json {
-        // Each number has the shortest digits that parse to the same number, as in the output of the published Python
-        // program. The whole object is on one line.
+        // Prints the whole object on one line, with each number in the shortest form that parses to the same value. The
+        // published Python program prints numbers in the same form.
         print_json_line(&report)?;
     } else {
         let (tables, wall_time) = (tables::tables(&report), durations::text(wall_time));
@@ -107,8 +107,8 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// Writes the study as CSV, with a row for each combination of a number of clients and a strategy. After a single run,
-/// the standard errors are empty.
+/// Writes the study as CSV, with a row for each point: a number of clients and a strategy. A row for a single run has
+/// no standard errors.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

@@ -12,7 +12,7 @@ pub(crate) enum CommandFailure {
     /// An argument was refused, or a simulation broke an invariant.
     #[error(transparent)]
     Rehearsal(#[from] Failure),
-    /// No policy meets the goal of `comeback plan`. Contains a sentence for each reason.
+    /// No policy meets the goal of `comeback plan`. Each string is a sentence with one reason.
     #[error("no policy in the grid meets the goal; what stands in the way:\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
     /// A file could not be read or written, or has the wrong content.
@@ -28,7 +28,7 @@ pub(crate) enum CommandFailure {
 }
 
 impl CommandFailure {
-    /// A failure for a refused argument, with the reason for the refusal.
+    /// Returns the failure for a refused argument. `reason` says why the argument was refused.
     pub(crate) fn refused(reason: impl ToString) -> Self {
         Failure::Refused(vec![reason.to_string()]).into()
     }
@@ -38,7 +38,7 @@ impl CommandFailure {
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        // A reader of standard output that stops early, such as `| head`, is not an error.
+        // A reader of standard output may stop early, as `head` does. That is not an error.
         if matches!(&self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
@@ -53,13 +53,13 @@ impl CommandFailure {
     }
 }
 
-/// A file that cannot be read (as text, as JSON, as an SQS event) or cannot be written.
+/// The error for a file that cannot be written, or cannot be read as text, as JSON or as an SQS event.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct BadFile {
     /// Path of the file.
     pub path: PathBuf,
-    /// The mistake or I/O error, with the position in the file if the position is known.
+    /// The mistake or I/O error, with its position in the file if that is known.
     pub problem: String,
 }
 

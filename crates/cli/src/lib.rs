@@ -6,15 +6,15 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `simulate` | `comeback simulate`: a day in fast motion |
-//! | `replay` | `comeback replay FILE…`: the retry handler on recorded events |
-//! | `schedule` | `comeback schedule`: when a policy retries an event |
-//! | `plan` | `comeback plan`: the cheapest policy for a goal |
-//! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
+//! | `simulate` | `comeback simulate`: simulates a day of failures and retries |
+//! | `replay` | `comeback replay FILE…`: runs the retry handler on recorded events |
+//! | `schedule` | `comeback schedule`: shows when a policy retries an event |
+//! | `plan` | `comeback plan`: finds the cheapest policy for a goal |
+//! | `contention` | `comeback contention`: compares backoff strategies on one contended row |
 //! | `operate` | the subcommands that work on a deployment, behind the feature `operate` |
 //! | `ui` | `comeback ui`: starts the console, behind the feature `console` |
 //! | `signals` | listens for Ctrl-C and SIGTERM |
-//! | `flags` | parses times given as flags, and warns about policies |
+//! | `flags` | parses times given as flags, and warns about policies that match no function |
 //! | `input` | reads the files given to a command |
 //! | `output` | writes results as JSON and as files |
 //! | `tables` | tables and progress bars for a terminal |
@@ -131,7 +131,7 @@ pub fn main() -> ExitCode {
         Command::Plan(arguments) => (plan::run(&arguments), arguments.json),
         Command::Contention(arguments) => (contention::run(&arguments), arguments.json),
         #[cfg(feature = "operate")]
-        // The session prints the JSON object of a command on a deployment, even if the command failed.
+        // The session prints the command's JSON object, even after a failure, so `is_json` is false here.
         Command::Operate(command) => (operate::run(&command), false),
         #[cfg(feature = "console")]
         Command::Ui(arguments) => (ui::run(&arguments), false),
@@ -158,7 +158,7 @@ fn parse() -> Arguments {
 }
 
 /// Adds tips to `clap`'s error about the subcommand `given`. For a refused argument, the tips name the subcommands that
-/// accept the argument. If `replay` was given no file, the tip names `simulate`, which needs no file.
+/// accept it. If `replay` was given no file, the tip names `simulate`, which needs no file.
 fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -> Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {
@@ -178,8 +178,8 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
     error
 }
 
-/// A tip for each subcommand that accepts the refused flag or file. If the refused argument is an operand and the
-/// subcommand `given` accepts operands, the only tip names the operands of `given`.
+/// Returns a tip for each subcommand that accepts the refused flag or file. If the refused argument is an operand and
+/// the subcommand `given` accepts operands, returns only a tip that names these operands.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));

@@ -14,7 +14,7 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
 
-/// True once this process has printed its JSON object. A process must not print a second object.
+/// True once this process has printed its JSON object. A process must print only one.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints the result of a command with `--json`, indented. The same result gives the same bytes.

@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     let decisions = reports.iter().flat_map(|report| &report.handled.decisions);
     let functions: Vec<String> = decisions.filter_map(|decision| decision.function_arn.clone()).collect();
     warn_of_unmatched(&policies, &functions, "of these events");
-    // The note does not mention the function of the sample events, which is always allowed.
+    // The note leaves out the function in the sample events, because the default allow-list always includes it.
     let others =
         functions.iter().filter(|arn| !arn.starts_with(SAMPLE_TARGET)).map(|arn| shown(short_name(arn)));
     let others: BTreeSet<_> = others.collect();
@@ -103,8 +103,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// An allow-list of the functions that the messages name, in the format of `TARGET_FUNCTIONS`. Malformed ARNs are left
-/// out, because the handler dead-letters a message with a malformed ARN under any allow-list.
+/// Returns an allow-list, in the format of `TARGET_FUNCTIONS`, with the functions that the messages name. Leaves out
+/// malformed ARNs, because the handler dead-letters a message with a malformed ARN under any allow-list.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
@@ -146,8 +146,8 @@ fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
 pub struct FileReport {
     /// The file's path, as given on the command line.
     pub file: String,
-    /// True if the file lacks times that SQS always writes. A message then counts as sent when its event failed, and as
-    /// received for the first time.
+    /// True if the file lacks times that SQS always writes. The replay then assumes that each message was sent when its
+    /// event failed, and that the handler receives it for the first time.
     pub times_assumed: bool,
     /// The handler's decisions about the file's messages, and its calls.
     pub handled: Handled,
@@ -158,12 +158,12 @@ pub struct FileReport {
 pub struct Handled {
     /// Time on the handler's clock when the handler receives the messages.
     pub at: Timestamp,
-    /// One decision for each message, in the order of the event. Messages that lack an attribute that SQS always writes
-    /// come last.
+    /// One decision for each message, in the order of the messages in the event. Messages that lack an attribute that
+    /// SQS always writes come last.
     pub decisions: Vec<MessageDecision>,
     /// Calls to AWS that the handler would make, in order.
     pub calls: Vec<Call>,
-    /// Ids of the messages that SQS keeps, because the handler reports them failed.
+    /// Ids of the messages that the handler reports as failed, so that SQS keeps them.
     pub batch_item_failures: Vec<String>,
 }
 
@@ -184,7 +184,7 @@ pub struct MessageDecision {
     pub due: Option<String>,
     /// New visibility timeout of the message, in seconds; `None` if the handler does not change the timeout.
     pub visibility_timeout: Option<u64>,
-    /// Delay of the copy with which the message is moved, in seconds; `None` if the message is not moved.
+    /// Delay with which the message is moved, in seconds; `None` if the message is not moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<u64>,
     /// Reason for the decision, in words.
@@ -192,7 +192,7 @@ pub struct MessageDecision {
 }
 
 impl FileReport {
-    /// Runs the handler on a file's messages, with the handler's clock at `at`. If `at` is `None`, the clock shows the
+    /// Runs the handler on a file's messages, with the handler's clock at `at`. If `at` is `None`, the clock is at the
     /// moment when the last message is due.
     pub fn of(path: &Path, recorded: &Recorded<'_>, policies: &Policies, at: Option<Timestamp>) -> Self {
         let Recorded { batch, times_assumed, .. } = recorded;
@@ -249,8 +249,8 @@ impl MessageDecision {
     }
 }
 
-/// A note that the handler ignores the `RetryAfter` in the function's error, with the reason. Empty if the handler
-/// ignores no `RetryAfter`.
+/// Returns a note that says why the handler ignores the `RetryAfter` in the function's error. Returns an empty string
+/// if there is no such `RetryAfter`.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
@@ -282,9 +282,9 @@ fn why(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// The moment when the last message of a batch is due; `None` for a batch without messages. On its first receive, a
-/// message counts as due when it was sent. On a later receive, the message is due when its backoff ends or, if no retry
-/// will follow, at its first receive.
+/// Returns the moment when the last message of a batch is due; `None` for a batch without messages. A message that is
+/// received for the first time counts as due when it was sent. A message that is received again is due when its backoff
+/// ends or, if no retry will follow, at its first receive.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,

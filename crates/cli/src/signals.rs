@@ -4,7 +4,7 @@ use std::process::exit;
 
 use tokio::sync::watch;
 
-/// Raises `raise` at the first Ctrl-C or SIGTERM. If the process cannot listen for the signals, a signal ends the
+/// Sets `raise` to true at the first Ctrl-C or SIGTERM. If the process cannot listen for the signals, a signal ends the
 /// process as usual.
 pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     let Ok(mut signals) = Signals::listen() else { return };

@@ -113,7 +113,7 @@ fn print(
     Ok(())
 }
 
-/// A progress bar of the virtual time that has passed. `what` names the run if there are several.
+/// Returns a progress bar for the virtual time that has passed. `what` names the run if there are several.
 fn virtual_time(scenario: &Scenario, what: &str) -> Progress {
     let what = if what.is_empty() { String::new() } else { format!(", {what}") };
     Progress::new(scenario.duration.as_secs(), &format!("{{percent}}% of the virtual time{what}"))

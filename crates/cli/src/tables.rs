@@ -43,12 +43,12 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// A progress bar up to `length`, with `figures`, an indicatif template, to its right.
+    /// Makes a progress bar up to `length`. `figures` is an indicatif template for the text to its right.
     pub(crate) fn new(length: u64, figures: &str) -> Self {
         Self::with_template(ProgressBar::new(length), &format!("{{wide_bar}} {figures}"))
     }
 
-    /// A spinner for work of unknown length, with `figures`, an indicatif template, to its right.
+    /// Makes a spinner for work of unknown length. `figures` is an indicatif template for the text to its right.
     #[cfg(feature = "operate")]
     pub(crate) fn endless(figures: &str) -> Self {
         let bar = Self::with_template(ProgressBar::new_spinner(), &format!("{{spinner}} {figures}"));
@@ -79,8 +79,8 @@ pub(crate) mod tests {
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 
-    /// Returns true if a terminal would obey any escape sequence in a text, apart from line breaks and colours, which
-    /// the command itself prints.
+    /// Returns true if a terminal would obey any escape sequence in the text. Line breaks and colours do not count,
+    /// because the command itself prints them.
     pub(crate) fn is_obeyed_anywhere(text: &str) -> bool {
         let text = text.replace("\u{1b}[", "");
         shown_lines(&text) != text

@@ -43,7 +43,7 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// Formats a block of a layout for the terminal. Gives an empty string for a long list, a note or a warning, because
+/// Formats a block of a layout for the terminal. Returns an empty string for a long list, a note or a warning, because
 /// other functions print these.
 fn drawn(block: &Block) -> String {
     match block {
@@ -63,7 +63,7 @@ fn drawn(block: &Block) -> String {
     }
 }
 
-/// A row of bars for each line of a series, at most 80 columns wide.
+/// Formats a series with a row of bars for each of its lines, at most 80 columns wide.
 fn series(series: &Series) -> String {
     let title = format!("Last {}", durations::text(series.length()));
     let (step, first) = (durations::text(series.step), clock(series.from, 11..16));
@@ -82,11 +82,11 @@ fn series(series: &Series) -> String {
     text
 }
 
-/// Characters for the heights of a bar. A count of zero is a dot instead.
+/// Bars from the lowest to the highest. A count of zero is shown as a dot instead.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Formats a timeline with a line for each moment, under a heading for each day. Log lines of a moment are indented as
-/// far as the moment's text.
+/// Formats a timeline with a line for each moment, under a heading for each day. Indents a moment's log lines as far as
+/// the moment's text.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {
@@ -103,7 +103,7 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// Part of a moment's RFC 3339 text, such as the time of day. `part` is a range of characters.
+/// Returns a part of the moment's RFC 3339 text, such as the time of day. `part` is a range of characters.
 fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }
@@ -154,7 +154,7 @@ fn table(rows: &Table) -> comfy_table::Table {
     table
 }
 
-/// Prints a layout's remarks on standard error and, unless the command prints JSON, everything else on standard output.
+/// Prints a layout: remarks on standard error and, unless the command prints JSON, everything else on standard output.
 pub(crate) fn draw(layout: &Layout, session: &Session) -> Result<(), CommandFailure> {
     session.say(&layout.0.iter().map(drawn).collect::<String>())?;
     remark(layout, session);
@@ -220,7 +220,7 @@ pub(crate) async fn change<C: Change + 'static>(
                 return Ok(result?);
             }
             Ended::Failed(failure) => return Err(failure.into()),
-            // An operator who agreed in advance, with `--yes`, has not seen the new plan.
+            // An operator who agreed in advance, with `--yes`, has not seen the new plan, so the change fails.
             Ended::Outdated(_) if !session.can_ask() => return Err(outdated().into()),
             Ended::Outdated(new) => {
                 anstream::eprintln!(

@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &UiArguments) -> Result<(), CommandFailure> {
         serve(&options, stop).await
     };
     let result = LocalSet::new().block_on(&runtime, served);
-    // Does not wait for the thread that reads Enter from the terminal.
+    // The shutdown does not wait for the thread that reads Enter from the terminal.
     runtime.shutdown_background();
     Ok(result?)
 }

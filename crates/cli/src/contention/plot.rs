@@ -47,10 +47,10 @@ const SIZE: (u32, u32) = (900, 560);
 const NAMES_WIDTH: u32 = 120;
 /// Minimum vertical distance, in pixels, between two strategies' names in the right margin.
 const NAME_HEIGHT: i32 = 17;
-/// Both axes are logarithmic if the highest number of clients is at least this multiple of the lowest.
+/// Both axes are logarithmic if the highest number of clients is at least this many times the lowest.
 const WIDE: f64 = 50.0;
-/// The vertical axis is logarithmic if the strategies' values at the highest number of clients differ by more than this
-/// factor.
+/// The vertical axis is logarithmic if one strategy's value at the highest number of clients is more than this many
+/// times another's.
 const FAR_APART: f64 = 10.0;
 
 /// Draws `figure` against the number of clients, with a line for each strategy.
@@ -130,7 +130,8 @@ const HEADER_HEIGHT: u32 = 86;
 const PANEL_HEIGHT: u32 = 130;
 const FOOTER_HEIGHT: u32 = 50;
 
-/// Draws `arrivals.svg`: a panel for one run of each strategy, with a dot for each write that reaches the server.
+/// Draws `arrivals.svg`, which has a panel for each strategy. A panel shows one run, with a dot for each write that
+/// reaches the server.
 fn arrivals(report: &Report, seed: u64) -> String {
     let most = report.cells.iter().map(|cell| cell.clients).max().unwrap_or(1);
     let clients = most.min(READABLE_CLIENTS);
@@ -165,7 +166,7 @@ fn draw_key(area: &Area<'_>, clients: u32, cut: bool) -> Drawing {
     label("accepted", 793)
 }
 
-/// The panel of `arrivals.svg` with the writes of one strategy.
+/// A panel of `arrivals.svg`, which shows the writes of one strategy.
 struct Panel<'a> {
     clients: u32,
     /// Width of the panel's time axis, in milliseconds.

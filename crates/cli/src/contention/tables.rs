@@ -44,7 +44,7 @@ fn strategies(report: &Report) -> impl Iterator<Item = Strategy> {
     distinct(report.cells.iter().map(|cell| cell.strategy)).into_iter()
 }
 
-/// The distinct values, in the order of first appearance.
+/// Returns the distinct values, in the order in which they first appear.
 pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {

@@ -95,11 +95,11 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     }
 }
 
-/// A change that requests retries, and keeps a watch on the requested retries.
+/// A change that requests retries, and can then watch them.
 struct Watched {
     retries: RequestEvents,
-    /// The watch on the retries, set once the retries have been requested. `None` if there is nothing to watch, because
-    /// the handler's log does not say which events wait.
+    /// The watch on the retries, set once they have been requested. `None` if there is nothing to watch, because the
+    /// handler's log does not say which events wait.
     requested: Rc<OnceCell<Option<Watch>>>,
 }
 

@@ -88,8 +88,8 @@ impl Session {
         anstream::eprintln!("note: {}", shown(note));
     }
 
-    /// Prints a command's JSON object at once, with the failure if the command failed. Use this for a long object,
-    /// which the field [`answer`](Self::answer) would hold in memory.
+    /// Prints a command's JSON object at once, with the failure if the command failed. Suits a long object, because the
+    /// field [`answer`](Self::answer) would hold the object in memory.
     pub(crate) fn print(
         &self,
         report: &impl Serialize,
@@ -105,8 +105,8 @@ impl Session {
         stream_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
     }
 
-    /// Sets the JSON object to print when the command ends. The object has the members of `json` and `more`, in
-    /// addition to the account, the region and the error. A later call replaces the object.
+    /// Sets the JSON object to print when the command ends. The object has the account, the region and the error, and
+    /// the members of `json` and `more`. A later call replaces the object.
     pub(crate) fn answer_json(&self, json: &str, more: &str) {
         self.answer.replace(Some(shown_json(&joined(json, more))));
     }
@@ -155,7 +155,7 @@ pub(crate) fn run_in_session(
     result
 }
 
-/// First members of the JSON object that every command on a deployment prints.
+/// The first members of the JSON object that a command on a deployment prints.
 #[derive(Serialize)]
 struct Head<'a> {
     account: Option<&'a str>,
@@ -184,8 +184,8 @@ fn print_answer(
     Ok(())
 }
 
-/// Joins two JSON objects into one object with the members of both. The objects are joined as text, so that every byte
-/// of a payload stays the same.
+/// Joins two JSON objects into one that has the members of both. Joins them as text, so that every byte of a payload
+/// stays the same.
 fn joined(one: &str, other: &str) -> String {
     let members = |object: &str| object.strip_prefix('{')?.strip_suffix('}').map(ToOwned::to_owned);
     let [one, other] = [one, other].map(|object| members(object).expect("BUG: not an object"));
@@ -193,8 +193,8 @@ fn joined(one: &str, other: &str) -> String {
     format!("{{{one}{comma}{other}}}")
 }
 
-/// Asks the operator to confirm a plan. With `--yes`, only a question that must be answered in person is asked. Fails
-/// if the operator declines, if standard input is not a terminal, or if the command prints JSON.
+/// Asks the operator to confirm a plan. With `--yes`, asks only a question that the operator must answer in person.
+/// Fails if the operator declines, if standard input is not a terminal, or if the command prints JSON.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;
     if session.common.yes && !in_person {
@@ -211,7 +211,7 @@ pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<()
 
 async fn ask(question: &str, session: &Session) -> Result<(), Failure> {
     anstream::eprint!("{question} [y/N] ");
-    // If the question cannot be shown, nobody can answer it with yes.
+    // The error is ignored, because an operator who does not see the question cannot confirm it.
     let _ = anstream::stderr().flush();
     // Reading a line blocks, so a separate thread reads it while this task also waits for Ctrl-C.
     let line = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().next()?.ok());

@@ -1,6 +1,6 @@
-//! Reads a file of recorded messages and makes an SQS event of it. The file contains an SQS event; the output of
-//! `aws sqs receive-message`, with or without `--query Messages`; a single message in either format; or a failure
-//! record alone. A file may contain several of these values, as in JSON Lines, which then become one event.
+//! Reads a file of recorded messages and converts the messages to an SQS event. The file contains an SQS event; the
+//! output of `aws sqs receive-message`, with or without `--query Messages`; a single message in either format; or a
+//! failure record alone. A file may contain several of these values, as in JSON Lines. They then become one event.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,12 +15,12 @@ use crate::failure::BadFile;
 /// The recorded messages of a file, as text and parsed.
 #[derive(Debug)]
 pub struct Recorded<'t> {
-    /// The SQS event's text. If the file holds a single SQS event, this is the file's own text.
+    /// The SQS event's text. If the file contains a single SQS event, this is the file's own text.
     pub event: Cow<'t, str>,
     /// The event's messages, parsed as the handler parses them.
     pub batch: BatchEvent,
-    /// True if the file lacks attributes that SQS always writes. A message then counts as sent when its event failed,
-    /// and as received for the first time.
+    /// True if the file lacks attributes that SQS always writes. The replay then assumes that each message was sent
+    /// when its event failed, and that the handler receives it for the first time.
     pub times_assumed: bool,
 }
 
@@ -40,8 +40,8 @@ impl<'t> Recorded<'t> {
 
 type Members<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
 
-/// The text of the SQS event, and true if the event's times are assumed. Several values in the file, as in JSON Lines,
-/// become one event.
+/// Returns the SQS event's text, and true if the event's times are assumed. If the file contains several values, as in
+/// JSON Lines, joins them into one event.
 fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), String> {
     let values =
         serde_json::Deserializer::from_str(text).into_iter::<&RawValue>().collect::<Result<Vec<_>, _>>();
@@ -92,8 +92,8 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// The reason why the handler cannot parse an event from a message with this body. `None` if the handler can parse an
-/// event, or if only the event's envelope is malformed.
+/// Returns the reason why the handler cannot parse an event from a message with this body. `None` if the handler can
+/// parse an event, or if only the event's envelope is malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -156,8 +156,8 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Received>> {
 }
 
 impl Received {
-    /// Makes a message with a failure record as its body. The message's id is the record's request id. If the record
-    /// has no request id, the id is made from `number`, the number of earlier messages in the event.
+    /// Makes a message with a failure record as its body. The message gets the record's request id as its id. If the
+    /// record has no request id, makes an id from `number`, the number of earlier messages in the event.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
@@ -190,7 +190,7 @@ impl Received {
     }
 }
 
-/// Builds an SQS event from the values of a file. A message may lack attributes, because `aws sqs receive-message`
+/// Builds an SQS event from the values in a file. A message may lack attributes, because `aws sqs receive-message`
 /// prints only the attributes that its caller requests. `at` is the assumed send time of a message that says neither
 /// when it was sent nor when its event failed.
 struct EventOf {

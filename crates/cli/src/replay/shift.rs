@@ -59,7 +59,7 @@ impl Shift {
         Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
     }
 
-    /// A copy of `text` in which the members `times` of the JSON objects `objects` are shifted. The objects must borrow
+    /// Copies `text` and shifts the members `times` of the JSON objects `objects` in the copy. The objects must borrow
     /// from `text`.
     fn applied<'a>(
         self,
@@ -76,7 +76,7 @@ impl Shift {
                 edits.extend(shift(self, value).map(|new| (start..start + value.get().len(), new)));
             }
         }
-        // Edits are applied from the end, so that no edit moves the position of another edit.
+        // Edits are applied from the end, so that an edit does not change the position of the next one.
         edits.sort_by_key(|(range, _)| Reverse(range.start));
         let mut shifted = text.to_owned();
         for (range, new) in edits {

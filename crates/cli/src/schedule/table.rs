@@ -11,7 +11,7 @@ use comfy_table::{Cell, Color, Table};
 
 use crate::tables::{align_right, table};
 
-/// A table with a row for each retry or, if there are very many retries, for a selection of them.
+/// Returns a table with a row for each retry or, if there are very many retries, for some of them.
 pub(super) fn retries(schedule: &Schedule) -> Table {
     let mut table = table();
     table.set_header(["retry", "ceiling", "mean wait", "p5", "p95", "since failure", "events"]);
@@ -38,7 +38,7 @@ const CELLS: usize = 72;
 /// Minimum distance between two ticks, as a share of the axis, at which their labels do not touch.
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
-/// A timeline with a line for each retry. Each line spans the times of nine events in ten.
+/// Draws a timeline with a line for each retry. A line covers the times at which nine events in ten are retried.
 pub(super) fn timeline(schedule: &Schedule, max_age: Duration) -> String {
     let axis = axis_of(schedule, max_age);
     // Colours are always written. The output stream removes colours that the output cannot show.

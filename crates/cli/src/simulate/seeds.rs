@@ -61,7 +61,7 @@ pub(super) fn run_seeds(
     Ok(())
 }
 
-/// Totals of the runs with all seeds. The JSON members come in the order of the fields.
+/// Totals over the runs with all seeds. The JSON members come in the order of the fields.
 #[derive(Debug, Default, Serialize)]
 struct Tally {
     first_seed: u64,

@@ -61,7 +61,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
         .chunks(step)
         .map(|minutes| minutes.iter().map(|m| u64::from(m.retries)).sum())
         .collect();
-    // The run may end at the start of a minute, which then has its own row without retries.
+    // A run that ends at the start of a minute has a last row without retries. That row is left out.
     if counts.len() > 1 && counts.last() == Some(&0) {
         counts.pop();
     }

@@ -143,7 +143,7 @@ fn files_that_cannot_be_read_are_named() {
     assert_eq!(failed("replay nowhere.json"), (1, missing));
 }
 
-/// The test's file is output of `aws sqs receive-message` without any attributes, in UTF-8 with a byte-order mark.
+/// The test's file is the output of `aws sqs receive-message` without any attributes, in UTF-8 with a byte-order mark.
 #[test]
 fn receive_message_output_is_replayed_and_shifted() {
     let event: Value = serde_json::from_str(&read("events/first-failure.json")).expect("JSON");
@@ -181,7 +181,7 @@ fn a_copy_of_an_event_happens_now() {
     let payload =
         r#"\"big\": 12345678901234567890123, \"one\": 1.0, \"huge\": 1E400, \"twice\": 1, \"twice\": 2"#;
     assert!(copy.contains(payload), "{copy}");
-    // The copy was due when it was made, a moment ago, so a replay finds it due.
+    // The copied message was due when the copy was made, so it is due in a replay a moment later.
     let folder = scratch();
     let file = folder.path().join("now.json");
     std::fs::write(&file, &copy).expect("a scratch file can be written");

@@ -97,14 +97,14 @@ fn a_policy_without_retries_says_why() {
     assert!(text.ends_with("\n0 retries, each event; dead-lettered as max_retries (7)\n"), "{text}");
 }
 
-/// Flags that give each event 14 retries, the last of them 16,383 s after the first failure. The waits of an event take
-/// 30 moves: 10 for the waits up to 512 s, and 2, 3, 5 and 10 for the waits of 1,024 s to 8,192 s.
+/// Flags that give each event 14 retries. The last retry is due 16,383 s after the first failure. If no wait is hidden,
+/// the waits take 30 moves: 10 for the waits of 1 to 512 s, and 2, 3, 5 and 10 for the longer waits.
 const FOURTEEN_RETRIES: &str =
     "--events 2 --jitter none --max-retries 14 --base-backoff 1s --max-backoff 43170s";
 
 #[test]
 fn a_rate_shows_waiting_events_and_their_cost() {
-    // The tests in `pages` check the text for a rate at which some events are hidden.
+    // The tests in `pages` check the text for a rate at which some events wait hidden.
     let none_hidden = schedule(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 0"));
     assert!(
         none_hidden.contains("can wait. None is hidden (HIDE_UP_TO).\nThe other 164,000 "),

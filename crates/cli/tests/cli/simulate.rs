@@ -134,7 +134,7 @@ fn large_payloads_cost_a_request_for_each_64_kib() {
     let (small, large) = (run(0), run(200_000));
     assert_eq!(small["api_calls"], large["api_calls"], "as many calls");
     // A payload of 200,000 bytes and the rest of its record fill four chunks of 64 KiB. Each send and each receive
-    // therefore costs three requests more.
+    // therefore costs three additional requests.
     let sends = small["api_calls"]["sqs:SendMessage"].as_f64().expect("a number");
     let least = 3.0 * 0.4e-6 * (sends + sends * 2.0);
     let [few, many] = [small, large].map(|run| run["cost_usd"].as_f64().expect("a number"));

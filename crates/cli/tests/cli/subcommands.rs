@@ -8,8 +8,8 @@ const SCHEDULE: &str = "Print when each retry of a policy comes, and how many an
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies of clients that compete for one database row";
 
-/// Asserts that the command fails with this problem and these tips. A tip consists of a subcommand with what the
-/// subcommand accepts, and the subcommand's description.
+/// Asserts that the command fails with this problem and these tips. A tip is a pair: the subcommand with the argument
+/// that it accepts, and the subcommand's description.
 fn assert_tips(line: &str, problem: &str, tips: &[(&str, &str)]) {
     let tips: String = tips
         .iter()

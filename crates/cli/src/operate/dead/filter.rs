@@ -52,7 +52,7 @@ impl FilterFlags {
         Filter { reason, target, error, older, newer, retries, key, payload }
     }
 
-    /// The filter for a command that changes dead-letters. Fails if neither a filter flag nor `--all` is given.
+    /// Returns the filter for a command that changes dead-letters. Fails unless a filter flag or `--all` is given.
     pub(crate) fn chosen(&self, all: bool) -> Result<Filter, Failure> {
         let filter = self.filter();
         if !all && filter.takes_everything() {
