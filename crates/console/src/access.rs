@@ -1,8 +1,8 @@
 //! Signs browsers in to the console with one-time codes, and keeps their sessions.
 //!
-//! A session is a cookie and a form secret. Cookies ignore ports, so a page served by another program on this machine
-//! can make the browser send the cookie. A POST therefore also needs the form secret, which is a hidden field of each
-//! form.
+//! A session is a cookie and a form secret. Browsers send a cookie to every port of a host, so a page of another
+//! program on this machine can make the browser send it. A POST therefore also needs the form secret, which is a hidden
+//! field in each form.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -24,7 +24,7 @@ use crate::response::{html, refused};
 /// Path that exchanges the one-time code in the query for a session cookie.
 const ENTER: &str = "/enter";
 const CODE_FOR: Duration = Duration::from_secs(60);
-/// Maximum number of sessions. Another sign-in ends the oldest session.
+/// Maximum number of sessions. A sign-in beyond this number ends the oldest session.
 const SESSIONS: usize = 16;
 
 const WITHOUT_SESSION: &str =
@@ -39,7 +39,7 @@ pub(super) fn token() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares two secrets in constant time, so that the duration tells an attacker nothing.
+/// Compares two secrets in constant time, so that the duration reveals nothing to an attacker.
 fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
@@ -62,7 +62,7 @@ pub(super) struct Access {
     cookie_name: String,
     codes: RefCell<Vec<(String, Timestamp)>>,
     sessions: RefCell<Vec<Arc<BrowserSession>>>,
-    /// Notified when a browser signs in with a code.
+    /// Notifies the tasks that wait until a browser signs in with a code.
     used: Rc<Notify>,
 }
 
@@ -71,7 +71,8 @@ pub(super) struct Access {
 struct Entered;
 
 impl Access {
-    /// Access control for the console on `port`. The cookie's name includes the port, because cookies ignore ports.
+    /// Creates the access control for the console on `port`. The cookie's name includes the port, because browsers send
+    /// a cookie to every port of a host.
     pub(super) fn new(port: u16) -> Self {
         let cookie_name = format!("comeback-{port}");
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
@@ -98,7 +99,7 @@ impl Access {
         self.sessions.borrow().last().expect("a browser is in").form_secret.clone()
     }
 
-    /// Lets a request with a valid session continue to its page. Any other request is answered here: a request with a
+    /// Lets a request with a valid session continue to its page. Answers any other request itself: a request with a
     /// valid one-time code gets a session cookie, and every other request is refused.
     pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> ControlFlow<Response, Request> {
         if request.uri().path() == ENTER {

@@ -1,7 +1,8 @@
-//! Pages of changes such as pausing a function: a form, the plan with its question, and performing the change.
+//! Pages that make a change, such as pausing a function. They show a form, then the plan with its question, and perform
+//! the change.
 //!
-//! GET plans the change and shows the plan. POST plans it again, and performs it only if the plan is the one that was
-//! shown.
+//! GET plans the change and shows the plan. POST plans the change again, and performs it only if the plan is the same
+//! as the one shown.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -31,9 +32,9 @@ use crate::work::{PageScreen, Question, Summary};
 
 /// Form field that requests a plan. Without this field, the page only shows the filled-in form.
 pub(super) const PLAN: &str = "plan";
-/// Form field with the digest of the plan that was shown.
+/// Form field with the digest of the plan that the operator saw.
 const DIGEST: &str = "digest";
-/// Form field with the form's one-time id: if the form is sent twice, the change is performed only once.
+/// Form field with the form's one-time id. If the form is sent twice, the change is performed only once.
 const ONCE: &str = "once";
 
 /// A change that an operator can make with a form, such as a pause or a cancellation.
@@ -48,20 +49,20 @@ pub(super) struct ChangeForm {
     pub(super) inputs: &'static [Input],
     /// Parses the form's fields. The error names the field that is wrong.
     pub(super) asked: fn(&Fields) -> Result<Asked, String>,
-    /// True if the plan's page shows how many events are held by a pause.
+    /// True if the plan's page shows how many events a pause holds.
     pub(super) is_about_held: bool,
     /// Path of the page that the *Back* link opens when the change has ended.
     pub(super) back: &'static str,
 }
 
-/// A field of a change's form, and the command-line argument that it stands for.
+/// A field of a change's form, and the command-line argument that the field replaces.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
     pub(super) hint: &'static str,
     pub(super) argument: Argument,
-    /// Usual values, each with the label of a button that shows the plan for the value.
+    /// Common values. Each has the label of a button that shows the plan for the value.
     pub(super) choices: &'static [(&'static str, &'static str)],
 }
 
@@ -69,7 +70,8 @@ pub(super) struct Input {
 pub(super) enum Argument {
     /// `--flag=value` if the field is filled in.
     Flag(&'static str),
-    /// `--flag=value` for each filled-in field of the input's name. The form adds an empty field for one more value.
+    /// `--flag=value` for each filled-in field that has the input's name. The form has an empty field for one more
+    /// value.
     Each(&'static str),
     /// The value as an operand, or `--all` if the value is `*`.
     FunctionOrAll,
@@ -94,7 +96,7 @@ impl Input {
 
 type Planning = Pin<Box<dyn Future<Output = Result<Planned, Failure>>>>;
 
-/// The change that a form requests, as a function that plans the change for an `Operator`.
+/// The change that a form requests: a function that plans the change for an `Operator`.
 pub(super) struct Asked(Box<dyn FnOnce(Operator) -> Planning>);
 
 impl Asked {
@@ -148,7 +150,8 @@ impl ChangeForm {
                 None => None,
             }
         };
-        // The functions' names come from the handler's log, which may take a while to read. The plan is made meanwhile.
+        // The functions' names come from the handler's log, which may take a while to read, so the plan is made at the
+        // same time.
         let (mut offer, functions) = join(planned, functions(&visit.console)).await;
         if let Some(offer) = offer.as_mut().filter(|offer| self.is_about_held && offer.question.is_some()) {
             offer.held = held(&fields, &visit.console).await;
@@ -188,7 +191,7 @@ impl ChangeForm {
     }
 }
 
-/// Plans a change again, and performs it only if the plan is the one that the operator agreed to on `screen`.
+/// Plans a change again, and performs it only if the operator agreed to the same plan on `screen`.
 pub(super) async fn perform(
     asked: Asked,
     console: &Console,
@@ -224,8 +227,8 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
     }
 }
 
-/// Names of the functions that a form offers: functions on the allow-list, and functions with waiting events. Empty if
-/// the handler's log could not be read.
+/// Returns the names of the functions that a form offers: those on the allow-list, and those with waiting events. Empty
+/// if the handler's log could not be read.
 async fn functions(console: &Console) -> BTreeSet<String> {
     let look = |reading: &mut Reading, _| {
         let deployment = reading.deployment();
@@ -256,7 +259,7 @@ async fn held(fields: &Fields, console: &Console) -> Option<String> {
     }
 }
 
-/// The plan of a change, as the page shows it, with the question whether to perform the plan.
+/// The plan of a change, as the page shows it, with the question that asks the operator to confirm it.
 pub(super) struct Offer {
     pub(super) layout: Layout,
     pub(super) question: Option<Question>,

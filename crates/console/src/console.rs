@@ -40,7 +40,7 @@ pub(super) struct Shared {
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
     activity: Fresh<Recorded>,
-    /// Numbers for the navigation of every page, as last read.
+    /// Numbers that every page shows in its navigation, as last read.
     pub(super) counts: Cell<Option<Counts>>,
     traces: RefCell<Traces>,
     deployment: Fresh<Deployment>,
@@ -51,21 +51,21 @@ pub(super) struct Shared {
     log_progress: Rc<PagesRead>,
 }
 
-/// Numbers beside the links of the navigation.
+/// Numbers beside the links in the navigation.
 #[derive(Clone, Copy)]
 pub(super) struct Counts {
     pub(super) waiting: u64,
     pub(super) dead_letters: u64,
 }
 
-/// Diagnoses by the name of the checked function. The diagnosis of the whole deployment has the key `None`.
+/// Diagnoses, by the name of the checked function. The diagnosis of the whole deployment has the key `None`.
 type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
 
-/// Traces by the requested id. The second part of the key is true if the function's own log lines were requested.
+/// Traces, by the requested id. The second part of the key is true if the trace includes the function's own log lines.
 type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
 
-/// A result computed from the waiting events or, during the first read of the handler's log, the progress of the read.
-/// The first read may take minutes.
+/// A result computed from the waiting events or, while the handler's log is read for the first time, the progress of
+/// that read, which may take minutes.
 pub(super) enum Waiting<T> {
     Read(Read<T>),
     /// Number of log pages read so far.
@@ -141,7 +141,7 @@ impl Console {
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
-    /// An operator for a page that only reads. The operator has no interrupt, because the page's read ends when the
+    /// Connects an operator for a page that only reads. The operator has no interrupt, because the read ends when the
     /// browser disconnects.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
@@ -190,8 +190,8 @@ impl Console {
         Ok(Rc::new(RefCell::new(reading)))
     }
 
-    /// The timeline of the event with the id `id`. If `logs` is true, the timeline includes the log lines that the
-    /// event's function wrote in every attempt. Otherwise, only the lines of the last failed attempt are included.
+    /// Returns the timeline of the event with the id `id`. If `logs` is true, the timeline includes the log lines that
+    /// the event's function wrote in every attempt. Otherwise, it includes only the lines of the last failed attempt.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let known = {
             let mut traces = self.traces.borrow_mut();

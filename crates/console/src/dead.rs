@@ -1,8 +1,8 @@
-//! The pages of dead-letters: a scan on request, its groups, and forms to redrive, discard and export dead-letters.
+//! The pages about dead-letters: a scan on request, its groups, and forms to redrive, discard and export dead-letters.
 //!
 //! Reading dead-letters hides them from everybody for a while, so a page reads the dead-letter queue only if the
-//! operator requests the read. A scan leaves a snapshot without payloads, from which pages and plans are made. Only one
-//! action at a time reads the queue, because two actions would hide dead-letters from each other.
+//! operator requests it. A scan leaves a snapshot without payloads. Pages and plans use this snapshot. Only one action
+//! at a time reads the queue, because two actions would hide dead-letters from each other.
 
 mod change;
 mod dead_letter;
@@ -56,7 +56,7 @@ pub(super) fn routes() -> Router<Console> {
         .merge(files::routes())
 }
 
-/// Filters of a scan, each with its flag of the `comeback dead` commands, a label and a hint.
+/// Filters for a scan. Each has a flag of the `comeback dead` commands, a label and a hint.
 const FILTERS: [(&str, &str, &str); 8] = [
     ("reason", "Reason", "Such as max_age"),
     ("target", "Function", "NAME, NAME:ALIAS or ARN"),
@@ -68,7 +68,7 @@ const FILTERS: [(&str, &str, &str); 8] = [
     ("payload", "Value in the payload", "Such as /customer/id=42"),
 ];
 
-/// Parses a filter of dead-letters from the fields of a form.
+/// Parses a filter for dead-letters from form fields.
 fn filter(fields: &Fields) -> Result<Filter, String> {
     let label = |name: &str| {
         let known = FILTERS.iter().find(|(other, ..)| *other == name);
@@ -91,12 +91,12 @@ fn filter(fields: &Fields) -> Result<Filter, String> {
 #[template(path = "dead.html")]
 struct DeadPage {
     frame: Frame,
-    /// Number of dead-letters and age of the oldest one, or the failure to read the queue.
+    /// Number of dead-letters and age of the oldest one, or the reason why the queue could not be read.
     count: Result<Text, Text>,
     under_way: Option<String>,
     filters: Vec<Input>,
     once: String,
-    /// Name of the function whose dead-letters are shown; empty if the dead-letters of all functions are shown.
+    /// Name of the function whose dead-letters are shown; empty if the page shows the dead-letters of all functions.
     only_of: String,
     scanned: Option<Scanned>,
     files: Vec<String>,
@@ -109,7 +109,7 @@ struct Scanned {
     at: Text,
     id: String,
     command: String,
-    /// The scan's filter, and the number of dead-letters that match it; empty without a filter.
+    /// The scan's filter, and the number of dead-letters that match it; empty if the scan has no filter.
     only: String,
     /// Remarks about the scan, such as the number of dead-letters that the scan left out.
     notes: Vec<String>,
@@ -146,7 +146,7 @@ impl Groups {
 /// The dead-letters of one function in the newest scan, for that function's page.
 pub(super) struct OfFunction {
     pub(super) at: Text,
-    /// The newest scan's filter, as command-line flags; empty without a filter.
+    /// The newest scan's filter, as command-line flags; empty if the scan has no filter.
     pub(super) filter: String,
     pub(super) groups: Groups,
 }
@@ -159,7 +159,8 @@ pub(super) struct OfEvent {
     pub(super) path: String,
 }
 
-/// The page of dead-letters. If the address has a `target`, shows only the dead-letters of that function.
+/// Answers with the page of dead-letters. If the address has a `target`, the page shows only that function's
+/// dead-letters.
 async fn overview(visit: Visit) -> Result<Response, Problem> {
     let target = visit.query().get("target").map(ToOwned::to_owned);
     let function = target.as_deref().map(str::parse::<FunctionName>);
@@ -175,8 +176,8 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     ok(&page)
 }
 
-/// The page of dead-letters. `filled` has the values of the form's fields. If the form was refused, `refused` is the
-/// reason.
+/// Builds the page of dead-letters. `filled` has the values of the form's fields. If the form was refused, `refused` is
+/// the reason.
 async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> DeadPage {
     let dead = &visit.console.dead;
     let status = visit.console.status().await.value;
@@ -252,7 +253,8 @@ fn said(snapshot: &Snapshot) -> String {
     format!("Read {all}{matching}{visible}.")
 }
 
-/// The scan's filter in words, such as `Only: retries 0, payload /order=4001. 2 of 9.` Empty without a filter.
+/// Returns the scan's filter in words, such as `Only: retries 0, payload /order=4001. 2 of 9.` Empty if the scan has no
+/// filter.
 fn only(snapshot: &Snapshot) -> String {
     let flags = snapshot.filter.flags();
     if flags.is_empty() {
@@ -290,7 +292,7 @@ impl OfEvent {
 
 async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let once = fields.get("once").ok_or_else(incomplete)?;
-    // An invalid filter is refused before the scan hides anything.
+    // An invalid filter is refused before the scan hides any dead-letters.
     let filter = match filter(&fields) {
         Ok(filter) => filter,
         Err(refused) => {
@@ -341,8 +343,8 @@ struct DeadLettersPage {
     later: Option<String>,
 }
 
-/// Selects the page of the list with the dead-letter at index `from`, or the last page if `from` is too large. Returns
-/// the page's range of indexes, the first index of the previous page, and the first index of the next page.
+/// Selects the page of the list that has the dead-letter at index `from`, or the last page if `from` is too large.
+/// Returns the page's range of indexes, and the first indexes of the previous page and of the next page.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);

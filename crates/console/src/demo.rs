@@ -1,4 +1,4 @@
-//! Handles the buttons of the demonstration's bar, which set the pace of the clock and make a function fail or recover.
+//! Handles the buttons in the demonstration's bar. They set the pace of the clock, and make a function fail or recover.
 
 use axum::Router;
 use axum::http::StatusCode;

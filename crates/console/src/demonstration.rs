@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// Paces of the demonstration's clock, as multiples of real time.
 const PACES: [u32; 6] = [1, 10, 60, 300, 600, 1_800];
 const FIRST_PACE: usize = 2;
-/// Time without a request after which the clock stops, so that a user who returns does not find weeks of traffic.
+/// The clock stops after this time without a request. Otherwise, a user who returns would find weeks of traffic.
 const UNWATCHED: Duration = Duration::from_secs(60);
 /// Seed of the simulated traffic.
 const SEED: u64 = 1;
@@ -32,7 +32,7 @@ impl Demonstration {
     pub(super) fn new() -> Self {
         let clock = Rc::new(FastClock::new(now()));
         let demo = Demo::new(SEED, Rc::<FastClock>::clone(&clock));
-        // The clock starts only now, so that the time spent on building the account does not count.
+        // The clock starts only now, so that the time it took to build the account does not count.
         clock.begin();
         Self { demo, clock }
     }
@@ -85,7 +85,7 @@ impl FastClock {
     /// The clock's setting, with the time that the clock shows now.
     fn read(&self) -> Set {
         let (mut set, at) = (self.set.get(), Instant::now());
-        // If nobody read the clock for longer than `UNWATCHED`, the clock skips the rest of that time.
+        // If nobody has read the clock for longer than `UNWATCHED`, the clock ignores the time beyond that.
         let skipped = at.duration_since(self.read_at.replace(at)).saturating_sub(UNWATCHED);
         set.at += skipped;
         self.set.set(set);

@@ -1,5 +1,5 @@
-//! The page with the doctor's findings. Problems come first, each with a fix to run with a button or to copy. All other
-//! findings are collapsed into one line. A fix that needs an SNS topic has a field for the topic.
+//! The page with the doctor's findings. Problems come first. Each has a fix, which the operator can start with a button
+//! or copy. All other findings are collapsed into one line. A fix that needs an SNS topic has a field for the topic.
 
 use std::cmp::Reverse;
 
@@ -27,14 +27,14 @@ pub(super) struct Shown {
     pub(super) colour: &'static str,
     pub(super) mark: &'static str,
     pub(super) name: String,
-    /// The fault that the doctor found or, if the check is ok, the expectation that was met.
+    /// The problem that the doctor found or, if there is no problem, the check's title with the facts.
     pub(super) found: Text,
     pub(super) means: Option<Text>,
     /// The lines of the fix, without the lines that still need a topic; empty if nothing is wrong.
     pub(super) fix: Vec<FixLine>,
     /// A field for the topic that the fix needs; `None` if the fix needs no topic.
     pub(super) topic: Option<TopicField>,
-    /// Words and path of the button that opens the plan of the fix; `None` unless a `comeback` command is the fix.
+    /// Words and path of the button that opens the plan of the fix; `None` unless the fix is a `comeback` command.
     pub(super) button: Option<(String, String)>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct TopicField {
 }
 
 impl TopicField {
-    /// The field, filled in from the query of the page's address. A topic outside the handler's region is refused.
+    /// Reads the field from the query in the page's address. Refuses a topic outside the handler's region.
     async fn of(visit: &Visit) -> Self {
         let fields = visit.query();
         let Some(value) = fields.get("topic").map(str::trim) else { return Self::default() };

@@ -1,5 +1,5 @@
-//! Helpers for the macros in `templates/layout.html` that draw an answer. They return the CSS class of a tone, a
-//! shortened key, and the address of the page for a command.
+//! Helpers for the macros in `templates/layout.html` that draw an answer. They return the CSS class for a tone, a
+//! shortened key, and the address of the page that belongs to a command.
 
 use std::borrow::Cow;
 

@@ -44,7 +44,7 @@ struct Life {
     actions: Option<(Option<String>, String)>,
     is_dead: bool,
     chart: Option<Chart>,
-    /// The function's log lines of the event's last failed attempt; `None` if the attempt's request id is unknown.
+    /// The function's log lines from the event's last failed attempt; `None` if the attempt's request id is unknown.
     last_failure: Option<LastFailure>,
     timeline: Vec<Moment>,
     /// Remarks about what the timeline cannot show.
@@ -55,7 +55,7 @@ struct Life {
     lines: Vec<Moment>,
 }
 
-/// The function's log lines of the event's last failed attempt.
+/// The function's log lines from the event's last failed attempt.
 struct LastFailure {
     what: Text,
     lines: Result<Vec<String>, Text>,
@@ -107,8 +107,8 @@ fn life(trace: &Trace, with_logs: Option<String>) -> Life {
     }
 }
 
-/// The event's steps, with the function's log lines if `with_lines` is true. Otherwise, the page shows the lines of the
-/// last failure in another place.
+/// Returns the event's steps, with the function's log lines if `with_lines` is true. Otherwise, the page shows the log
+/// lines of the last failure separately.
 fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
     let mut moments = trace.timeline();
     moments.iter_mut().filter(|_| !with_lines).for_each(|moment| moment.below.clear());
@@ -242,8 +242,8 @@ fn mark(step: &Step) -> (Option<u64>, Mark) {
     }
 }
 
-/// The point of the chart after the last step: the end of the wait, or the outcome of the last invocation. `None` if
-/// nothing follows.
+/// Returns the last point in the chart, after the last step: the end of the wait, or the outcome of the last
+/// invocation. `None` if nothing follows the last step.
 fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
     let now = trace.now;
     match &trace.story.end {

@@ -1,4 +1,5 @@
-//! Caches of data read from the account. All tabs share a cache, so each source is read at most once in five seconds.
+//! Caches for data read from the account. All tabs share them, so that each source is read at most once in five
+//! seconds.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -45,7 +46,7 @@ impl<T> Clone for Read<T> {
 pub(super) struct Fresh<T> {
     // Locked during a read, so that other tabs wait for the same read.
     last: Mutex<Option<Read<T>>>,
-    /// True if something in the account has been changed since the last read.
+    /// True if the account has been changed since the last read.
     is_outdated: Cell<bool>,
 }
 
@@ -86,8 +87,8 @@ pub(super) struct Behind<T> {
     /// The last value that was read successfully. The next read continues from this value, even after a failed read.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Number of changes to the account so far. `changes_read` is the number of changes made before the last finished
-    /// read began.
+    /// Number of changes made to the account so far. `changes_read` is the number of changes made before the last
+    /// finished read began.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
 }
@@ -169,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Number of reads if two tabs request the value at each of the seconds `looks`.
+    /// Returns the number of reads when two tabs request the value at each of the seconds `looks`.
     async fn reads(looks: &[u64], result: Result<u64, Failure>) -> u64 {
         let (fresh, count) = (Fresh::<u64>::default(), Cell::new(0));
         for second in looks {

@@ -43,9 +43,9 @@ async fn function(visit: Visit) -> Result<Response, Problem> {
 #[template(path = "functions.html")]
 struct FunctionsPage {
     frame: Frame,
-    /// The answer's layout.
+    /// The list of attached functions.
     attachments: Layout,
-    /// The reason why the list is not complete; `None` if it is.
+    /// The reason why the list is incomplete; `None` if it is complete.
     unread: Option<Text>,
     command: String,
 }
@@ -119,14 +119,14 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
     })
 }
 
-/// The function's ARN in the form of invocation records, which always has a qualifier.
+/// Returns the function's ARN as invocation records contain it: always with a qualifier.
 fn invoked_arn(arn: &FunctionArn) -> String {
     let qualifier = arn.qualifier.clone().or_else(|| Some("$LATEST".into()));
     FunctionArn { qualifier, ..arn.clone() }.to_string()
 }
 
-/// A table of a function's waiting events, and the time when they were read. Both are `None` during the first read of
-/// the handler's log.
+/// Returns a table of a function's waiting events, and the time when they were read. Both are `None` while the
+/// handler's log is read for the first time.
 async fn waiting(console: &Console, name: &FunctionName) -> (Option<Timestamp>, Result<Option<Table>, Text>) {
     let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
     let listing = Listing { wanted, ..Listing::default() };

@@ -25,9 +25,9 @@ pub(super) fn routes() -> Router<Console> {
 /// Fields of the form that are always shown. The other fields are collapsed at first.
 const MAIN: [&str; 4] = ["outage", "events", "max-age", "max-backoff"];
 
-/// Outage if the form's field is empty.
+/// The outage that is simulated if the form's field is empty.
 const DEFAULT_OUTAGE: &str = "3h";
-/// Outages to choose from: the words of a button, and the fields that the button sets.
+/// Outages to choose from. Each has the words of its button and the fields that the button sets.
 const PRESETS: [(&str, &[(&str, &str)]); 4] = [
     ("15 minutes", &[("outage", "15m")]),
     ("3 hours", &[("outage", DEFAULT_OUTAGE)]),
@@ -35,7 +35,7 @@ const PRESETS: [(&str, &[(&str, &str)]); 4] = [
     ("Flapping", &[("outage", "3h"), ("flapping", "10m")]),
 ];
 
-/// Flags of a retry policy that the form has fields for.
+/// Flags of a retry policy that have a field in the form.
 const POLICY: [&str; 8] = [
     "max-age",
     "max-retries",
@@ -47,7 +47,7 @@ const POLICY: [&str; 8] = [
     "maximum-concurrency",
 ];
 
-/// A form field outside the policy: its name, label, placeholder and hint.
+/// A form field that is not part of the policy: its name, label, placeholder and hint.
 type Given = (&'static str, &'static str, &'static str, &'static str);
 
 /// Fields that become flags of `simulate`. The outage and the capacity also become flags of `plan`.
@@ -102,13 +102,13 @@ impl Input {
 struct LabPage {
     frame: Frame,
     tab: String,
-    /// Words and path of the button for each outage to choose from, and true for the outage that is shown.
+    /// Words and path of the button for each outage to choose from, and true if the page shows this outage.
     presets: Vec<(&'static str, String, bool)>,
     main: Vec<Input>,
     groups: [(&'static str, Vec<Input>); 3],
     /// True if a field that is not always shown has a value other than its default.
     has_more: bool,
-    /// The name of the policy to compare the form's policy with.
+    /// The name of the policy that the form's policy is compared with.
     other: &'static str,
     is_beside_deployed: bool,
     /// Reason why the deployed policy could not be read; `None` if it was read, or was not requested.
@@ -116,7 +116,7 @@ struct LabPage {
     commands: Vec<String>,
     /// The policy as parameters of the stack and as properties of the CDK construct, to paste; `None` for the default.
     pasted: Option<(String, String)>,
-    /// Percentage of the simulation that is done.
+    /// Completed share of the simulation, in per cent.
     percent: u64,
     /// The result of the simulation; `None` while it runs.
     answer: Option<Arc<Result<LabResults, String>>>,
@@ -126,7 +126,7 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     let console = &visit.console;
     let fields = visit.query();
     let Some(tab) = fields.get(TAB) else {
-        // Once a page has reached the account, the lab compares with the deployed policy.
+        // Once a page has reached the account, the lab compares the form's policy with the deployed policy.
         let beside = if console.account().is_some() { DEPLOYED } else { "default" };
         return Ok(go_to(&format!("/lab?{TAB}={}&{BESIDE}={beside}", &token()[..16])));
     };
@@ -163,7 +163,7 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// A button that sets an outage and keeps the policy and the load. Returns the button's words and path, and true if the
+/// Returns a button that sets an outage and keeps the policy and the load: the button's words and path, and true if the
 /// page shows this outage.
 fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'static str, String, bool) {
     let names = ["outage", "flapping", "for"];
@@ -173,7 +173,7 @@ fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'stat
     (words, format!("/lab?{}", chosen.to_query()), is_shown)
 }
 
-/// Inputs for the run and the policy, which include the inputs that are always shown.
+/// Returns the inputs for the run and for the policy. They include the inputs that are always shown.
 fn inputs(fields: &Fields) -> impl Iterator<Item = Input> {
     let run = RUN.into_iter().map(|given| input(given, fields));
     run.chain(POLICY.into_iter().map(|flag| policy_input(flag, fields)))

@@ -1,16 +1,17 @@
 //! The console: everything that [`comeback_operate`] can read and change, as web pages for one user's browser.
 //!
-//! `comeback ui` starts the console, which uses neither command lines nor the AWS SDK and parses no output of commands.
+//! `comeback ui` starts the console. The console calls [`comeback_operate`] and [`comeback_rehearsal`] directly: it
+//! runs no commands, parses no command output, and does not use the AWS SDK.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `server` | connections, and the rules for every request and answer |
 //! | `access` | access control by codes and sessions |
-//! | `console` | shared by all pages: the account, what was read from it, the changes in progress |
-//! | `fresh` | caches of what was read from the account, so that pages are fast and calls to AWS are rare |
+//! | `console` | the state that all pages share: the account, the data read from it, the changes in progress |
+//! | `fresh` | caches for data read from the account, so that pages are fast and calls to AWS are rare |
 //! | `page` | a request as a page receives it, the frame around every page, failures |
 //! | `change` | plans a change, asks about the plan, and performs it |
-//! | `draw` | layouts of answers, for `templates/layout.html` |
+//! | `draw` | helpers for the macros in `templates/layout.html`, which draw answers |
 //! | `work` | performs changes in the background, each only once |
 //! | `progress` | the page of a change that is being performed |
 //! | `response` | pages as responses, with markup and control characters escaped |
@@ -23,21 +24,21 @@
 //!
 //! `overview` is the example.
 //!
-//! 1. A file with `pub(super) fn routes() -> Router<Console>`; merge it in `routes`. Paths that read are `page(…)`,
-//!    which answers GET. A handler is an `async fn(Visit) -> Result<Response, Problem>` and may use everything in
-//!    `comeback_operate`, including types that are not `Send`, because all pages run on one thread. A long computation
-//!    therefore belongs on `tokio::task::spawn_blocking`.
-//! 2. A template in `templates/` that extends `base.html`, with a struct that has `frame: Frame` (from
-//!    `visit.frame(…)`). The macros of `layout.html` draw an answer: `text`, `facts`, `grid` for a table, with a column
-//!    for links and boxes before it, `timeline`, or all of its `blocks`. Charts are
-//!    [`figure`](comeback_rehearsal::figure)s, which display themselves (`|safe`). An element with `data-refresh` and
-//!    an `id` refreshes every five seconds; keep forms outside of it. The macro `copy` draws text with a Copy button.
-//!    Add the page to `NAVIGATION`.
-//! 3. Values come from `comeback_operate`: ask questions as the operator of `console.asking()`. If a question is slow,
-//!    or the page refreshes, read it through a `fresh::Fresh` in `Console`, so that all tabs share one read in five
+//! 1. Add a file with `pub(super) fn routes() -> Router<Console>`, and merge its routes in `routes`. The route of a
+//!    page that only reads is `page(…)`, which answers GET. A handler is an
+//!    `async fn(Visit) -> Result<Response, Problem>`. It may use everything in `comeback_operate`, including types that
+//!    are not `Send`, because all pages run on one thread. Run a long computation with `tokio::task::spawn_blocking`.
+//! 2. Add a template to `templates/` that extends `base.html`, and a struct with a field `frame: Frame`, made by
+//!    `visit.frame(…)`. The macros in `layout.html` draw an answer: `blocks` draws all of it; `text`, `facts`, `grid`
+//!    and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and boxes. The macro
+//!    `copy` draws text with a Copy button. Charts are [`figure`](comeback_rehearsal::figure)s, which display
+//!    themselves (`|safe`). An element with `data-refresh` and an `id` refreshes every five seconds, so keep forms
+//!    outside it. Add the page to `NAVIGATION`.
+//! 3. Read values with `comeback_operate`, as the operator that `console.asking()` returns. If a read is slow, or if
+//!    the page refreshes, cache the value in a `fresh::Fresh` in `Console`, so that all tabs share one read in five
 //!    seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters visible.
-//! 4. A change is a `change::ChangeForm`, as in `pauses`: its fields, and how they make the change. GET shows its
-//!    plan, POST performs it.
+//! 4. A change is a `change::ChangeForm`, as in `pauses`. It has the form's fields, and a function that makes a change
+//!    from their values. GET shows the plan, and POST performs the change.
 
 mod access;
 mod activity;
@@ -83,12 +84,12 @@ use crate::demonstration::Demonstration;
 /// Maximum size in bytes of a form sent to the console. The page that receives files has a larger limit.
 const LARGEST_FORM: usize = 64 << 10;
 
-/// Options of a console that `comeback ui` starts.
+/// Options for a console that `comeback ui` starts.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The deployment's name, and the region and profile to reach it with.
     pub address: Address,
-    /// True to show a demonstration instead of the deployment: a simulated account, whose clock runs fast.
+    /// True to show a demonstration instead of the deployment: a simulated account with a fast clock.
     pub demo: bool,
     /// Port to listen on; 0 means any free port.
     pub port: u16,

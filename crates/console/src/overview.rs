@@ -63,7 +63,7 @@ struct Tile {
 
 /// The table of functions or, during the first read of the handler's log, the progress of the read.
 enum Functions {
-    /// The handler's log is being read for the first time. Contains the number of log pages read so far.
+    /// The number of log pages read so far, while the handler's log is read for the first time.
     Reading(u64),
     Read(Table),
 }
@@ -76,13 +76,12 @@ struct Table {
     patterns: Vec<String>,
 }
 
-/// Changes of the three counts in the last hour, according to the handler's log.
+/// Changes in the three counts during the last hour, according to the handler's log.
 #[derive(Clone, Copy)]
 struct LastHour {
-    /// The change of the number of waiting events.
+    /// The change in the number of waiting events.
     waiting: i64,
-    /// The number of events that were due an hour ago. The change since then is not computed, because SQS's own count
-    /// is too old for that.
+    /// The number of events that were due an hour ago. SQS's own count is too old to compute the change since then.
     due_before: u64,
     /// The number of events that were dead-lettered.
     dead_lettered: u64,
@@ -104,19 +103,19 @@ struct Row {
     /// Path of the plan to retry the function's events now; `None` if no event is waiting, if all are due soon, or if
     /// the function is paused.
     retry: Option<String>,
-    /// The button *Pause* or *Resume* with its path; `None` for a function that is paused only by a pause of every
-    /// function or of a pattern.
+    /// The button *Pause* or *Resume* with its path; `None` if the function is paused only by a pause that covers every
+    /// function or a pattern.
     pause: Option<(&'static str, String)>,
 }
 
-/// A small chart of a function's last three hours: for each step, a bar of failures above the middle and a bar of
+/// A small chart of a function's last three hours. Each step has a bar for failures above the middle and a bar for
 /// retries below it.
 struct Spark {
     bars: Vec<Bar>,
     words: String,
 }
 
-/// A bar of a small chart, in the chart's own units, with its CSS class.
+/// A bar in a small chart, in the chart's own units, with its CSS class.
 struct Bar {
     x: usize,
     y: u64,
@@ -223,7 +222,8 @@ fn change_in_words(change: i64) -> String {
 }
 
 impl LastHour {
-    /// Adds up the last hour of all functions. An event counts as waiting until it is retried or dead-lettered.
+    /// Adds up the last hour's changes over all functions. An event counts as waiting until it is retried or
+    /// dead-lettered.
     fn of(states: &[FunctionState<'_>], due_before: u64) -> Self {
         let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
         let Step { failed, retried, dead_lettered } = Step::sum(&hours);
@@ -284,8 +284,8 @@ impl Row {
         }
     }
 
-    /// Gives a paused function the button *Resume* if the open pause is for this function alone, and no button if the
-    /// pause also holds other functions.
+    /// Gives a paused function the button *Resume* if an open pause covers this function alone, and no button if the
+    /// pause also covers other functions.
     fn resume_if(&mut self, open: &[(String, String)]) {
         if self.state == State::Paused.in_words() {
             let path = format!("/resume?plan=yes&function={}", self.href);
@@ -293,7 +293,7 @@ impl Row {
         }
     }
 
-    /// A row for a function with no lines in the log.
+    /// Returns a row for a function that has no lines in the log.
     fn without_events(arn: &str, state: State, deployment: &Deployment) -> Self {
         let name = command_name(arn, &deployment.handler_arn);
         let href = encoded(&name);

@@ -55,8 +55,8 @@ where
     get(handler(answer))
 }
 
-/// A POST route for a form that may change something. The form secret is checked first. A read-only console refuses the
-/// form.
+/// A POST route for a form that may change something. The route first checks the form secret. A read-only console
+/// refuses the form.
 pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -121,7 +121,7 @@ where
     }
 }
 
-/// A request of a signed-in browser, as a page's handler receives it.
+/// A request from a signed-in browser, as a page's handler receives it.
 pub(super) struct Visit {
     pub(super) console: Console,
     session: Arc<BrowserSession>,
@@ -168,7 +168,7 @@ impl Visit {
         self.session.has_secret(secret)
     }
 
-    /// The fields of the request's body, without the form secret. Refuses the request if the secret is wrong.
+    /// Returns the fields in the request's body, without the form secret. Refuses the request if the secret is wrong.
     async fn form(&mut self) -> Result<Fields, Problem> {
         let uri = self.request.uri().clone();
         let request = self.take_request();
@@ -212,7 +212,7 @@ impl Visit {
     }
 }
 
-/// Names and values of the fields of a form or of an address's query, in order.
+/// Names and values of the fields in a form or in a query, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
@@ -224,7 +224,7 @@ impl Fields {
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// The values of all fields with this name that are not empty.
+    /// Returns the values of all filled-in fields with this name.
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let values = self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str());
         values.filter(|value| !value.is_empty())
@@ -236,7 +236,7 @@ impl Fields {
         Self(others.chain([(name.to_owned(), value.to_owned())]).collect())
     }
 
-    /// A copy without the fields of these names.
+    /// A copy without the fields that have these names.
     pub(super) fn without(&self, names: &[&str]) -> Self {
         Self(self.0.iter().filter(|(name, _)| !names.contains(&name.as_str())).cloned().collect())
     }
@@ -279,13 +279,13 @@ pub(super) struct Frame {
     pub(super) refreshes: bool,
     /// Numbers of waiting events and dead-letters, as last read; `None` before the first read.
     counts: Option<Counts>,
-    /// Changes made from another page that are in progress, or have just ended.
+    /// Lines about changes from other pages that are in progress or have just ended.
     pub(super) toasts: Vec<Toast>,
     /// The demonstration's bar; `None` for a real deployment.
     pub(super) demo: Option<DemoBar>,
 }
 
-/// A link of the navigation.
+/// A link in the navigation.
 pub(super) struct Link {
     pub(super) path: &'static str,
     pub(super) name: &'static str,
@@ -300,7 +300,7 @@ pub(super) struct Link {
 #[derive(Clone)]
 pub(super) struct DemoBar {
     pub(super) bar: Bar,
-    /// Time of the demonstration's clock.
+    /// The time that the demonstration's clock shows.
     pub(super) time: Text,
     /// Path that the bar's buttons return to: this page or, if this page answers a POST, the first page.
     pub(super) back: String,
@@ -348,7 +348,7 @@ pub(super) enum Problem {
     Missing,
     /// The request was refused, with this status and explanation.
     Refused(StatusCode, String),
-    /// A read of the account failed, so that the page has nothing to show.
+    /// Reading the account failed, so the page has nothing to show.
     Account(Failure),
 }
 

@@ -27,7 +27,7 @@ struct WorkPage {
     is_stopping: bool,
     /// Result of the change; `None` while it is being performed.
     result: Option<Result<(), Text>>,
-    /// Path of the new plan, if nothing was done because the plan has changed since it was shown; otherwise `None`.
+    /// Path of the new plan, if the old plan was out of date and nothing was done; otherwise `None`.
     changed: Option<String>,
     back: &'static str,
     next: &'static str,

@@ -70,9 +70,9 @@ impl Drop for Simulation {
 }
 
 impl Labs {
-    /// Starts the simulation that a tab's form requests, unless the tab already has the same simulation. Returns the
-    /// percentage that is done and, if the simulation ends within [`PATIENCE`], its result. A different earlier
-    /// simulation of the tab is stopped.
+    /// Starts the simulation that a tab's form requests, unless the tab already has the same simulation. Stops a
+    /// different earlier simulation of the tab. Returns the percentage that is done and, if the simulation ends within
+    /// [`PATIENCE`], its result.
     pub(super) async fn answer(
         &self,
         tab: &str,
@@ -160,7 +160,7 @@ impl Seen {
     }
 }
 
-/// Reports the progress of one of a form's several simulation runs.
+/// Reports the progress of one of the simulation runs that a form requests.
 struct Watch<'s> {
     seen: &'s Seen,
     number: usize,

@@ -18,7 +18,7 @@ pub(super) fn with_type(status: StatusCode, kind: &'static str, body: String) ->
     (status, [(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
 }
 
-/// Redirects the browser to `path`, which the browser requests with GET.
+/// Redirects the browser to `path`. The browser then requests this path with GET.
 pub(super) fn go_to(path: &str) -> Response {
     let path = HeaderValue::from_str(path).expect("BUG: a path is not a header value");
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()

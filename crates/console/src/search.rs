@@ -31,18 +31,18 @@ async fn search(visit: Visit) -> Result<Response, Problem> {
     }))
 }
 
-/// The kinds of search results.
+/// What the text of a search can refer to.
 pub(super) enum Searched {
     /// The name of a function, in the form that commands accept.
     Function(String),
-    /// An error of waiting events, or a glob of errors.
+    /// The error type of some waiting events, or a glob for error types.
     Error(String),
     /// The key of a waiting event.
     WaitingKey,
     Unknown,
 }
 
-/// Finds out what the text of a search refers to. Upper and lower case are the same in the name of an error.
+/// Finds out what the text of a search refers to. Ignores upper and lower case in the name of an error.
 pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     if text.contains('*') {
         return Searched::Error(text.to_owned());
@@ -73,8 +73,8 @@ pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     function.map_or(Searched::Unknown, Searched::Function)
 }
 
-/// The function's name in the form that commands accept; `None` unless the function is in the log or on the allow-list.
-/// A pattern of the allow-list does not count, because a pattern may match any word.
+/// Returns the function's name in the form that commands accept; `None` unless the function is in the log or on the
+/// allow-list. A pattern on the allow-list does not count, because a pattern may match any word.
 async fn function(console: &Console, name: &FunctionName, is_logged: bool) -> Option<String> {
     let deployment = console.deployment().await.value.ok()?;
     let arn = deployment.arn_of(name);

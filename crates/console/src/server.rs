@@ -85,7 +85,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
         .keep_alive(false)
         .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(stream), service);
-    // A browser that hangs up or is too slow gets no answer. This is not an error of the server.
+    // A browser that disconnects or is too slow gets no answer. This is not an error of the server.
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 
@@ -102,7 +102,7 @@ fn in_time(body: Incoming) -> Body {
 pub(super) async fn answer(request: Request, router: &Router, access: &Access) -> Response {
     let mut response = match check(&request) {
         Err((status, why)) => refused(status, why),
-        // Browsers request this path for a page that names no icon.
+        // Browsers request this path if a page names no icon.
         Ok(()) if request.uri().path() == "/favicon.ico" => StatusCode::NO_CONTENT.into_response(),
         Ok(()) => match access.admit(request, now()) {
             ControlFlow::Break(response) => response,

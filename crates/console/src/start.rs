@@ -66,7 +66,7 @@ fn open(address: SocketAddr, access: &Access) -> bool {
     }
 }
 
-/// Writes an HTML file that leads to this address, in a folder that only this user can read.
+/// Writes an HTML file that redirects to the address `url`, in a folder that only this user can read.
 fn private_file(url: String) -> std::io::Result<(TempDir, std::path::PathBuf)> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("comeback-");
@@ -90,7 +90,7 @@ async fn remove_when_used(folder: TempDir, used: impl Future<Output = ()>) {
     let _ = folder.close();
 }
 
-/// Sends a message for each line of standard input. Reading blocks, so a separate thread reads.
+/// Sends a message for each line read from standard input. Uses a separate thread, because reading blocks.
 fn enters() -> mpsc::UnboundedReceiver<()> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! Tests of the server's rules, from the view of a browser and of an attacker.
+//! Tests of the server's rules, from the point of view of a browser and of an attacker.
 
 mod choosing;
 mod demo;
@@ -260,7 +260,7 @@ async fn get_changes_nothing() {
             assert_eq!(status, 405, "{method} {path}");
         }
         assert_eq!(here.status(|sent| sent.path = "/style.css".into()).await, 405);
-        // Fields that would change something if they were sent as a form.
+        // These fields would change something if they were sent as a form.
         let fields = format!("secret={secret}&digest=0&once=1&fields=function%3D%252A&function=%2A&typed=1");
         for path in
             ["/pause", "/resume", "/retry", "/cancel", "/dead/redrive", "/dead/discard", "/dead/import"]
@@ -377,8 +377,8 @@ async fn a_form_that_does_not_end_is_refused() {
             "POST {STOP} HTTP/1.1\r\nHost: {HERE}\r\nOrigin: http://{HERE}\r\nTransfer-Encoding: chunked\r\n\
              Content-Type: application/x-www-form-urlencoded\r\n"
         );
-        // Sends a form in pieces of `piece` bytes, one piece every `every`. Returns the answer, and the time until the
-        // answer came.
+        // Sends a form in pieces of `piece` bytes, with a pause of `every` after each. Returns the answer, and the time
+        // until it came.
         let sent = async |cookie: &str, piece: usize, every: Duration| {
             let begin = Instant::now();
             let (mut answers, mut sends) = TcpStream::connect(address).await.unwrap().into_split();
@@ -391,7 +391,7 @@ async fn a_form_that_does_not_end_is_refused() {
                 std::future::pending().await
             };
             let mut answer = Vec::new();
-            // A server that closes a connection with unread pieces resets the connection after its answer.
+            // A server that closes a connection before reading all pieces resets the connection after its answer.
             tokio::select! {
                 _ = answers.read_to_end(&mut answer) => {}
                 () = sending => {}

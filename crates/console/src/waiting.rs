@@ -66,7 +66,7 @@ impl WaitingPage {
         self.filter.get(name).unwrap_or_default()
     }
 
-    /// Returns `head`, the heading of a column of actions. The heading is empty in a read-only console.
+    /// Returns `head`, the heading of a column of actions, or an empty heading in a read-only console.
     fn lead(&self, head: &'static str) -> &'static str {
         if self.frame.read_only { "" } else { head }
     }
@@ -125,8 +125,7 @@ struct Shown {
     notes: Vec<Text>,
     chart: Option<Chart>,
     groups: Table,
-    /// Actions on each group in the table; `None` for a group in which the events of too many functions are counted
-    /// together.
+    /// Actions on each group in the table; `None` for a group that combines the events of too many functions.
     actions: Vec<Option<GroupActions>>,
     event_columns: [Column; EVENT_HEADS.len()],
     events: Vec<Vec<Text>>,
@@ -227,15 +226,15 @@ async fn counts(console: &Console) -> Vec<(&'static str, Text)> {
     counts.map(|fact| (fact.title, line(&fact))).collect()
 }
 
-/// One page of the list of waiting events: the filter and page number in its address.
+/// One page of the list of waiting events, with the filter and page number from its address.
 struct PageOf<'a> {
     fields: &'a Fields,
     number: usize,
 }
 
 impl PageOf<'_> {
-    /// A listing with the address's filter, limited to the events on this page. The error names the field that is
-    /// wrong.
+    /// Returns a listing with the filter in the address, limited to the events on this page. The error names the field
+    /// that is wrong.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
         let functions = fields.get("function").map(|name| name.parse::<FunctionName>());
@@ -372,7 +371,8 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// The counts of each period, as text to show at the pointer, with the path of the page that lists the period's events.
+/// Returns the counts in each period, as text to show at the pointer, with the path of the page that lists the period's
+/// events.
 fn values<'r>(
     returns: &'r Returns<'_>,
     names: &'r [String],
@@ -386,7 +386,7 @@ fn values<'r>(
         let counts = counts.filter(|(count, _)| *count > 0);
         let counts: Vec<_> = counts.map(|(count, name)| format!("{name}: {}", grouped(count))).collect();
         let [begin, end] = [period, period + 1].map(|it| durations::text(returns.period * it as u32));
-        // The first period also has the events that were due earlier, so its filter has no `from`.
+        // The first period also contains the events that were due earlier, so its filter has no `from`.
         let mut filter = fields.without(&["page", "within", "from", "to"]);
         if period > 0 {
             filter = filter.with("from", &at(period).as_millis().to_string());

@@ -18,7 +18,7 @@ use crate::response::go_to;
 
 /// Maximum number of ended changes that still have a page.
 const KEPT: usize = 20;
-/// Time for which every page shows a line about a change that has succeeded.
+/// Time for which every page shows a line about a successful change.
 const TOAST_FOR: Duration = Duration::from_secs(30);
 
 /// A question to the operator about a plan.
@@ -141,7 +141,7 @@ impl Work {
         *self.stop.borrow()
     }
 
-    /// Notes that the operator has seen the result.
+    /// Records that the operator has seen the result.
     pub(super) fn see(&self) {
         self.is_seen.set(self.has_ended());
     }
@@ -188,12 +188,11 @@ pub(super) struct Summary {
     pub(super) agreed: String,
 }
 
-/// The changes that this server performs or has performed, by the one-time ids of their forms. The latest change is
-/// last.
+/// The changes that this server performs or has performed, by the one-time id of the form. The latest change is last.
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// Form ids of changes that were dropped from the list. A form with such an id is not performed again.
+    /// Form ids of changes that were dropped from the list. A form with one of these ids is not performed again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }
@@ -245,7 +244,7 @@ impl Works {
         others.filter(|(path, _)| path != shown).filter_map(|(path, work)| work.toast(path)).collect()
     }
 
-    /// Drops the oldest of the ended changes, because each may hold much output.
+    /// Drops the oldest of the ended changes, because a change may hold much output.
     fn forget_the_oldest(&self) {
         let (mut works, mut forgotten) = (self.by_id.borrow_mut(), self.forgotten.borrow_mut());
         let mut too_many = works.iter().filter(|(_, work)| work.has_ended()).count().saturating_sub(KEPT - 1);
@@ -303,7 +302,7 @@ mod tests {
         }
     }
 
-    /// A change that asks the operator to agree to the plan, and then adds one to `done`.
+    /// A test change. It asks the operator to agree to the plan, and then adds one to `done`.
     async fn change(screen: Rc<PageScreen>, plan: &str, done: Rc<Cell<u32>>) -> Result<(), Failure> {
         screen.agree("delete them?", plan)?;
         done.set(done.get() + 1);

@@ -1,4 +1,4 @@
-//! Pages that redrive and discard dead-letters. Planning uses only the snapshot; performing reads the queue.
+//! Pages that redrive and discard dead-letters. A plan uses only the snapshot. Performing the plan reads the queue.
 
 use askama::Template;
 use axum::Router;
@@ -23,7 +23,7 @@ pub(super) fn routes() -> Router<Console> {
     [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
 }
 
-/// A change that this page can make to dead-letters: a redrive or a discard.
+/// A change to dead-letters: a redrive or a discard.
 #[derive(Debug)]
 struct Change {
     path: &'static str,
@@ -177,8 +177,8 @@ impl Change {
         })
     }
 
-    /// The change to the selected dead-letters of the scan that the form names. Fails if the scan is not the newest
-    /// scan.
+    /// Returns the change to the dead-letters that the form selects. Fails if the form was made from an older scan than
+    /// the newest.
     fn asked(&self, wanted: &FormChoices, console: &Console) -> Result<Asked, Failure> {
         let pace = Pace::read(&wanted.rate);
         let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
@@ -199,8 +199,8 @@ impl Change {
         }))
     }
 
-    /// The command that makes the same change. If no filter selects exactly the chosen dead-letters, the command is a
-    /// dry run with the nearest filter. `None` if no filter selects the chosen dead-letters at all.
+    /// Returns the command that makes the same change. If a filter can select the chosen dead-letters only together
+    /// with others, the command is a dry run. `None` if no filter selects the chosen dead-letters.
     fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, visit: &Visit) -> Option<Command> {
         let (filter, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
@@ -227,8 +227,8 @@ struct Command {
     is_exact: bool,
 }
 
-/// Filter flags that select the dead-letters `selection` of a snapshot, and true if the flags select no other
-/// dead-letters. `None` if no filter selects the dead-letters.
+/// Returns filter flags that select the dead-letters `selection` of a snapshot, and true if the flags select no others.
+/// `None` if no filter selects these dead-letters.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     match selection {
         Selection::All if snapshot.filter.takes_everything() => Some((vec!["--all".into()], true)),
@@ -257,7 +257,7 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
     }
 }
 
-/// Returns true if `typed` is the number `count`, as plain digits or with separators, as the page shows the number.
+/// Returns true if `typed` is the number `count`, with or without the separators that the page shows.
 fn is_count(typed: &str, count: usize) -> bool {
     let typed = typed.trim();
     typed == count.to_string() || typed == grouped(count as u64)

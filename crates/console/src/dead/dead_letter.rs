@@ -37,7 +37,7 @@ struct DeadLetterPage {
     scan: String,
     once: String,
     command: String,
-    /// Facts about the dead-letter: the facts in the snapshot or, after the dead-letter was read again, all facts.
+    /// Facts about the dead-letter. Until the dead-letter is read again, these are only the facts in the snapshot.
     facts: Vec<Fact>,
     read: Option<Rc<ReadAgain>>,
 }

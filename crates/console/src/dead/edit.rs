@@ -1,4 +1,5 @@
-//! The page that redrives one dead-letter with another payload: a form with the payload, and the plan of the redrive.
+//! The page that redrives one dead-letter with a different payload: a form with the payload, and the plan of the
+//! redrive.
 //!
 //! The payload may be a megabyte long, so it is sent in the forms, never in an address.
 
@@ -136,8 +137,8 @@ mod tests {
     use crate::page::encoded;
     use crate::tests::{Setting, address, hidden, locally};
 
-    /// A console of an account with two dead-letters. Also returns the form fields that name the first dead-letter, and
-    /// the dead-letter's key.
+    /// Returns an account with two dead-letters, a console for the account, the form fields that name the first
+    /// dead-letter, and this dead-letter's key.
     async fn setting(read_only: bool) -> (Dead, Setting, String, String) {
         let dead_letters = [event("Timeout"), event("Timeout")];
         let key = dead_letters[0].key.clone();

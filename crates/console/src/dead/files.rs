@@ -1,8 +1,8 @@
-//! Files of dead-letters: exports, which the browser downloads, and uploads, which are imported.
+//! Files that contain dead-letters: exports, which the browser downloads, and uploads, which are imported.
 //!
-//! The files are in the folder where the server was started, readable only by the user who started the server. A
-//! stopped server leaves the same files as a killed command, so `comeback dead import` can continue with the files. An
-//! upload is named after its content, so that importing the same file a second time also continues.
+//! The files are in the folder where the server was started. Only the user who started the server can read them. A
+//! stopped server leaves the same files as a killed command, so `comeback dead import` can continue with them. An
+//! upload gets a name made from its content, so that importing the same file again also continues.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -35,7 +35,7 @@ use crate::work::Summary;
 
 /// Maximum size of an upload, in bytes.
 const LARGEST_UPLOAD: usize = 1 << 30;
-/// Number of bytes of a download that are in memory at once.
+/// Number of bytes of a download that are held in memory at once.
 const PIECE: usize = 64 << 10;
 const ENDING: &str = ".jsonl";
 
@@ -93,7 +93,7 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     })
 }
 
-/// Sends a file that this server has written. The file contains payloads, so only a form of the console can download
+/// Sends a file that this server has written. The file contains payloads, so only a form in the console can download
 /// it.
 async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
@@ -125,7 +125,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     while let Some(part) = parts.next_field().await.map_err(refused)? {
         match part.name() {
             Some("secret") => has_secret = visit.has_secret(&part.text().await.map_err(refused)?),
-            // The form's secret is the first part of the upload. Without the secret, the file is not even stored.
+            // The form's secret is the first part of the upload. A file that arrives without the secret is not stored.
             Some("file") if has_secret => {
                 let folder = visit.console.dead.folder();
                 let (name, is_new) = store(part, &folder).await?;
@@ -167,7 +167,7 @@ async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), 
         Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(failure(error.error).into())
         }
-        // If the file already exists, the file stays, and so does the record of what was imported from the file.
+        // An existing file is kept, with the record of what was imported from it.
         stored => Ok((name, stored.is_ok())),
     }
 }

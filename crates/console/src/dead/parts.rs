@@ -1,4 +1,4 @@
-//! Parts that the pages of dead-letters share.
+//! Parts shared by the pages about dead-letters.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -25,16 +25,16 @@ pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
-/// Reserves the dead-letter queue for the action with the page `path`. If another action is reading the queue, refuses
-/// the request.
+/// Reserves the dead-letter queue for the action with the page `path`, or refuses the request if another action is
+/// reading the queue.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     let why = "Another action is reading the dead-letters, and two would hide them from each other. The \
                Dead-letters page shows it.";
     console.dead.turn(path).ok_or_else(|| Problem::Refused(StatusCode::CONFLICT, why.into()))
 }
 
-/// Performs an action that reads the dead-letter queue, and redirects to the page that shows the action's progress. If
-/// the form is sent twice, the action is performed only once.
+/// Performs an action that reads the dead-letter queue, and redirects to the page that shows the progress. If the form
+/// is sent twice, performs the action only once.
 pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,

@@ -15,7 +15,7 @@ use crate::access::token;
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
-    /// Path of the page of the action that is reading the queue; empty if the action has no page. `None` while no
+    /// Path of the page about the action that is reading the queue; empty if the action has no page. `None` while no
     /// action reads the queue.
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,
@@ -60,8 +60,7 @@ impl Dead {
         self.snapshot.replace(snapshot.map(Rc::new));
     }
 
-    /// Keeps a dead-letter that was read again, in place of the previous one. Returns the one-time name of the new
-    /// dead-letter.
+    /// Stores a dead-letter that was read again, in place of the previous one. Returns its one-time name.
     pub(super) fn has_read(&self, read: ReadAgain) -> String {
         let name = token();
         self.read.replace(Some((name.clone(), Rc::new(read))));
@@ -72,7 +71,7 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// The snapshot with the id `scan`, from which a form was made. Fails if the newest snapshot has another id.
+    /// Returns the newest snapshot if its id is `scan`, the id in a form. Fails if the newest snapshot has another id.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {
@@ -94,7 +93,7 @@ impl Dead {
         Interrupt::of(&self.stop)
     }
 
-    /// Stops the action that reads the queue, and waits until the action has made its dead-letters visible again.
+    /// Stops the action that reads the queue, and waits until the action has made the messages visible again.
     pub(crate) async fn stop(&self) {
         self.stop.send_replace(true);
         while self.under_way.borrow().is_some() {
@@ -102,12 +101,12 @@ impl Dead {
         }
     }
 
-    /// Path of the page of the action that is reading the queue; `None` if no action reads it.
+    /// Returns the path of the page about the action that is reading the queue; `None` if no action reads it.
     pub(super) fn under_way(&self) -> Option<String> {
         self.under_way.borrow().clone()
     }
 
-    /// Names of the files of dead-letters that this server has written.
+    /// Returns the names of the files with dead-letters that this server has written.
     pub(crate) fn files(&self) -> Vec<String> {
         self.files.borrow().clone()
     }
@@ -116,7 +115,7 @@ impl Dead {
         self.files.borrow_mut().push(name.to_owned());
     }
 
-    /// The folder with the files of dead-letters: the folder where the server was started.
+    /// Returns the folder for files with dead-letters: the folder where the server was started.
     pub(super) fn folder(&self) -> PathBuf {
         std::env::current_dir().unwrap_or_default()
     }

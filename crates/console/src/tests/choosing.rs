@@ -1,4 +1,4 @@
-//! Tests of the waiting events that the operator chooses on a page, and of the actions on them.
+//! Tests for the page on which the operator chooses waiting events, and for the actions on the chosen events.
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::demonstration::Demonstration;
 use crate::page::encoded;
 
-/// A console of the demonstration with its clock stopped. A wait moves the clock forward.
+/// Returns a console for the demonstration with its clock stopped. The clock moves only when the console waits.
 pub(super) async fn stopped() -> Setting {
     let demo = Demonstration::new();
     let setting = Setting::of(Console::demonstrating(address(), false, demo)).await;

@@ -1,4 +1,4 @@
-//! Tests of pages with a missing permission: each page names the permission and shows everything else.
+//! Tests of pages when the operator lacks a permission: each page names the permission and shows everything else.
 
 use axum::http::StatusCode;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, function_arn, queue_url};
@@ -35,7 +35,7 @@ pub(super) async fn sample() -> SimulatedAws {
     aws
 }
 
-/// A console of the account `aws`, after `lines` have been written to the handler's log.
+/// Returns a console for the account `aws`, after writing `lines` to the handler's log.
 pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: bool) -> Setting {
     let at = aws.time();
     for line in lines {
@@ -46,7 +46,7 @@ pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: b
     Setting::of(console).await
 }
 
-/// A console of the sample account, for an operator without permission for the API actions `actions`.
+/// Returns a console for the sample account. The operator lacks permission for the API actions `actions`.
 pub(super) async fn denied(actions: &[&str], lines: Vec<String>, read_only: bool) -> Setting {
     let aws = sample().await;
     actions.iter().for_each(|action| aws.deny(action));
