@@ -29,7 +29,7 @@ impl CountAxis {
     }
 }
 
-/// Returns the smallest and the largest of values that are not negative.
+/// Returns the smallest and the largest value. Values must not be negative.
 pub fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
 }
@@ -87,7 +87,7 @@ fn count_label(value: f64) -> String {
     if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64).to_string() }
 }
 
-/// Moments that ticks can mark, in seconds. Preferred moments come first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`,
+/// Moments that ticks can mark, in seconds, the preferred ones first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`,
 /// `6h`, `3d` and so on.
 const MOMENTS: [u32; 19] = [
     1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,

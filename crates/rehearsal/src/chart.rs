@@ -33,7 +33,7 @@ pub struct Colour {
     /// Name of the CSS variable, without dashes.
     pub name: &'static str,
     light: RGBColor,
-    /// The same hue for dark mode, as a CSS value. The colour is light enough for text.
+    /// The same hue for dark mode, as a CSS value. It is light enough for text.
     pub dark: &'static str,
 }
 
@@ -51,8 +51,8 @@ pub const PALETTE: [Colour; 9] = [
 ];
 
 impl Colour {
-    /// Formats the colour for a light page, exactly as `plotters` writes a colour. The style sheet's rules therefore
-    /// match the colours in a chart.
+    /// Formats the colour for a light page, exactly as `plotters` does, so that the style sheet's rules match the
+    /// colours in a chart.
     pub fn light(&self) -> String {
         let RGBColor(red, green, blue) = self.light;
         format!("#{red:02X}{green:02X}{blue:02X}")
@@ -72,8 +72,8 @@ pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Result of drawing. Drawing fails only because of a bug in Comeback.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws a picture of `size`, in pixels, and returns the SVG text. Panics if `draw` fails, which happens only because
-/// of a bug, since nothing is written to a file.
+/// Draws a picture of `size`, in pixels, and returns the SVG text. Panics if `draw` fails. Nothing is written to a
+/// file, so only a bug makes `draw` fail.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let mut text = String::new();
     {

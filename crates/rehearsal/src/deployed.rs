@@ -7,7 +7,7 @@ use serde::Serialize;
 use comeback_operate::durations;
 use comeback_operate::handler_setting::parameter_of;
 
-/// A setting as a stack parameter and as a construct property, each with the setting's value in its own format.
+/// A setting in two formats: the name and value of a stack parameter, and the name and value of a construct property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeployedSetting {
     parameter: String,
@@ -17,7 +17,7 @@ pub struct DeployedSetting {
 }
 
 impl DeployedSetting {
-    /// Converts a variable of the handler, with a value that the handler accepts.
+    /// Converts a handler variable and its value, which the handler must accept.
     pub fn of(variable: &str, value: &str) -> Self {
         let seconds = |text: &str| {
             durations::read(text).map_or_else(|_| text.to_owned(), |it| it.as_secs().to_string())

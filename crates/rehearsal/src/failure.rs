@@ -6,7 +6,7 @@ use comeback_timelapse::{RunError, ScenarioError, Violation};
 /// The reason why a rehearsal (a simulation, a schedule or a plan) has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Some arguments were refused. Contains the reason for each refusal.
+    /// Some arguments were refused. Each string is the reason for one refusal.
     #[error("{}", .0.join("\n       "))]
     Refused(Vec<String>),
     /// The run broke an invariant, which is a bug in Comeback.
@@ -34,7 +34,7 @@ impl Failure {
         Self::Refused(vec![why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()])
     }
 
-    /// Returns both values. If one of them or both are errors, returns a failure that lists all reasons.
+    /// Returns both values or, if either is an error, a failure that lists all reasons.
     pub fn unless_both<P, S>(
         policy: Result<P, Vec<SettingError>>,
         scenario: Result<S, Vec<ScenarioError>>,

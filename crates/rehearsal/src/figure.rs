@@ -6,13 +6,12 @@ use plotters::style::RGBColor;
 
 use crate::chart::{Area, Drawing, LineStyle, Room, name_of, svg};
 
-/// Style sheet for a page with figures. The style sheet needs the colours of [`PALETTE`](crate::chart::PALETTE) as CSS
-/// variables.
+/// Style sheet for a page with figures. It needs the colours of [`PALETTE`](crate::chart::PALETTE) as CSS variables.
 pub const STYLE: &str = include_str!("../templates/report.css");
 
 /// Size of a chart in pixels: small, so that its text stays readable on a phone.
 pub const SIZE: (u32, u32) = (420, 265);
-/// Size in pixels of a chart that is as wide as the page. On a phone, such a chart scrolls.
+/// Size in pixels of a chart that is as wide as the page. On a phone, the chart scrolls.
 pub const WIDE: (u32, u32) = (1_200, 250);
 /// A table that is displayed as HTML. All columns but the first contain figures.
 #[derive(Template)]
@@ -42,7 +41,7 @@ pub struct Chart {
     pub table: Option<Table>,
 }
 
-/// An entry of a chart's legend.
+/// An entry in a chart's legend.
 pub struct Key {
     /// The mark as characters, such as `━━`.
     pub symbol: &'static str,
@@ -70,7 +69,7 @@ impl Table {
     }
 }
 
-/// A drawing, without the outermost SVG element. The chart's template writes the outermost element, with a title and a
+/// A drawing without the outermost SVG element. The chart's template writes that element, with a title and a
 /// description.
 pub struct Picture {
     /// Width and height in pixels.
@@ -81,7 +80,8 @@ pub struct Picture {
     values: Vec<Values>,
 }
 
-/// The values of a chart between two points of its horizontal axis, shown while the pointer is between these points.
+/// The values of a chart between two points of its horizontal axis. They are shown while the pointer is between these
+/// points.
 pub struct Values {
     /// The share of the axis, 0 to 1, at which the values begin.
     pub from: f64,

@@ -105,7 +105,7 @@ pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
         .map_err(|error| Failure::of_command_line(&error))
 }
 
-/// Returns a function that adds the simulated target's errors to the help of `--non-retryable-errors`.
+/// Returns a function that adds `errors`, the errors of the simulated target, to the help of `--non-retryable-errors`.
 pub fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
     move |arg| {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -159,7 +159,7 @@ pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEn
     })
 }
 
-/// Returns a function's ARN in the form of invocation records, which always has a qualifier.
+/// Returns a function's ARN as invocation records contain it: always with a qualifier.
 pub fn recorded_arn(function: &str) -> String {
     let arn = SimulatedTarget { name: function.into(), ..SimulatedTarget::default() }.arn();
     if function.contains(':') { arn } else { format!("{arn}:$LATEST") }
@@ -175,8 +175,9 @@ pub fn variable(flag: &str) -> String {
 pub struct PolicyChanges(Vec<(&'static str, String)>);
 
 impl PolicyChanges {
-    /// Parses a list such as `jitter=none,max-backoff=1h`. A part without `=` continues the value before it, because a
-    /// value can be a list. After `policies=`, a part that does not begin with a flag also continues the value.
+    /// Parses a list such as `jitter=none,max-backoff=1h`. A value can be a list itself, so a part without `=`
+    /// continues the previous value. After `policies=`, a part that does not begin with a flag also continues the
+    /// value.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut changes: Vec<(&'static str, String)> = Vec::new();
         for part in text.split(',') {

@@ -12,9 +12,9 @@ From then on, SQS delivers a message only when another leaves: retries come late
 reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. Lower HIDE_UP_TO: the other
 messages are then sent again with a delay, without a limit.";
 
-/// Describes the events that wait at a steady rate of failures: their number, where they wait, and the number of moves
-/// and pollers that they need. If messages are always hidden, also describes when the in-flight limit is reached, the
-/// consequences, and the highest rate that stays below the limit.
+/// Describes the events that wait at a steady rate of failures: their number, where they wait, and how many moves and
+/// pollers they need. If messages are always hidden, also says when the in-flight limit is reached, what happens then,
+/// and which highest rate stays below the limit.
 pub fn in_words(in_flight: &InFlight) -> String {
     let full = in_flight.full_after_seconds.map_or(String::new(), |_| format!("{ONCE_FULL}\n"));
     format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight.pollers))

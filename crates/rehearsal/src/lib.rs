@@ -1,8 +1,8 @@
 //! Rehearsals of [Comeback](https://github.com/comeback-retries/comeback)'s retries, as values and pictures.
 //!
-//! A rehearsal is a *simulated day*, the *schedule* of a policy, or a *plan* from a goal to a policy.
-//! `comeback-timelapse` runs a rehearsal. This crate parses a rehearsal's flags, describes its figures in words, and
-//! draws the figures. The `comeback` command and its console show the same words and pictures.
+//! A rehearsal is a *simulated day*, the *schedule* of a policy, or a *plan*, which finds a policy for a goal.
+//! `comeback-timelapse` runs rehearsals. This crate parses their flags, and shows their figures in words and pictures.
+//! The `comeback` command and its console show the same words and pictures.
 //!
 //! | file | holds |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | [`flags`] | flags shared by several rehearsals |
 //! | [`failure`] | the reasons why a rehearsal has no result |
 //! | [`deployed`] | settings in the form that deployments use |
-//! | [`in_flight`] | room for waiting events, in words |
+//! | [`in_flight`] | how many events wait at once, in words |
 //! | [`chart`], [`axis`], [`figure`] | pictures, their colours and axes, and their place on a page |
 //! | [`life`] | the picture of one event's life |
 

@@ -14,8 +14,8 @@ use crate::figure::{Key, Picture, drawn_in};
 pub struct Moment {
     /// Time since the event's first failure.
     pub since: Duration,
-    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, number of the attempt that
-    /// would come next.
+    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, the number of the attempt
+    /// that would come next.
     pub attempt: u64,
     /// Kind of mark to draw at this moment.
     pub mark: Mark,
@@ -52,8 +52,8 @@ pub fn keys() -> Vec<Key> {
     ]
 }
 
-/// Draws an event's life on a logarithmic time axis, in a picture of `size`, in pixels. `line` is a moment at which to
-/// draw a vertical line, and the line's label.
+/// Draws an event's life on a logarithmic time axis, in a picture of `size`, in pixels. `line` is the moment and the
+/// label of a vertical line to draw.
 pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>) -> Picture {
     let since = |since: Duration| since.as_secs_f64().max(START);
     let end = moments.last().map_or(START, |moment| since(moment.since));
@@ -69,7 +69,8 @@ pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>
             let (x, y) = chart.backend_coord(&ends[0]);
             write(root, name, style(TEXT, MUTED, HPos::Right, VPos::Bottom), (x - 5, y - 4))?;
         }
-        // With very many attempts, rows too thin to see are left out.
+        // With very many attempts, rows would be too thin to see, so only every `step`th attempt and the last one have
+        // a row.
         let step = (most / ATTEMPTS).ceil().max(1.0) as u64;
         let shown = |moment: &&Moment| moment.attempt.is_multiple_of(step) || moment.attempt as f64 == most;
         let half = 0.3 * step as f64;

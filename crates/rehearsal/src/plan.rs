@@ -93,7 +93,7 @@ impl PlanArguments {
     }
 }
 
-/// Returns the settings of a policy that a plan does not change.
+/// Returns those settings of a policy that a plan does not change.
 fn other_settings(policy: &Policy) -> Settings {
     Settings {
         max_age: policy.max_age().as_secs(),
@@ -227,8 +227,8 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
 }
 
 /// Returns a `comeback plan` command for an outage and a rate of events a second. The command also draws the policies.
-/// The command's goal is an example, which readers should replace. `own_policy` is the value of `--policies`, and the
-/// function to plan for.
+/// Its goal is an example, which readers should replace. `own_policy` is the value of `--policies` and the function to
+/// plan for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];

@@ -1,4 +1,4 @@
-//! Schedule of a policy: when each retry of an event comes, in words and pictures.
+//! The schedule of a policy: when each retry of an event is due, in words and pictures.
 
 mod plot;
 
@@ -14,11 +14,11 @@ use crate::figure::Chart;
 
 pub use plot::draw;
 
-/// Number of retries up to which the table has a row for each retry.
+/// Maximum number of retries for which the table has a row for each retry.
 const ROWS: usize = 32;
-/// If there are more than [`ROWS`] retries, this many first retries have a row each.
+/// If there are more than [`ROWS`] retries, this many retries at the start have a row each.
 const FIRST_ROWS: usize = 12;
-/// If there are more than [`ROWS`] retries, about this many later retries have a row: retries with round numbers.
+/// If there are more than [`ROWS`] retries, about this many later retries have a row. These retries have round numbers.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page. The schedule follows a tenth of the usual number of events.
@@ -80,7 +80,7 @@ pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry
     retries.iter().filter(move |retry| has_row(retry.retry as usize))
 }
 
-/// Formats a share, such as `97.3 %`. Gives `100 %` only for a share of exactly 1, and `< 0.1 %` for any share below
+/// Formats a share, such as `97.3 %`. Returns `100 %` only for a share of exactly 1, and `< 0.1 %` for a share below
 /// 0.001.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {

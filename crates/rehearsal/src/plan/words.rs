@@ -96,7 +96,7 @@ pub fn legend(plan: &Plan) -> String {
     )
 }
 
-/// Describes how the cheapest policy delays events that fail outside an outage; `None` if that policy's base is not
+/// Describes how the cheapest policy delays events that fail outside an outage; `None` unless that policy's base is
 /// longer than the default base.
 pub fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
@@ -107,7 +107,7 @@ pub fn slower_alone(plan: &Plan) -> Option<String> {
     ))
 }
 
-/// Formats a time. The longest cap, 30 s less than 12 hours, is shown as `12h`.
+/// Formats a time. Shows the longest cap, which is 30 s less than 12 hours, as `12h`.
 pub(super) fn time(seconds: u64) -> String {
     if seconds < 3_600 {
         durations::text(Duration::from_secs(seconds))
@@ -116,7 +116,7 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
-/// Returns the settings of the chosen policy, and other settings if their defaults do not suffice.
+/// Returns the settings to deploy: those of the chosen policy, and other settings that differ from their defaults.
 pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSetting> {
     let default = Settings::default();
     let [base, cap] = [policy.base_backoff, policy.max_backoff].map(|seconds| seconds.to_string());
@@ -139,7 +139,7 @@ fn number(variable: &str, number: u64) -> DeployedSetting {
     DeployedSetting::of(variable, &number.to_string())
 }
 
-/// Formats an entry of `POLICIES` with the plan's choices. The entry keeps its other settings.
+/// Formats an entry of `POLICIES` with the settings that the plan chose. The entry's other settings stay the same.
 pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
     const CHOSEN: [&str; 4] = ["BASE_BACKOFF", "MAX_BACKOFF", "BACKOFFS", "JITTER"];
     let other = entry.settings().filter(|(name, _)| !CHOSEN.contains(name));

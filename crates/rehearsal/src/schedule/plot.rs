@@ -18,7 +18,7 @@ use crate::schedule::{axis_of, headline, outcome, percent, shown};
 const SIZE: (u32, u32) = (960, 720);
 /// Height of the file's header with its legend, in pixels.
 const HEADER: u32 = 136;
-/// Width, in pixels, of the plot in the file that shows the share of events that reach each retry.
+/// Width, in pixels, of the file's second plot, which shows the share of events that reach each retry.
 const SHARES: u32 = 280;
 /// Opacity of the band that covers nine events in ten.
 const BAND: f64 = 0.4;
@@ -73,8 +73,8 @@ fn last(schedule: &Schedule) -> f64 {
     schedule.retries.len().max(1) as f64
 }
 
-/// The retries to draw in a plot, and the height of a row in pixels. If there are more retries than pixels, only every
-/// `n`th retry is drawn.
+/// Returns the retries to draw in a plot, and the height of a row in pixels. If there are more retries than pixels,
+/// returns only every `n`th retry.
 fn drawn_rows<'s, X>(
     chart: &Frame<'_, '_, X, CountAxis>,
     schedule: &'s Schedule,

@@ -31,11 +31,11 @@ pub struct SimulateArguments {
     pub policy: PolicyFlags,
 }
 
-/// A function that makes the operators who perform tasks in a run. Returns `None` if there are no tasks. The program
-/// passes the function in, because this crate cannot connect operators to an account.
+/// A function that makes the operators who perform tasks in a run. The function returns `None` if there are no tasks.
+/// The program passes it in, because this crate cannot connect operators to an account.
 pub type OperatorsOf = fn(&OperatorTasks) -> Option<MakeOperators>;
 
-/// A checked scenario, its policies, and the flags and policies of `--vs` to compare with.
+/// A checked scenario, its policies and, with `--vs`, the flags and policies to compare with.
 type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 impl SimulateArguments {

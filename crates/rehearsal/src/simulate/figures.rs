@@ -21,7 +21,7 @@ pub fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
     format!("{}; {seeds} from {} on", assumptions(scenario), scenario.seed)
 }
 
-/// A sentence about the events that had not arrived by the end of the run; `None` if all events had arrived.
+/// Returns a sentence about the events that did not arrive before the end of the run; `None` if all events arrived.
 pub fn not_arrived(scenario: &Scenario, events: u64) -> Option<String> {
     let text = || {
         format!(
@@ -153,8 +153,8 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
 /// Column headings for the rows that [`costs`] returns.
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
-/// Returns a row for each kind of call and for the compute time, with the number and the list price, and a row with the
-/// total price.
+/// Returns the price list of a run. It has a row for each kind of call, for the compute time and for the logs, with the
+/// amount and the list price, and a last row with the total price.
 pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut costs = Vec::new();
     let mut row = |label: String, count: String, usd: f64| {
@@ -162,7 +162,7 @@ pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     };
     for operation in ApiCall::ALL {
         let calls = summary.api_calls.of(operation);
-        // Most runs read no pauses, and then have no row for reading pauses.
+        // Most runs do not read pauses. Their table has no row for that call.
         if operation == ApiCall::ReadPauses && calls == 0 {
             continue;
         }

@@ -8,9 +8,9 @@ use comeback_timelapse::{Fault, Minute, Scenario, Summary};
 
 use crate::simulate::figures::not_arrived;
 
-/// Number of batches of visible messages per poller above which the pollers count as behind.
+/// The pollers count as behind if there are more than this many batches of visible messages per poller.
 const BATCHES_BEHIND: u64 = 10;
-/// Number of minutes in a row for which the pollers must be behind before a warning. A mere burst ends sooner.
+/// A warning is given if the pollers are behind for this many minutes in a row. A mere burst ends sooner.
 const MINUTES_BEHIND: usize = 5;
 
 /// Returns every warning about a run.
@@ -44,7 +44,7 @@ fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> O
     })
 }
 
-/// Returns true if the fault `InFlightLimit` strikes in this minute. Pollers then receive nothing.
+/// Returns true if the fault `InFlightLimit` strikes in this minute. The pollers then receive nothing.
 fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     let [start, end] = [minute, minute + 1].map(|minute| Duration::from_secs(60 * minute as u64));
     scenario.faults.iter().any(|(fault, strikes)| {

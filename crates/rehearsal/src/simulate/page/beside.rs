@@ -15,7 +15,7 @@ use crate::simulate::page::template::Tile;
 use crate::simulate::page::{depth, recovery, retries, tables};
 use crate::simulate::warnings::warnings;
 
-/// Results of two policies side by side. If both policies are the same, the results of only one run.
+/// Results of two policies side by side. If both policies are the same, there is only one run.
 pub struct Beside {
     /// Description of the scenario in one line.
     pub headline: String,
@@ -37,9 +37,9 @@ pub struct Beside {
     pub load: Vec<String>,
 }
 
-/// Runs both policies. `rate` is the number of failing events a second for the sentences about waiting events; `None`
-/// stands for the run's own rate. `watch` receives the number of a run, 0 or 1, and the run's virtual duration, and
-/// returns the run's watcher.
+/// Runs both policies. `rate` is the number of failing events a second in the sentences about waiting events; `None`
+/// stands for the run's own rate. `watch` receives the number of a run, 0 or 1, and its virtual duration, and returns
+/// the watcher for that run.
 pub fn beside<W: Watcher>(
     (arguments, operators): (&SimulateArguments, OperatorsOf),
     (name, other): (&str, &PolicyFlags),

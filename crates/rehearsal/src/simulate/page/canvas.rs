@@ -10,7 +10,7 @@ use crate::chart::{Drawing, Frame, GRID, steps};
 use crate::figure::Values;
 use crate::simulate::figures::clock;
 
-/// Start of a logarithmic axis of counts. The start is below 1, so that counts of 0 and 1 look different.
+/// Start of a logarithmic axis of counts. It is below 1, so that counts of 0 and 1 look different.
 pub(super) const FLOOR: f64 = 0.8;
 /// Maximum number of points that a chart can show separately.
 const POINTS: usize = 300;
@@ -40,13 +40,13 @@ impl OverTime {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
 
-    /// Returns the corners of a step line in which each value lasts for its interval. A corner is a time, in seconds
-    /// since the start, and a value.
+    /// Returns the corners of a step line on which each value lasts for the minutes of its point. A corner is a time,
+    /// in seconds since the run's start, and a value.
     pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
         steps(values, |point| self.edge(point))
     }
 
-    /// Returns the values of each point, with the time of the point. `text` returns a point's values in words.
+    /// Returns the values at each point, with the point's time. `text` returns a point's values in words.
     pub(super) fn values(
         &self,
         points: usize,

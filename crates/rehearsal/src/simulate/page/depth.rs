@@ -15,7 +15,7 @@ use crate::simulate::figures::{clock, minutes_a_row, peak};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::Side;
 
-/// One of the message counts that make up the queue's depth.
+/// One of the counts of messages that make up the queue's depth.
 struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,
@@ -59,7 +59,7 @@ fn counts(sides: &[Side]) -> Vec<Count> {
     once(IN_FLIGHT).chain([DELAYED, VISIBLE].into_iter().filter(is_there)).collect()
 }
 
-/// Describes the peak number of messages in flight and, if the peak reached the limit, the consequences.
+/// Describes the peak number of messages in flight and, if it reached the limit, the consequences.
 pub(super) fn story(side: &Side) -> String {
     let summary = &side.summary;
     let mut story = format!("At most {} messages were in flight.", peak(summary));

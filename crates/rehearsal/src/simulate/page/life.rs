@@ -12,7 +12,7 @@ use crate::life::{self, Mark};
 /// Number of events to watch. The first events to arrive are watched, because an outage at the start affects them most.
 const WATCHED: usize = 100;
 
-/// Watcher that records the lives of the first events of a run, so that the report can show the life of one event.
+/// A watcher that records the lives of a run's first events, so that the report can show one of them.
 #[derive(Debug, Default)]
 pub struct Lives(Vec<Vec<Moment>>);
 
@@ -20,8 +20,8 @@ pub struct Lives(Vec<Vec<Moment>>);
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     at: Duration,
-    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, number of the attempt that
-    /// would come next.
+    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, the number of the attempt
+    /// that would come next.
     attempt: u64,
     mark: Mark,
     text: String,
@@ -35,7 +35,7 @@ pub(super) struct Life {
 }
 
 impl Lives {
-    /// Chooses the life with the most invocations of the target; the first such life if several have the same number.
+    /// Chooses the life with the most invocations of the target, or the first of these lives if there are several.
     /// `None` if no event arrived.
     pub(super) fn most_eventful(self) -> Option<Life> {
         let ran = |moment: &&Moment| matches!(moment.mark, Mark::Failed | Mark::Succeeded);

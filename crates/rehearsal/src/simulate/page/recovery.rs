@@ -38,9 +38,9 @@ pub(super) struct Recovery<'a> {
 /// Colours of the runs under other jitters. A compared policy with one of these jitters keeps its own colour.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw: first the policy under its own jitter, then the policy under each other jitter. If a
-/// compared policy differs in more than its jitter, the compared policy comes last. A compared policy keeps its usual
-/// colour. Without other jitters, the policy appears under its own name.
+/// Returns the runs to draw: first the policy under its own jitter, then under each other jitter. A compared policy
+/// that differs in more than its jitter comes last. A compared policy keeps its usual colour. Without other jitters,
+/// the first run has the policy's own name.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
@@ -75,8 +75,8 @@ pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     sides.iter().map(recovery).collect()
 }
 
-/// Draws a line for each run: the share of the outage's events that were delivered, over the time since the outage's
-/// end. `size` is in pixels.
+/// Draws a line for each run. The line shows which share of the outage's events were delivered, over the time since the
+/// end of the outage. `size` is in pixels.
 pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
@@ -101,7 +101,7 @@ pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
 }
 
 impl RecoveryLine<'_> {
-    /// The percentage of the events that were delivered by a moment, given in seconds since the end of the outage.
+    /// Returns the percentage of events that were delivered by a moment, given in seconds since the end of the outage.
     fn delivered_by(&self, seconds: f64) -> f64 {
         self.percent(self.delays_ms.partition_point(|ms| *ms as f64 / 1e3 <= seconds))
     }

@@ -152,7 +152,7 @@ fn bar_name(bar: usize, step: usize) -> String {
     if step == 1 { bar.to_string() } else { format!("{} to {}", bar * step, (bar + 1) * step - 1) }
 }
 
-/// The number of events of each bar, as text to show at the pointer.
+/// Returns the number of events in each bar, as text to show at the pointer.
 fn bar_values(sides: &[Side], counts: &[Vec<usize>], step: usize) -> impl Iterator<Item = Values> {
     let bars = counts[0].len();
     let in_words = move |bar: usize| {

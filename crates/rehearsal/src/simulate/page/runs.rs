@@ -17,14 +17,13 @@ pub struct Runs {
     /// The run of the given policy and, if the report compares two policies, the second policy's run.
     pub(super) sides: Vec<Side>,
     /// Runs of the policy with each other jitter. Empty if there is no outage, because there is no recovery to show.
-    /// Also empty if an entry of `POLICIES` sets a jitter, because changing the stack's jitter would not affect that
-    /// entry.
+    /// Also empty if an entry of `POLICIES` sets a jitter, because the stack's jitter does not affect that entry.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 
 /// One of the compared policies, with its run.
 pub(super) struct Side {
-    /// Names the settings that differ from the other policy's; empty if there is only one policy.
+    /// The side's name: the settings that differ from the other policy's. Empty if there is only one policy.
     pub(super) name: String,
     pub(super) colour: RGBColor,
     pub(super) flags: PolicyFlags,
@@ -33,13 +32,13 @@ pub(super) struct Side {
     pub(super) schedule: Schedule,
 }
 
-/// Divisor of the number of events that `comeback schedule` follows. A tenth of these events gives the time in flight
-/// to within a few percent.
+/// The report follows the number of events that `comeback schedule` follows, divided by this number. A tenth of the
+/// events gives the time in flight to within a few percent.
 const FOLLOWED_SHARE: usize = 10;
 
 impl Runs {
-    /// Makes all runs except the first run, whose summary the caller passes in. `watch` receives a description of a run
-    /// and returns the run's watcher.
+    /// Makes all runs except the first, whose summary is a parameter. `watch` receives the description of a run and
+    /// returns the watcher for that run.
     pub fn make<W: Watcher>(
         scenario: &Scenario,
         (flags, policies, summary): (PolicyFlags, Policies, Summary),
@@ -124,13 +123,13 @@ pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<Str
 }
 
 impl Side {
-    /// Returns the schedule of events that fail every time under the stack's policy.
+    /// Returns the schedule under the stack's policy, for events that always fail.
     pub(super) fn schedule(policies: &Policies, seed: u64) -> Schedule {
         let events = Schedule::default_events(policies.stack(), seed) / FOLLOWED_SHARE;
         Schedule::of(policies.stack(), seed, events, &|| {})
     }
 
-    /// If the side has a name, prefixes a sentence with the name.
+    /// Puts the side's name, if it has one, before a sentence.
     pub(super) fn say(&self, sentence: &str) -> String {
         if self.name.is_empty() { sentence.to_owned() } else { format!("{}: {sentence}", self.name) }
     }

@@ -53,7 +53,7 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     }))
 }
 
-/// Returns a table of the outcomes of the events, and of the calls and the time that the events took.
+/// Returns a table of the events' outcomes, with the calls and the time that the events took.
 pub(super) fn outcome(sides: &[Side]) -> Table {
     let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
     let labels = figures.iter().map(|figure| figure.label.clone()).collect();
@@ -104,9 +104,8 @@ pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<
         .collect()
 }
 
-/// Returns a table with a row for each rate of arrivals: the number of waiting events, the number of delayed messages
-/// among them, and the number of pollers needed. If the events can reach the in-flight limit, the table also says how
-/// soon.
+/// Returns a table with a row for each arrival rate: the number of waiting events, how many of them are delayed, and
+/// the number of pollers needed. If the in-flight limit can be reached, the table also says how soon.
 pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let own = own_rate(scenario);
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();

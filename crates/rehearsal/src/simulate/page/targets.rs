@@ -9,7 +9,7 @@ use crate::figure::{Chart, Key, Picture, SIZE};
 use crate::simulate::page::canvas::OverTime;
 use crate::simulate::page::{recovery, retries};
 
-/// Colours of the targets' lines. Only the first five targets have a line, because more lines would be hard to tell
+/// Colours of the targets' lines. Only the first five targets have a line, because the reader could not tell more lines
 /// apart.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
