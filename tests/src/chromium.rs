@@ -1,6 +1,6 @@
-//! Headless Chromium, driven by its DevTools protocol over two pipes (`--remote-debugging-pipe`: JSON messages that
-//! each end with a NUL). The pipes need only serde_json, and no port. The tests use only ten commands of the protocol.
-//! Existing crates use WebSocket, and generate code for the whole protocol, which takes a minute to compile.
+//! Runs headless Chromium with its DevTools protocol over two pipes (`--remote-debugging-pipe`). Each message is JSON
+//! and ends with a NUL. The pipes need no port, and no crate except serde_json. The tests use only ten commands of the
+//! protocol. Existing crates use WebSocket and generate code for the whole protocol, which takes a minute to compile.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

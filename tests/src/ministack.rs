@@ -35,9 +35,9 @@ pub struct MiniStack {
     directory: PathBuf,
     shell: Shell,
     config: SdkConfig,
-    /// The speed of the server's clock, as a multiple of this machine's.
+    /// The speed of the server's clock: 60 if it runs 60 times as fast as real time.
     pub(crate) speed: u32,
-    /// The built template with its code uploaded, once a stack has been deployed to this server.
+    /// The built template, which refers to the uploaded code. Empty until a stack is first deployed to this server.
     pub(crate) packaged: OnceCell<Result<String, String>>,
     /// Client for this server's SQS, with all permissions.
     pub sqs: aws_sdk_sqs::Client,
@@ -85,9 +85,10 @@ impl MiniStack {
             .with("AWS_SECRET_ACCESS_KEY", KEY)
             .with("AWS_DEFAULT_REGION", REGION)
             .with("AWS_REGION", REGION)
-            // The variable that the CDK's CLI reads.
+            // The CDK's CLI reads this variable.
             .with("AWS_ENDPOINT_URL_S3", &endpoint)
-            // The certificate that the AWS libraries for Python, Rust and Node.js must trust, in this order.
+            // These variables make the AWS libraries trust the server's certificate: the libraries for Python, for Rust
+            // and for Node.js, in this order.
             .with("AWS_CA_BUNDLE", &certificate)
             .with("SSL_CERT_FILE", &certificate)
             .with("NODE_EXTRA_CA_CERTS", &certificate);
@@ -143,7 +144,8 @@ impl MiniStack {
     }
 
     /// Timeout for the tests' functions: 15 real minutes, in seconds of the server's clock. On a real clock, this is
-    /// the longest timeout that Lambda allows. On a fast clock, a busy machine needs more, which MiniStack accepts.
+    /// the longest timeout that Lambda allows. On a fast clock, this is longer, because a busy machine needs the time.
+    /// MiniStack accepts a longer timeout than Lambda.
     pub fn longest_timeout(&self) -> i32 {
         900 * self.speed as i32
     }
@@ -212,9 +214,9 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
 }
 
-/// The socket name of a server that runs AWS CLI commands for all tests of this process. Without the server, each
-/// command would take half a second of processor time to start. The server's log goes to the `directory` of the first
-/// call.
+/// The socket name of a server that runs AWS CLI commands for all tests in this process. Without the server, each
+/// command would take half a second of processor time to start. The server's log goes to the `directory` that the first
+/// caller passes.
 async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {
@@ -227,7 +229,7 @@ async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     Ok(&SERVER.get_or_try_init(start).await?.0)
 }
 
-/// The lines of a log group that are JSON, in order; empty while the group does not exist.
+/// Returns the JSON lines in a log group, in order. Returns no lines while the group does not exist.
 pub async fn log_lines(ministack: &MiniStack, group: &str) -> Vec<Value> {
     let mut pages = ministack.logs.filter_log_events().log_group_name(group).into_paginator().send();
     let mut lines = Vec::new();

@@ -148,10 +148,10 @@ impl Ran {
     }
 }
 
-/// Members of the JSON object of every command on a deployment.
+/// Members that every command on a deployment has in its JSON object.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
-/// Members of a command's JSON object, from the row of `docs/json.md` that has most of the command's words.
+/// Members of a command's JSON object, from the longest row in `docs/json.md` whose words are all in the command.
 fn members(arguments: &str) -> BTreeSet<String> {
     let page = pages::read("docs/json.md");
     let rows =
@@ -183,7 +183,7 @@ fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     json!({"Version": "2012-10-17", "Statement": statements}).to_string()
 }
 
-/// The ARNs of a resource. `resource` is the resource's name in the table of `docs/operate.md`.
+/// The ARNs of a resource. `resource` is the resource's name in `docs/operate.md`.
 fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
     let of_function = |name: &str| {
         let arn = MiniStack::function_arn(name);

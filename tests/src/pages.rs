@@ -28,12 +28,12 @@ pub fn read(page: &str) -> String {
     std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
-/// The text of each `sh` block below a heading of a page, up to the next heading of its level or above.
+/// The text of each `sh` block in the section of a page with this heading, including the subsections.
 pub fn blocks(page: &str, heading: &str) -> Vec<String> {
     blocks_in("sh", page, heading)
 }
 
-/// The text of each block in `language` below a heading of a page, up to the next heading of its level or above.
+/// The text of each block in `language` in the section of a page with this heading, including the subsections.
 pub fn blocks_in(language: &str, page: &str, heading: &str) -> Vec<String> {
     let below = all_blocks(language, &read(page))
         .into_iter()

@@ -42,8 +42,9 @@ pub(crate) fn built_program(name: &str) -> PathBuf {
     profile.join(name)
 }
 
-/// Removes the environment variables that cargo sets for tests from a command that runs cargo. The build script of
-/// `ring` depends on these variables, so a build that inherits them would rebuild `ring` and everything that needs it.
+/// Stops a command that runs cargo from inheriting the environment variables that cargo sets for tests. The build
+/// script of `ring` depends on these variables, so a build that inherits them would rebuild `ring` and everything that
+/// needs it.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
@@ -52,7 +53,7 @@ pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     command
 }
 
-/// A value of `PATH` with the tools installed by `make tools` before everything else.
+/// A `PATH` that begins with the folders of the tools that `make tools` installs.
 pub(crate) fn path_with_tools() -> OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let tools = ["sam", "aws", "ministack"].map(|tool| root().join(".tools").join(tool).join("bin"));

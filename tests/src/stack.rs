@@ -54,8 +54,8 @@ impl MiniStack {
     }
 
     /// Deploys the result of [`build`] without the SAM CLI, which would take ten seconds of processor time. The code is
-    /// uploaded only once for each server. `parameters` are as in `MaxRetries=2 Jitter=none`; a value may have tabs
-    /// instead of spaces.
+    /// uploaded only once for each server. `parameters` has the form `MaxRetries=2 Jitter=none`. A value may contain
+    /// tabs, but no spaces.
     pub async fn deploy(&self, name: &str, parameters: &str) -> Result<Stack, String> {
         let template = self.packaged.get_or_init(async || self.package()).await.clone()?;
         let parameter = |given: &str| {
@@ -173,14 +173,14 @@ impl Stack {
     }
 }
 
-/// Deploys, without CloudFormation, queues and a handler that may retry the function `invoices`. Returns the retry
-/// queue's ARN.
+/// Deploys queues and a handler without CloudFormation. The handler may retry the function `invoices`. Returns the
+/// retry queue's ARN.
 pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
     let shell = ministack.shell().with("LOCK", build_lock());
     let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
     let blocks = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand").join("\n");
     let print = "echo \"$RETRY_QUEUE_URL $DEAD_LETTER_QUEUE_URL $RETRY_QUEUE_ARN\"";
-    // The page builds the handler too.
+    // The page's commands also build the handler, so this script takes the lock for builds.
     let printed = run(&format!("exec 9> \"$LOCK\"\nflock 9\n{blocks}\n{print}"));
     let names: Vec<&str> = printed.lines().last().expect("the names were printed last").split(' ').collect();
     let [retry_queue, dead_letter_queue, retry_queue_arn] = names[..] else { panic!("{names:?}") };

@@ -1,8 +1,10 @@
-//! `make local`: runs the shipped stack on this machine. It deploys the stack to MiniStack, sends an event that fails
-//! three times, and traces the event until it succeeds. The program then does the same for each line of standard input.
-//! While the program follows an event, Ctrl-C stops following the event. At the prompt, Ctrl-C stops MiniStack. Without
-//! a terminal, only a signal stops MiniStack. `local build` only builds the functions. The tests that start servers
-//! build this way first, because a compiler beside a server would slow the server down, but not the server's clock.
+//! `make local`: runs the shipped stack on this machine. The program deploys the stack to MiniStack, sends an event
+//! that fails three times, and traces the event until it succeeds. It then does the same for each line of standard
+//! input. During a trace, Ctrl-C ends the trace. At the prompt, Ctrl-C stops MiniStack. Without a terminal, only a
+//! signal stops MiniStack.
+//!
+//! `local build` only builds the functions. The tests that start servers run this command first, because a compiler
+//! that ran beside a server would slow down the server, but not the server's clock.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
@@ -77,7 +79,7 @@ fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
     )
 }
 
-/// The server, the stack deployed on it, and the Ctrl-C signals that stop following an event.
+/// The server, the stack deployed on it, and a stream of the Ctrl-C signals.
 struct Watch {
     ministack: MiniStack,
     stack: Stack,

@@ -1,5 +1,5 @@
-//! The Rust consumer of docs/consumer.md. Each message names the error of its failed runs, and the number of failed
-//! runs. The consumer records each run in a file.
+//! The Rust consumer from docs/consumer.md. Each message sets how many of its runs fail, and with which error. The
+//! consumer records each run in a file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -26,7 +26,7 @@ fn on_ministack(test: impl AsyncFnOnce(&'static MiniStack)) {
     });
 }
 
-/// The output of one of the crate's examples, run with this argument.
+/// Runs one of the crate's examples with this argument, and returns the example's output.
 fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     let tests = std::env::current_exe().expect("the test's own path");
     let examples =

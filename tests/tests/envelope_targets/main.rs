@@ -1,5 +1,5 @@
-//! Targets in three languages open their events and request retries, with the files that docs/envelope.md tells readers
-//! to copy, and with the example code of that page.
+//! Tests that targets in three languages can open their events and request retries. The targets have the files that
+//! docs/envelope.md tells readers to copy, and the example code from that page.
 
 mod golden;
 mod page;
@@ -11,7 +11,7 @@ use std::process::Command;
 use comeback_tests::pages;
 use lambda_runtime::{Context, Diagnostic};
 
-// The Rust code of docs/envelope.md, with its imports.
+// The Rust code in docs/envelope.md, with its imports.
 include!("target.rs");
 
 #[test]

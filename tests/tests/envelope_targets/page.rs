@@ -8,7 +8,7 @@ pub(crate) fn text() -> String {
     pages::read("docs/envelope.md")
 }
 
-/// The only code block of docs/envelope.md in `language`, without its fences.
+/// The only code block in `language` in docs/envelope.md, without its fences.
 pub(crate) fn block(language: &str) -> String {
     let page = text();
     let fence = format!("\n```{language}\n");
@@ -20,7 +20,7 @@ pub(crate) fn block(language: &str) -> String {
     block.to_owned()
 }
 
-/// A folder with the code of a function: the files that the commands of docs/envelope.md copy, and its examples as
+/// A folder with the code of a function: the files that the commands in docs/envelope.md copy, and its examples as
 /// `orders.py` and `orders.mjs`.
 pub(crate) fn function(name: &str) -> PathBuf {
     let folder = scratch(name);

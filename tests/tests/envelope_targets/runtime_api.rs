@@ -60,8 +60,8 @@ fn invocation(request_id: &str, event: &str) -> String {
     )
 }
 
-/// Answers every `GET` of a runtime with the invocation, and forwards what the runtime posts. A runtime may use several
-/// connections.
+/// Answers every `GET` from a runtime with the invocation, and forwards what the runtime posts. A runtime may use
+/// several connections.
 fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) {
     let mut requests = BufReader::new(connection);
     while let Ok(Some((path, body))) = request(&mut requests) {

@@ -19,7 +19,7 @@ fn python_writes_its_sample() {
 }
 
 /// `native_client.cjs` replaces the native part of AWS's runtime client, which needs CMake and a C++ compiler to build.
-/// The native part only sends the bytes that the other code has written.
+/// The native part only sends the bytes that the client's JavaScript code has written.
 #[test]
 fn node_writes_its_sample() {
     assert_writes_its_sample("node", |folder| {
@@ -36,8 +36,8 @@ fn rust_writes_its_sample() {
     assert_writes_its_sample("rust", |_| Command::new(env!("CARGO_BIN_EXE_documented_target")));
 }
 
-/// Runs the example of docs/envelope.md in a real Lambda runtime. For a held order, the example fails as the sample in
-/// `events/` says. For a cancelled order, the example requests that the event not be retried.
+/// Runs the example from docs/envelope.md in a real Lambda runtime. For a held order, the example must fail as in the
+/// sample in `events/`. For a cancelled order, the example must request that the event not be retried.
 fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) {
     let folder = page::function(&format!("runtime-{language}"));
     let fail = |request_id: &str, event: &str| {
@@ -69,7 +69,7 @@ fn record(language: &str) -> Value {
         .expect("an invocation record")
 }
 
-/// Empties the stack trace of a failure, because its lines change with the version of the runtime.
+/// Empties the stack trace of a failure, because the lines in the trace differ between versions of the runtime.
 fn without_lines(mut failure: Value) -> Value {
     for key in ["stackTrace", "trace"] {
         if let Some(trace) = failure.get_mut(key) {

@@ -35,12 +35,12 @@ pub(crate) fn tags(ministack: &MiniStack, function: &str) -> Value {
     aws(ministack, &format!("lambda list-tags --resource {arn}"))["Tags"].clone()
 }
 
-/// Value of the parameter `TargetFunctions` of the stack that the tests attach functions to.
+/// Value of the parameter `TargetFunctions` in the stack to which the tests attach functions.
 pub(crate) fn parameter(ministack: &MiniStack) -> String {
     value_of(ministack, "TargetFunctions")
 }
 
-/// Value of a parameter of the stack that the tests attach functions to.
+/// Value of a parameter in the stack to which the tests attach functions.
 pub(crate) fn value_of(ministack: &MiniStack, parameter: &str) -> String {
     let query =
         format!("--query \"Stacks[0].Parameters[?ParameterKey=='{parameter}'].ParameterValue | [0]\"");
@@ -109,7 +109,7 @@ fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str
     settings(ministack, function, None)
 }
 
-/// The alarms that report lost events of a function, without the members that differ between two functions.
+/// The alarms that report lost events of a function. Leaves out the members that differ between functions.
 fn lost(ministack: &MiniStack, function: &str) -> Vec<Value> {
     let alarms = aws(ministack, "cloudwatch describe-alarms");
     let mut alarms = alarms["MetricAlarms"].as_array().cloned().unwrap_or_default();
@@ -133,7 +133,7 @@ fn watches_what_is_lost_as_the_template_does(ministack: &MiniStack, stack: &Stac
     assert_eq!((ours.len(), ours), (1, templates));
 }
 
-/// Runs the commands of docs/attach.md, with only the permissions that docs/operate.md lists for these commands.
+/// Runs the commands in docs/attach.md, with only the permissions that docs/operate.md lists for these commands.
 pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     const FUNCTION: &str = "attached-orders";
     let (ministack, stack) = (world.ministack().await, world.attaching().await);

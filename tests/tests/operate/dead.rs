@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// A dead-letter whose body has the handler's format, but which has no `Reason` attribute.
+/// A dead-letter with a body in the handler's format, but without a `Reason` attribute.
 pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
     let body = json!({
         "reason": "max_age", "detail": "why", "function_arn": function_arn, "retries_made": 7,
@@ -16,7 +16,7 @@ pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (St
     (body.to_string(), None)
 }
 
-/// Sends bodies to the dead-letter queue, each with an attribute `Reason` if one is given.
+/// Sends each body to the dead-letter queue, with the attribute `Reason` if a reason is given.
 pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(String, Option<&str>)]) {
     for some in dead_letters.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, (body, reason))| {
@@ -133,8 +133,8 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     after_a_kill(ministack, &stack, &list).await;
 }
 
-/// Hides all dead-letters, as a killed command leaves them. The commands must report the number of hidden dead-letters,
-/// and the time at which they return.
+/// Hides all dead-letters. A command that was killed leaves them in this state. The commands must report the number of
+/// hidden dead-letters, and the time at which they become visible again.
 async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     let hide = format!(
         "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",

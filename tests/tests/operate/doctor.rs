@@ -17,8 +17,8 @@ const CONSUMER: &str = "checked-consumer";
 /// Shell functions that the scripts of the faults use.
 const FUNCTIONS: &str = include_str!("doctor/functions.sh");
 
-/// A script that makes the stack healthy: MiniStack ignores `RecursiveLoop` in CloudFormation, and other trials need a
-/// shorter visibility timeout of the retry queue.
+/// A script that makes the stack healthy. Before it runs, the stack has two faults: MiniStack ignores `RecursiveLoop`
+/// in CloudFormation, and the retry queue has the shorter visibility timeout that other trials need.
 const MADE_HEALTHY: &str = r#"
 for function in "$HANDLER" "$EXAMPLE" "$FUNCTION"; do
   aws lambda put-function-recursion-config --function-name "$function" --recursive-loop Allow >/dev/null
@@ -245,7 +245,7 @@ fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: 
     assert_eq!(stranger.comeback("doctor --stack checked --strict").code, 3);
 }
 
-/// Asserts that the doctor checks the functions that a pattern matches. `attach --list` finds them too.
+/// Asserts that `doctor` and `attach --list` find the functions that a pattern matches.
 fn finds_the_functions_of_a_pattern(ward: &Ward, lister: &Operator) {
     ward.run("variable TARGET_FUNCTIONS \"$(echo \"$FUNCTION_ARN\" | sed 's/orders$/*/')\"");
     let report = ward.doctor("--only CB100,CB108").json(0);

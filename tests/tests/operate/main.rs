@@ -30,7 +30,7 @@ use dead::discarding;
 use world::World;
 
 /// Number of trials that run at the same time. Trials mostly wait, but many more trials would overload two cores. A
-/// call of the handler would then take longer than 20 s and count as unanswered, and the call's event would wait for an
+/// call by the handler would then take longer than 20 s and count as unanswered, and the call's event would wait for an
 /// hour.
 const AT_ONCE: usize = 8;
 

@@ -6,8 +6,8 @@ use crate::world::World;
 
 const STACK: &str = "--stack pausing";
 
-/// Uses a clock 60 times as fast, because the handler checks a held event only every 22 minutes. `comeback` uses the
-/// real time, so the pause ends long before the event is due, and the event's retry is not spread.
+/// Uses a clock that runs 60 times as fast as real time, because the handler checks a held event only every 22 minutes.
+/// `comeback` uses real time, so the pause ends long before the event is due, and the event's retry is not spread.
 pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let stack = world.deploy_sped_up("held", "BaseBackoff=1 MaxBackoff=1").await;
     let ministack = world.sped_up().await;
@@ -114,8 +114,8 @@ pub(crate) async fn pause_reports_what_it_cannot_do(world: &World) {
     refused(&all, "resume orders", 3, "orders is still covered by another pause");
     drop(all.comeback(&format!("resume --all {STACK} --yes")).ended(0));
 
-    // After an operator has overwritten the parameter with unreadable text, the command in the error restores the
-    // pauses.
+    // An operator overwrites the parameter with unreadable text. The command that the error message names then restores
+    // the pauses.
     let name = pauses_parameter(ministack, stack);
     drop(aws(
         ministack,

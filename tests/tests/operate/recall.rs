@@ -10,8 +10,8 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// Minimum number of events that must be recalled. On a busy machine, a call of the handler may be answered too late,
-/// and the call's event then waits for an hour.
+/// Minimum number of recalled events. On a busy machine, the response to one of the handler's calls may come too late.
+/// The event of that call then waits for an hour.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 

@@ -17,8 +17,8 @@ const WITHIN: Duration = Duration::from_secs(14 * 60);
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
 
 /// 30 % of a function's events fail because of a bug, and each failed event would wait for 11 hours. The operator fixes
-/// the bug and requests a retry now. All waiting messages are moved, so the handler reads the request when it next
-/// moves one, within 15 minutes. The clock is 60 times as fast.
+/// the bug and requests earlier retries. The handler moves every waiting message at least every 15 minutes, and reads
+/// the request when it next moves a message. The clock runs 60 times as fast as real time.
 pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let stack =
         world.deploy_sped_up("fixed", "BaseBackoff=40000 MaxBackoff=43170 Jitter=none HideUpTo=0").await;
@@ -73,7 +73,8 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     );
     assert!(Regex::new(&early).expect("a pattern").is_match(&trace), "{early}: {trace}");
     assert!(!lines.iter().any(|line| line["key"] == *other && line["action"] == "reinvoke"), "{lines:#?}");
-    // Repeats the command, because the queue has a due message between two checks of the other event.
+    // Repeats the command until the queue has no due message. The other event's message is due for a moment each time
+    // before the handler checks the event.
     eventually("nothing to be retried sooner", async || {
         let useless = retry("--yes").ended(0);
         assert!(useless.contains("matches Broken; the errors are: Other (1)\n"), "{useless}");

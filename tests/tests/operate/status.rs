@@ -109,7 +109,7 @@ fn where_it_works(operator: &Operator) {
     let gone = operator.comeback("status --stack seen --profile gone");
     assert!(gone.stderr.contains("--profile: your AWS configuration has no profile gone"), "{}", gone.stderr);
     assert_eq!(gone.code, 1);
-    // The profile's keys are invalid, but take precedence over those in the environment.
+    // The profile's keys are invalid, but take precedence over the keys in the environment.
     let folder = comeback_tests::scratch("profile");
     let credentials = folder.join("credentials");
     std::fs::write(&credentials, "[nobody]\naws_access_key_id = nobody\naws_secret_access_key = nobody\n")

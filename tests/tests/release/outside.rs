@@ -75,7 +75,7 @@ impl Outside {
         self.shell.run(&format!("cd \"$FOLDER\"\n{commands}"))
     }
 
-    /// Runs a code block of the documentation in the folder, adapted to this machine and with downloads from `dist/`.
+    /// Runs a code block from the documentation in the folder, adapted to this machine and with downloads from `dist/`.
     pub(crate) fn run_block(&self, block: &str) -> Result<String, String> {
         assert!(block.contains(RELEASES), "{block}");
         let block = block.replace(RELEASES, &format!("http://127.0.0.1:{}", self.port));

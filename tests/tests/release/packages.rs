@@ -7,7 +7,7 @@ use tokio::sync::OnceCell;
 
 use crate::outside::{dist, without_rust};
 
-/// The apps of `docs/deploy-cdk.md`, each deployed when a trial first needs it.
+/// The apps from `docs/deploy-cdk.md`, each deployed when a trial first needs it.
 #[derive(Default)]
 pub(crate) struct World {
     typescript: OnceCell<Result<App, String>>,
@@ -90,7 +90,7 @@ def handler(event, context):
     print(json.dumps({"attempt": attempt, "payload": event["_original_payload"]}))
 "#;
 
-/// An app of `docs/deploy-cdk.md`, deployed to a MiniStack server of its own.
+/// An app from `docs/deploy-cdk.md`, deployed to a MiniStack server of its own.
 pub(crate) struct App {
     ministack: MiniStack,
     folder: PathBuf,
@@ -134,7 +134,7 @@ impl App {
         Self::deployed("outside-python-aws", folder, commands).await
     }
 
-    /// Installs and deploys the app with the commands of `docs/deploy-cdk.md`, to a new server named `server`.
+    /// Installs and deploys the app with the commands from `docs/deploy-cdk.md`, to a new server named `server`.
     async fn deployed(server: &str, folder: PathBuf, commands: Vec<String>) -> Result<Self, String> {
         fs::create_dir(folder.join("orders")).map_err(|error| error.to_string())?;
         write(&folder, "orders/index.py", ORDERS)?;
@@ -201,7 +201,7 @@ impl App {
     }
 }
 
-/// Adapts the app of `docs/deploy-cdk.md` to this machine's architecture, because the app is for arm64.
+/// Adapts the app from `docs/deploy-cdk.md` to this machine's architecture, because the app is for arm64.
 fn on_this_machine(app: &str, retries: &str, with_architecture: &str) -> String {
     assert_eq!(app.matches(retries).count(), 1, "{app}");
     let name = if ARCHITECTURE == "arm64" { "ARM_64" } else { "X86_64" };

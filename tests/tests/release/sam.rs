@@ -9,7 +9,8 @@ use crate::packages::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs the two lines of docs/deploy-sam.md that deploy a release, with nothing from the repository but the release.
+/// Runs the two lines in docs/deploy-sam.md that deploy a release. Uses only the release, and nothing else from the
+/// repository.
 pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
     let (ministack, outside) = released("release-sam").await;
     let [by_sam, _] = blocks();
@@ -97,7 +98,7 @@ async fn released(name: &str) -> (MiniStack, Outside) {
     (ministack, outside)
 }
 
-/// The two code blocks of docs/deploy-sam.md that deploy a release: with the SAM CLI, and with the AWS CLI.
+/// The two code blocks in docs/deploy-sam.md that deploy a release: with the SAM CLI, and with the AWS CLI.
 fn blocks() -> [String; 2] {
     let blocks = pages::blocks("docs/deploy-sam.md", "Without Rust");
     <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"))

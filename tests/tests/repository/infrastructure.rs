@@ -9,7 +9,7 @@ use comeback_tests::pages;
 
 const PAGE: &str = "docs/attach-with-your-tool.md";
 
-/// The attributes of a resource and of its inputs, from the package of a provider.
+/// The attributes that a provider's package lists for a resource and for its inputs.
 fn known(provider: &str, resource: &str) -> BTreeSet<String> {
     let golden = pages::read(&format!("tests/golden/providers/{provider}.txt"));
     let of = |line: &str| {
@@ -46,7 +46,8 @@ fn terraform_has_the_resources_attributes() {
     for resource in resources {
         let (kind, body) = resource.split_once('"').expect("a resource has a type");
         let body = body.split("\n}").next().expect("a resource ends");
-        // Members of a policy document, and Terraform's own `depends_on`.
+        // Names that are not attributes of the resource: the members of a policy document, and Terraform's own
+        // `depends_on`.
         let others = ["Version", "Statement", "Effect", "Action", "Resource", "depends_on"];
         let known = known("terraform", kind);
         for attribute in words_before(&['='], body).into_iter().chain(words_before(&['{'], body)) {
@@ -89,7 +90,7 @@ fn hcl_is_formatted_as_terraform_does_it() {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        // Skips the test without Terraform, which `make` does not install.
+        // Skips the test if Terraform is not installed. `make` does not install Terraform.
         let Ok(mut terraform) = terraform else { return };
         let mut input = terraform.stdin.take().expect("piped");
         input.write_all(block.as_bytes()).expect("terraform reads it");

@@ -4,12 +4,12 @@
 //! |---|---|
 //! | `arrows` | dependencies between the crates that operate a deployment, and which files name an AWS SDK |
 //! | `events` | each file in `events/` does what its README says |
-//! | `golden` | a few simulations and studies, byte for byte |
-//! | `infrastructure` | docs/attach-with-your-tool.md against the packages of Terraform and similar tools |
-//! | `imports` | imports inside a crate name the module, and have no circles |
-//! | `pages` | a test runs every command of the documentation, and every link leads somewhere |
+//! | `golden` | the output of a few simulations and studies, byte for byte |
+//! | `infrastructure` | docs/attach-with-your-tool.md names attributes that Terraform and similar tools have |
+//! | `imports` | each import inside a crate names the module, and no imports form a circle |
+//! | `pages` | a test runs each command in the documentation, and each link leads to a file |
 //! | `tools` | the Python tools are locked by their hashes |
-//! | `versions` | the same version is everywhere |
+//! | `versions` | every package, lock file and page has the same version |
 
 mod arrows;
 mod events;

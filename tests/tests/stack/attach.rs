@@ -1,4 +1,4 @@
-//! Runs the commands of docs/attach.md and docs/remove.md.
+//! Runs the commands in docs/attach.md and docs/remove.md.
 
 use comeback_tests::{MiniStack, Shell, deploy_by_hand, eventually, example_target, pages};
 use serde_json::json;
@@ -6,18 +6,18 @@ use serde_json::json;
 use crate::retries::{enable, held, successes};
 use crate::world::World;
 
-/// The command that the shell function `attached` of docs/attach.md runs. The stack's output contains the command in
+/// The command that the shell function `attached` in docs/attach.md runs. The stack's output contains the command in
 /// full.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
-/// The five code blocks of docs/attach.md that attach a function: set the stack's names; step 1, for the function;
-/// steps 2 and 3, for the handler, with SAM; steps 4 and 5, for the function; steps 2 and 3 with cargo-lambda.
+/// The five code blocks in docs/attach.md that attach a function: the names of the stack; step 1; steps 2 and 3 with
+/// SAM; steps 4 and 5; steps 2 and 3 with cargo-lambda.
 fn to_attach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Attach"))
 }
 
-/// The five code blocks of docs/attach.md that detach a function: steps 5 and 4, for the function; steps 3 and 2, for
-/// the handler, with SAM; step 1; steps 3 and 2 with cargo-lambda.
+/// The five code blocks in docs/attach.md that detach a function: step 5; step 4; steps 3 and 2 with SAM; step 1; steps
+/// 3 and 2 with cargo-lambda.
 fn to_detach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Detach"))
 }
@@ -26,7 +26,7 @@ fn five(blocks: Vec<String>) -> [String; 5] {
     <[String; 5]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not five blocks: {blocks:#?}"))
 }
 
-/// Runs the steps of docs/attach.md that change the function: its failed events go to this queue, and Lambda's
+/// Runs the steps in docs/attach.md that change the function: its failed events go to this queue, and Lambda's
 /// recursion detection does not stop its retries.
 pub(crate) fn send_failures_to(shell: &Shell, retry_queue_arn: &str, function: &str) {
     let shell = shell.clone().with("FUNCTION", function).with("RETRY_QUEUE_ARN", retry_queue_arn);
@@ -73,7 +73,7 @@ pub(crate) async fn function_is_attached_to_a_stack_and_detached(world: &World) 
     assert_detached(&shell, "orders");
 }
 
-/// Runs the commands of docs/attach.md and docs/remove.md for a handler deployed without CloudFormation.
+/// Runs the commands in docs/attach.md and docs/remove.md for a handler deployed without CloudFormation.
 pub(crate) async fn functions_are_attached_to_a_handler_of_cargo_lambda(world: &World) {
     let ministack = world.by_hand().await;
     let shell = ministack.shell();
@@ -124,7 +124,7 @@ fn assert_detached(shell: &Shell, function: &str) {
     assert_eq!(left.as_deref().map(str::trim_end), Ok("Terminate"), "and the role's policy is gone");
 }
 
-/// An event waits on the retry queue of a deleted stack, and the handler of another stack retries it.
+/// An event waits in the retry queue of a deleted stack, and the handler of another stack retries the event.
 pub(crate) async fn deleted_stack_leaves_its_queues_to_another(world: &World) {
     let (ministack, _) = (world.ministack().await, world.quick().await);
     let blocks = pages::blocks("docs/remove.md", "Remove Comeback").into_iter().map(|block| {

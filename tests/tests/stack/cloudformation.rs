@@ -1,4 +1,4 @@
-//! Runs the commands of docs/deploy-cloudformation.md, with the template and the zip of a release.
+//! Runs the commands in docs/deploy-cloudformation.md, with the template and the zip of a release.
 
 use comeback_tests::{ARCHITECTURE, example_target, pages, scratch};
 

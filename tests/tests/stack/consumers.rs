@@ -1,4 +1,4 @@
-//! Tests the consumers of docs/consumer.md, functions that read an SQS queue themselves, in Python, Node.js and Rust.
+//! Tests the consumers in docs/consumer.md, functions that read an SQS queue themselves, in Python, Node.js and Rust.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ use crate::world::World;
 const MESSAGES: u64 = 200;
 /// Wait that some orders request once with `RetryAfter`, in seconds. The actual wait is up to a tenth longer.
 const ASKS: u64 = 5;
-/// Seconds that a run may come early, because clocks differ and SQS counts whole seconds.
+/// Seconds by which a run may be early, because clocks differ and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
 
 pub(crate) async fn python_messages_end_delivered_or_dead_lettered(world: &World) {
@@ -81,17 +81,18 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
     orders.assert_none_ran_before_its_wait(ministack).await;
 }
 
-/// A wait of almost 12 hours takes 70 seconds on a clock 600 times as fast. If SQS refused the wait, the order would
-/// come back after the queue's own visibility timeout, which is half as long.
+/// An order waits for almost 12 hours, which take 70 seconds on a clock that runs 600 times as fast as real time. If
+/// SQS refused the wait, the order would come back after the queue's own visibility timeout, which is half as long.
 pub(crate) async fn wait_of_twelve_hours_is_served(world: &World) {
-    // SQS counts its 43,200 s from the receive. The consumer's call that hides the message has the other 1,200 s,
-    // which are two real seconds.
+    // SQS can hide a message for 43,200 s from its receive. This wait leaves 1,200 s, which are two real seconds, for
+    // the consumer's call that hides the message.
     const HALF_A_DAY: u64 = 42_000;
     let ministack = world.half_days().await;
     let queues = Queues::create(ministack, "half-a-day", HALF_A_DAY / 2).await;
     let options = json!({"base_backoff": HALF_A_DAY, "max_backoff": HALF_A_DAY, "jitter": "none"});
     let orders = Orders::of(ministack, "half-a-day", Consumer::Python, &queues, &options).await;
-    // A cold start costs minutes of the fast clock, so an order that succeeds has it.
+    // A cold start takes minutes on the fast clock. The first order causes the cold start and succeeds, so the next
+    // order needs no cold start.
     queues.send(ministack, 0, 0, "OrderRefused", "").await;
     let taken =
         async |order| orders.seen().iter().any(|seen| seen.order == order && seen.taken).then_some(());

@@ -1,4 +1,4 @@
-//! Runs the commands of the documentation that deploy the handler from a checkout, or try it out there.
+//! Runs the commands in the documentation that deploy the handler from a checkout, or try it out there.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
@@ -16,7 +16,7 @@ use crate::policies::{dead_lettered, update, waiting};
 use crate::retries::successes;
 use crate::world::World;
 
-/// Runs the commands of docs/deploy-sam.md. The page's first code block has already deployed the stack `comeback`, for
+/// Runs the commands in docs/deploy-sam.md. The page's first code block has already deployed the stack `comeback`, for
 /// this machine's architecture.
 pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     let (ministack, _) = (world.ministack().await, world.comeback().await);
@@ -32,7 +32,7 @@ pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     .await;
 }
 
-/// Deploys the example app of docs/deploy-cdk.md. The app's own build finds the functions that `sam build` has built,
+/// Deploys the example app from docs/deploy-cdk.md. The app's own build finds the functions that `sam build` has built,
 /// so nothing is built again.
 pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
@@ -74,9 +74,9 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
     fs::read(folder.join("bootstrap")).ok()
 }
 
-/// Asserts that the app's Python function is dead-lettered after two retries, by a policy of its own. With the stack's
-/// policy, the function would be retried four times. The function reads its attempt number from the key that the inline
-/// style adds to the event.
+/// Asserts that an event of the app's Python function is dead-lettered after two retries, because the function has its
+/// own policy. The stack's policy would allow four retries. The function reads its attempt number from the key that the
+/// inline style adds to the event.
 async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of the Python function's policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;

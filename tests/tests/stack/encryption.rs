@@ -1,4 +1,4 @@
-//! Runs the commands of docs/encryption.md. MiniStack only stores the name of a queue's key, and needs no permission to
+//! Runs the commands in docs/encryption.md. MiniStack only stores the name of a queue's key, and needs no permission to
 //! use the key.
 
 use aws_sdk_sqs::types::QueueAttributeName;

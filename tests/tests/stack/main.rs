@@ -6,8 +6,8 @@
 //! |---|---|
 //! | `retries`, `orders` | retries on the real clock, and on a clock 60 times as fast |
 //! | `policies` | policies of individual functions, which change while an event waits |
-//! | `attach`, `deploy` | commands of the documentation for attaching, removing, SAM, the CDK and cargo-lambda |
-//! | `cloudformation`, `encryption` | commands of the documentation for plain CloudFormation and for a KMS key |
+//! | `attach`, `deploy` | commands in the documentation for attaching, removing, SAM, the CDK and cargo-lambda |
+//! | `cloudformation`, `encryption` | commands in the documentation for plain CloudFormation and for a KMS key |
 //! | `releases` | for `make check-dist`: an update from the previous release, and `make verify-aws` |
 //! | `world` | the shared servers and deployments |
 //! | `contract` | MiniStack and the simulation's model of SQS, the mapping and asynchronous invocations behave alike |

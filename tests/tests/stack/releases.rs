@@ -137,7 +137,7 @@ pub(crate) async fn verify_aws_asks_everything_and_leaves_nothing(world: &World)
 pub(crate) async fn interrupted_verify_aws_leaves_nothing(world: &World) {
     let shell = prepared(world).await;
     let directory = scratch("verify-aws");
-    // Interrupts the script as soon as it has deployed everything and begins to ask.
+    // Interrupts the script as soon as it has deployed everything and begins its checks.
     let interrupted = shell.clone().with("IN", &directory).run(&format!(
         "mkfifo \"$IN/printed\"\n\
          {SCRIPT} {} >\"$IN/printed\" 2>\"$IN/errors\" & pid=$!\n\

@@ -50,13 +50,13 @@ pub(crate) async fn dead_letters_after_max_retries(world: &World) {
     }
 }
 
-/// Log lines of the example target about failures with this error.
+/// Log lines in which the example target reports a failure with this error.
 async fn failures(ministack: &MiniStack, group: &str, error_type: &str) -> Vec<Value> {
     let lines = log_lines(ministack, group).await;
     lines.into_iter().filter(|line| line["error_type"] == error_type).collect()
 }
 
-/// Log lines of the example target about successes of events that had failed with this error.
+/// Log lines in which the example target reports the success of an event that had failed with this error.
 pub(crate) async fn successes(ministack: &MiniStack, group: &str, error_type: &str) -> Vec<Value> {
     let keys: Vec<_> = failures(ministack, group, error_type).await.iter().map(key).collect();
     let lines = log_lines(ministack, group).await;
@@ -73,7 +73,7 @@ pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
     visible + in_flight + delayed
 }
 
-/// Counts the messages of a queue with one call. With two calls, a message that becomes visible in between might be in
+/// Counts the messages in a queue with one call. With two calls, a message that becomes visible in between might be in
 /// neither count.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     let names = [

@@ -33,8 +33,8 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
-    /// Another server on which an hour passes in a minute, for a trial that counts messages at a moment and must not be
-    /// slowed down.
+    /// Another server on which an hour passes in a minute. Its trial counts messages at a moment, so no other trial may
+    /// slow the server down.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
@@ -62,7 +62,7 @@ impl World {
         or_panic(self.built.get_or_init(async || build(&shell, SAMS_OWN)).await);
     }
 
-    /// The stack that the commands of docs/deploy-sam.md deploy, with the template's default settings.
+    /// The stack that the commands in docs/deploy-sam.md deploy, with the template's default settings.
     pub(crate) async fn comeback(&self) -> &Stack {
         self.built().await;
         let ministack = self.ministack().await;

@@ -1,5 +1,5 @@
-//! Tests that each alarm of the template fires in the situation it is for, stops when that situation ends, and does not
-//! fire in a similar situation. Other tests cover the alarms' metrics, topic and cost.
+//! Tests that each alarm in the template fires in the situation that it reports, stops when the situation ends, and
+//! does not fire in a similar situation. Other tests cover the alarms' metrics, topic and cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 

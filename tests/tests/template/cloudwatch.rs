@@ -80,7 +80,7 @@ fn whole(value: &Value) -> usize {
         .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// The value of an expression of metric math in each period.
+/// The value of a metric-math expression in each period.
 ///
 /// # Panics
 ///

@@ -14,8 +14,8 @@ use comeback_tests::{pages, root, scratch};
 const VALUE: &str = "orders MAX_AGE=2h; export-* MAX_AGE=14d NON_RETRYABLE_ERRORS=A,B";
 const TEMPLATE: &str = r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}},"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}"#;
 const SAMCONFIG: &str = "version = 0.1\n[default.global.parameters]\nstack_name = \"comeback\"\n";
-/// Shell function that makes the documented `cargo lambda deploy` deploy any file, because this test does not build the
-/// handler.
+/// Shell function that replaces `cargo`. With it, the documented `cargo lambda deploy` deploys any file, because this
+/// test does not build the handler.
 const CARGO: &str = r#"cargo() { shift; cargo-lambda lambda "${@/#--binary-name/--binary-path}" --iam-role arn:aws:iam::123456789012:role/r; }"#;
 
 #[test]

@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
-/// The beginning of a variable's row in docs/settings.md, up to its meaning. The last cell goes on with text and links.
+/// The beginning of a variable's row in docs/settings.md, up to the variable's meaning. In the page, the last cell
+/// continues with text and links.
 fn row(setting: &Setting) -> String {
     let words = |text: &str| text.replace("eventSourceARN", "`eventSourceARN`");
     let default = match (setting.default, &setting.kind) {

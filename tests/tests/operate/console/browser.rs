@@ -12,7 +12,7 @@ pub(crate) const WIDE: Look = Look { width: 1_280, dark: false };
 /// A running `comeback ui`, which ends when this value is dropped.
 pub(crate) struct Running {
     server: Background,
-    /// Folder in which the console was started and writes files.
+    /// Folder in which the console runs and writes its files.
     pub(crate) folder: PathBuf,
     port: u16,
 }
@@ -22,7 +22,8 @@ impl Running {
     pub(crate) async fn start(operator: &Operator, name: &str, flags: &str) -> Self {
         let (folder, port) = (scratch(&format!("console-{name}")), free_port());
         let shell = operator.shell().clone().at(&folder).with("KEYS", folder.join("keys"));
-        // Opening the pipe for reading and writing does not wait for another process to open it.
+        // Opens the pipe for both reading and writing, because the shell then does not wait for another process to open
+        // it.
         let script =
             format!("mkfifo \"$KEYS\"; exec \"$COMEBACK\" ui --no-open --port {port} {flags} <>\"$KEYS\"");
         let server = shell.start(&script, &folder.join("output")).unwrap_or_else(|error| panic!("{error}"));
@@ -128,7 +129,7 @@ impl Browser {
         text.as_str().expect("a string").to_owned()
     }
 
-    /// Waits until the text of the page's main part meets `is_it`, and returns the text. The page refreshes itself in
+    /// Waits until `is_it` accepts the text of the page's main part, and returns the text. The page refreshes itself in
     /// the meantime.
     pub(crate) async fn sees(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let seen = async || {
@@ -161,7 +162,8 @@ impl Browser {
 
     /// Clicks the link or button with this text as soon as the page has it. Does not wait for the next page.
     pub(crate) async fn press(&mut self, name: &str) {
-        // Marks the page in the same script, because the page of a completed change reloads itself.
+        // Marks the page, so that `arrives` recognizes the next page. The script that clicks also sets the mark,
+        // because the page of a completed change reloads itself.
         let click = format!(
             "(() => {{ const name = {}; {PRESSED} window.isBefore = true; named[0].click(); }})()",
             json!(name)

@@ -58,7 +58,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     .await;
     assert_eq!(dead_letters_of(ministack, &stack).await.0, 3);
 
-    // Typing 2 discards two dead-letters.
+    // The operator must type 2 to discard two dead-letters.
     browser.visit("/dead");
     group(&mut browser, "Spoilt").await;
     browser.follow("Discard …").await;

@@ -11,7 +11,7 @@ const STACK: &str = "--stack console-hostile";
 /// Markup of three kinds that would each set the variable `obeyed`, and a character that reverses the text after it.
 const HOSTILE: &str =
     "'\"><img src=x onerror=\"obeyed=1\"><script>obeyed=2</script><svg onload=\"obeyed=3\">\u{202e}";
-/// [`HOSTILE`] as part of an address.
+/// The first part of [`HOSTILE`], percent-encoded for an address.
 const ENCODED: &str =
     "%27%22%3E%3Cimg%20src%3Dx%20onerror%3D%22obeyed%3D1%22%3E%3Cscript%3Eobeyed%3D2%3C%2Fscript%3E";
 

@@ -1,5 +1,5 @@
-//! Tests the night shift of docs/console.md, by mouse and by keyboard, on the demonstration, which needs neither an AWS
-//! account nor MiniStack.
+//! Tests the night shift that docs/console.md describes, by mouse and by keyboard. Uses the demonstration, which needs
+//! neither an AWS account nor MiniStack.
 
 use serde_json::json;
 
@@ -100,7 +100,7 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.keys(&["Escape"]);
     assert_eq!(browser.ask(has_dialog), false);
 
-    // Search finds the waiting events with an error, and the first page leads to a pause of their function.
+    // The operator searches for the waiting events with an error, and then pauses their function from the first page.
     browser.keys(&["/"]);
     browser.types("connecttimeout");
     browser.keys_lead_on(&["Enter"]).await;
@@ -179,7 +179,7 @@ async fn dead_letters_are_redriven(browser: &mut Browser) {
 async fn a_function_is_detached_and_attached(browser: &mut Browser) {
     let is_over = |text: &str| text.contains("Back") && !text.contains("In progress");
     let mut runs = 0;
-    // The first run leaves the permissions for invocations that still run.
+    // The first run leaves the permissions in place, because invocations may still be running.
     let mut is_left = true;
     while is_left {
         runs += 1;
@@ -198,7 +198,7 @@ async fn a_function_is_detached_and_attached(browser: &mut Browser) {
     browser.shows("that it is attached", "emails is attached; nothing to change").await;
 }
 
-/// Opens a function's page, and from there the plan to attach or detach the function.
+/// Opens the page of the function `emails`, and from there the plan to attach or detach it.
 async fn of_emails(browser: &mut Browser, change: &str) {
     browser.follow("Overview").await;
     browser.follow("emails").await;

@@ -1,4 +1,4 @@
-//! Contracts of SQS. Sources: the SQS API Reference for each call, and the SQS Developer Guide on visibility timeouts
+//! Contracts for SQS. Sources: the SQS API Reference for each call, and the SQS Developer Guide on visibility timeouts
 //! and message timers.
 
 use comeback_timelapse::{Attributes, Depth};
@@ -135,7 +135,8 @@ pub(crate) async fn nothing_is_hidden_for_over_twelve_hours(stand: &impl Stand) 
     let received = stand.next().await;
     let over = stand.hide(&[(&received.receipt_handle, TWELVE_HOURS + 1)]).await;
     assert_eq!(over, [stand.differs(Difference::HidesOverTwelveHours)]);
-    // The 12 hours count from the receive a moment ago, so the handler keeps 30 s free.
+    // SQS counts the 12 hours from the receive a moment ago, so it refuses a full 12 hours now. The handler therefore
+    // keeps 30 s free.
     let in_all = stand.hide(&[(&received.receipt_handle, TWELVE_HOURS)]).await;
     assert_eq!(in_all, [stand.differs(Difference::HidesOverTwelveHours)]);
     assert_eq!(stand.hide(&[(&received.receipt_handle, TWELVE_HOURS - 30)]).await, [true]);

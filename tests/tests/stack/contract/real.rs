@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 
 use super::stand::{Delayed, Difference, Queue, Stand, all};
 
-/// A queue of MiniStack, over HTTP. The queue's mapping and function are created when a contract first needs a
+/// A queue in MiniStack, used over HTTP. The queue's mapping and function are created when a contract first needs a
 /// delivery.
 pub(crate) struct Real<'m> {
     ministack: &'m MiniStack,

@@ -1,6 +1,6 @@
-//! The environment of the contracts: a retry queue, with or without an event source mapping. A *stand* is an
-//! environment with a mapping. MiniStack and the model that simulations use are stands; the queue of the engine's tests
-//! is not.
+//! The environments in which the contracts run. Each environment has a retry queue. An environment that also has an
+//! event source mapping is a *stand*. MiniStack and the model that simulations use are stands. The queue of the
+//! engine's tests is not a stand.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub(crate) struct Delayed {
     pub(crate) attributes: Attributes,
 }
 
-/// Known differences of MiniStack 1.5.33 from AWS. The contracts assert each difference. Once MiniStack removes a
+/// Known differences between MiniStack 1.5.33 and AWS. The contracts assert each difference. Once MiniStack removes a
 /// difference, a contract therefore fails, and the variant can be removed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
@@ -94,9 +94,9 @@ pub(crate) enum Difference {
     /// MiniStack loses the system attributes of a message that was sent in a batch. AWS keeps them. Cause: MiniStack
     /// copies only an entry's other members.
     DropsTraceHeadersOfBatches,
-    /// MiniStack refuses a receipt handle after a later receive. AWS: the handle still changes the visibility timeout.
-    /// A deletion with the handle also succeeds, but might not delete the message. Cause: MiniStack does not find the
-    /// handle. MiniStack does not delete the message.
+    /// MiniStack refuses a receipt handle after a later receive, for deletions too. AWS: the handle still changes the
+    /// visibility timeout, and a deletion with the handle succeeds, but might not delete the message. Cause: MiniStack
+    /// does not find the old handle.
     RefusesOldHandles,
     /// MiniStack accepts a batch response with an unknown or empty id, and deletes all messages that the response does
     /// not name. AWS keeps the whole batch. Cause: MiniStack subtracts the failed ids from the ids of the batch.
