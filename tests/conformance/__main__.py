@@ -35,7 +35,7 @@ def main() -> int:
             continue
         requests.append(request)
         found = [*models.problems(request.operation.input_shape, request.parameters)]
-        # The limits assume a request that the model accepts.
+        # Checks the limits only if the model accepts the request.
         found = found or [*limits.problems(request.name, request.parameters)]
         violations.update(f"{request.sender}: {request.name}: {problem}" for problem in found)
     if not requests:

@@ -9,13 +9,14 @@ from roles import ACTIONS, queue
 PAGE = "docs/operate.md"
 EVERY_COMMAND = "every command"
 
-# The console's command. The console also makes the calls of every other command.
+# The command that starts the console. The console makes the calls of all other commands too.
 EVERYTHING = "ui"
 
 # Calls that need no permission.
 FREE = {"sts:GetCallerIdentity"}
 
-# Permissions that the tests may leave unused, and permissions that belong to no call, each with its condition.
+# Permissions that docs/operate.md may list although no call in the tests uses them. Each has the condition under which
+# a command needs it.
 CONDITIONS = {
     "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
     "cloudformation:DescribeStackEvents": "if the update of the stack failed",
@@ -69,12 +70,13 @@ def resources(request: Request) -> tuple[str, ...]:
         case "sqs" if "consumer" in name:
             return ("the function's queues",)
         case "sqs" if not re.search("dead|retr", name, re.IGNORECASE):
-            # A long stack name shortens the queue's name, so the queue can be either.
+            # A long stack name cuts off the part of the queue's name that identifies the queue, so both queues are
+            # possible.
             return "the dead-letter queue", "the retry queue"
         case "sqs":
             return (f"the {queue(name)}",)
         case "lambda" if name and is_handlers:
-            # A command may be given the handler's name as the name of a function.
+            # An operator may give a command the handler's name as the name of the function.
             return "the handler", "the function", "every function", "the stack's functions"
         case "lambda" if name:
             of_some = "the function", "the attached functions", "the example function"

@@ -249,7 +249,7 @@ def payload_is_json(parameters):
     source=LAMBDA + "api/API_CreateFunction.html",
 )
 def function_name(parameters):
-    # The model limits only the length of an ARN.
+    # Takes the name out of the ARN, because the model limits only the length of the whole ARN.
     name = re.sub(r"^(arn:[^:]+:lambda:[^:]+:)?(\d{12}:)?(function:)?", "", parameters["FunctionName"]).split(":")[0]
     if len(name) > 64:
         yield f"the function's name has {len(name)} characters, and the most is 64: {name}"

@@ -14,7 +14,7 @@ import botocore.session
 import cbor2
 from botocore.model import OperationModel, OperationNotFoundError, ServiceModel, Shape
 
-# Names of botocore's models for services that sign requests under another name.
+# Maps the name with which a service signs requests to the name of its model in botocore, if the two names differ.
 SIGNED_AS = {"monitoring": "cloudwatch"}
 
 # Prefix for the name of a member that the model does not have.

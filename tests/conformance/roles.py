@@ -22,7 +22,7 @@ KEY = f"arn:aws:kms:{PLACE}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 VIA_SQS = {"kms:ViaService": "sqs.us-east-1.amazonaws.com"}
 VIA_S3 = {"kms:ViaService": "s3.us-east-1.amazonaws.com"}
 
-# Nearly as many functions as fit into the handler's environment variables.
+# Functions for the handler to retry: nearly as many as fit into the handler's environment variables.
 TARGETS = [FUNCTION + name for name in ("orders", "billing:live", "export-*", *(f"f-{number}" for number in range(45)))]
 
 # Template parameters for each checked role. `infra/test/roles.ts` writes the construct's templates for the same roles.
@@ -32,8 +32,8 @@ SETS = {
     "without a function": {"Example": "no"},
 }
 
-# IAM actions whose names differ from the call's. A batch call needs the action for a single message, and every kind of
-# invocation needs one action.
+# Calls whose IAM action has a different name, with that action. A batch call needs the action for a single message.
+# Every kind of invocation needs the same action.
 ACTIONS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
     "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
@@ -41,9 +41,9 @@ ACTIONS = {
     "lambda:Invoke": "lambda:InvokeFunction",
 }
 
-# Actions that AWS services perform under the handler's role: Lambda for the event source mapping and the log, and SQS
-# with the key. (AWS Lambda Developer Guide, "Creating and configuring an Amazon SQS event source mapping"; "Sending
-# Lambda function logs to CloudWatch Logs"; Amazon SQS Developer Guide, "Key management".)
+# Actions that AWS services perform with the handler's role. Lambda runs the event source mapping and writes the log,
+# and SQS uses the key. (AWS Lambda Developer Guide, "Creating and configuring an Amazon SQS event source mapping";
+# "Sending Lambda function logs to CloudWatch Logs"; Amazon SQS Developer Guide, "Key management".)
 FOR_THE_HANDLER = {
     ("sqs:ReceiveMessage", "retry queue"),
     ("sqs:DeleteMessage", "retry queue"),
@@ -171,8 +171,8 @@ def allows(policies: list[IAMPolicy], action: str, resource: str, kind: str) -> 
 def grants(policy: dict) -> Iterator[tuple[str, str]]:
     for statement in policy["Statement"]:
         for action in listed(statement["Action"]):
-            # The template adds `:*` to each ARN. Skips the ARNs that then have two qualifiers, because no function has
-            # two.
+            # The template adds `:*` to each ARN. An ARN that already has a qualifier then matches no function, so this
+            # code skips it.
             resources = [it for it in listed(statement["Resource"]) if it.count(":") < 8 or "function" not in it]
             yield from ((action, resource) for resource in resources)
 

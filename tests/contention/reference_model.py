@@ -86,7 +86,7 @@ def one_run(clients, strategy):
 
 def cell(clients, strategy, runs, seed):
     random.seed(seed)
-    # Not sum(), because since Python 3.12 sum() compensates rounding errors of floats.
+    # Adds in a loop, because `sum()` compensates for the rounding errors of floats since Python 3.12.
     time, calls = 0.0, 0
     for _ in range(runs):
         run_time, run_calls = one_run(clients, strategy)

@@ -94,8 +94,8 @@ def failed_tests(tree, suite):
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = {**os.environ, "CARGO_TARGET_DIR": target, "CARGO_TERM_COLOR": "never"}
-    # Turns debug information off, which dependencies do not have anyway. The checkout has another setting, so cargo
-    # never takes a bug's build for the checkout's own.
+    # This setting turns off debug information, which the dependencies are built without anyway. The checkout has a
+    # different setting, so cargo never takes a bug's build for the checkout's own.
     environment["CARGO_PROFILE_DEV_DEBUG"] = "none"
     run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=900)
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))

@@ -19,8 +19,8 @@ CLIENTS = Path(__file__).resolve().parents[2] / "clients"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 RECORD = {"messageId": "m", "receiptHandle": "h", "body": "{}", "attributes": {}, "messageAttributes": {}, "eventSourceARN": QUEUE}
 
-# Programs that each print four times: to load and create a consumer, and of a batch that succeeds, the first batch that
-# fails, and the next batch that fails.
+# Programs that each print four durations: for loading and creating a consumer, for a batch that succeeds, for the first
+# batch that fails, and for the next batch that fails.
 PYTHON = """
 import sys, time
 from types import SimpleNamespace
@@ -89,7 +89,7 @@ def main() -> None:
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
     }
-    # Runs Python without bytecode (-B), because a function on Lambda has none, unless its package includes bytecode.
+    # Runs Python without bytecode (-B), because a function on Lambda has no bytecode unless its package includes it.
     python = [sys.executable, "-B", "-c", PYTHON]
     for name, command, folder in (("Python", python, "python-sqs"), ("Node.js", ["node", "-e", NODE], "node-sqs")):
         figures = [run([*command, json.dumps(RECORD)], CLIENTS / folder, environment) for _ in range(RUNS)]

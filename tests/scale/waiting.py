@@ -57,7 +57,7 @@ def shows(comeback, variables, folder, lines, seconds_of_the_command, megabytes_
         row("the console's first page", lines, seconds, console.megabytes())
         page, seconds_of_list = console.page("/waiting")
         row("its page of waiting events", 100, seconds_of_list, console.megabytes())
-        # After these seconds, the console's last reading of the log is old, and the next reading runs in the
+        # After six seconds, the console's last reading of the log is old. The console then reads the log again in the
         # background.
         time.sleep(6)
         _, seconds_of_next = console.page(link(page, "next"))

@@ -1,4 +1,5 @@
-// A consumer of docs/consumer.md. Each message says how many times it fails, and how. Each run is noted in a file.
+// The Node.js consumer from docs/consumer.md. Each message sets how many of its runs fail, and with which error. The
+// consumer records each run in a file.
 const { appendFileSync } = require('node:fs');
 const { NonRetryable, RetryAfter, consumer } = require('./comeback-sqs.cjs');
 
@@ -7,7 +8,7 @@ class OrderRefused extends Error {
 }
 const ERRORS = { RetryAfter, NonRetryable, OrderRefused };
 
-// The trial uses Python's names for them.
+// Converts the names of the options, because the trial passes the names that Python uses.
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 const given = Object.entries(JSON.parse(process.env.OPTIONS)).map(([name, value]) => [camel(name), value]);
 

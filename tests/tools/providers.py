@@ -39,7 +39,7 @@ PROVIDERS = {
 def attributes(resource: str, text: str, pattern: str) -> list[str]:
     """The resource's attributes, in alphabetical order."""
     if resource.startswith("inputs."):
-        # One file has the inputs of every service. Keeps the inputs whose names begin with this name.
+        # One file has the inputs of every service. Keeps the inputs whose names begin with the name of this resource.
         name = resource.rsplit(".", 1)[1]
         text = "\n".join(re.findall(rf"interface {name}\w* \{{.*?^    \}}", text, re.DOTALL | re.MULTILINE))
     found = re.findall(pattern, text, re.MULTILINE)

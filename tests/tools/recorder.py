@@ -4,8 +4,8 @@ import base64
 import json
 import re
 
-# The handler's SDK names its environment, and `tests/tools/named_command.sh` names the command. Requests from the
-# tests' own clients name neither.
+# In the user agent, the handler's SDK names the execution environment, and `tests/tools/named_command.sh` names the
+# command. Requests from the tests' own clients name neither.
 SENDER = re.compile(r"\b(?:exec-env/AWS_Lambda|app/)")
 
 

@@ -213,7 +213,7 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# MiniStack checks the permission to simulate a role's policies without a resource. On AWS the role is the resource.
+# For the permission to simulate a role's policies, MiniStack checks no resource. On AWS, the resource is the role.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -225,7 +225,7 @@ def of_the_role(arn_of):
 
 iam_actions.extract_resource_arn = of_the_role(iam_actions.extract_resource_arn)
 
-# MiniStack ignores the context of a simulation, such as the service through which a role uses a key.
+# MiniStack ignores the context of a policy simulation, such as the service through which a role uses a key.
 simulated = contextvars.ContextVar("simulated", default={})
 
 

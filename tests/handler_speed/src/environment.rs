@@ -98,7 +98,7 @@ impl Environment {
         self.services.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A memory figure in KiB: `VmRSS`, the current size, or `VmHWM`, the peak.
+    /// A memory figure of the process in KiB. `name` is `VmRSS` for the current size, or `VmHWM` for the peak.
     pub(crate) fn memory(&self, name: &str) -> io::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -143,7 +143,7 @@ fn serve(connection: TcpStream, services: &Services) -> io::Result<()> {
     Ok(())
 }
 
-/// Serves the Runtime API: sends the next event, or receives the response to the last event.
+/// Responds to a call to the Runtime API. Sends the next event, or receives the response to the last event.
 fn of_the_runtime(
     connection: &BufReader<TcpStream>,
     request: Request,

@@ -1,4 +1,4 @@
-//! Batch events with ten messages of the retry queue.
+//! Batch events, each with ten messages from the retry queue.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,8 +13,8 @@ pub(crate) fn deferrals(round: usize) -> String {
     batch(round, "1", Duration::ZERO, |order| order)
 }
 
-/// A batch of messages at their first receive, before the tenth retry. Most of these backoffs are over two minutes, so
-/// the handler's log lines have receipt handles.
+/// A batch of messages that are received for the first time, each before its tenth retry. Most of their backoffs are
+/// longer than two minutes, so the handler also logs the messages' receipt handles.
 pub(crate) fn long_deferrals(round: usize) -> String {
     let first_failure = since_epoch().as_secs() - 3_600;
     batch(round, "1", Duration::ZERO, |order| {
@@ -34,7 +34,7 @@ pub(crate) fn kept(answer: &str) -> Option<usize> {
     Some(answer["batchItemFailures"].as_array()?.len())
 }
 
-/// Headers of an invocation with a deadline in a minute.
+/// Headers for an invocation whose deadline is in one minute.
 pub(crate) fn headers() -> String {
     format!(
         "Content-Type: application/json\r\n\

@@ -15,15 +15,15 @@ use std::time::Duration;
 
 use crate::environment::Environment;
 
-/// Number of starts of each bootstrap, and for each kind of first batch.
+/// Number of times that each bootstrap is started, and that each kind of first batch is measured.
 const STARTS: usize = 25;
 /// Number of batches of each kind, in one environment.
 const BATCHES: usize = 41;
-/// Environment variables as the template sets them. The variables make the handler build two clients besides those of
-/// SQS and Lambda, and write metrics to its log.
+/// Environment variables as the template sets them. With these, the handler builds two clients besides the clients for
+/// SQS and Lambda, and writes metrics to its log.
 const AS_DEPLOYED: [(&str, &str); 2] = [("PAUSES", "/comeback/bench/pauses"), ("METRICS", "stack")];
-/// Environment variables with which the handler neither reads the pauses parameter nor counts the messages in flight
-/// before the first batch.
+/// Environment variables with which the handler skips two steps before the first batch: reading the pauses parameter
+/// and counting the messages in flight.
 const WITHOUT_LOOKS: [(&str, &str); 1] = [("HIDE_UP_TO", "always")];
 const MB: f64 = 1e6;
 
@@ -90,8 +90,8 @@ fn zipped(program: &Path) -> io::Result<f64> {
     Ok(bytes / MB)
 }
 
-/// Measures batches in a warm environment, and compares their times with the time of one call to AWS. Returns the time
-/// of a call in milliseconds.
+/// Measures batches in a warm environment, and compares each median time with the median time of a call to AWS. Returns
+/// the time of the call in milliseconds.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
     let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());
@@ -118,7 +118,7 @@ fn batches(handler: &Path) -> io::Result<f64> {
     Ok(call)
 }
 
-/// Gives the same batches, in turns, to the handler of an earlier commit and to the current handler.
+/// Gives the same batches alternately to the handler of an earlier commit and to the current handler.
 fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
     for (batch, what, kept) in [

@@ -7,7 +7,7 @@ use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{Answer, EntryError, ErrorKind, Operation, Sender, ServiceError};
 
-/// An API that fails for the first entry of every thousandth call, and refuses the entry 13.
+/// A batch API. In every thousandth call, the first entry fails with a transient error. The API refuses the entry 13.
 #[derive(Default)]
 struct Api(AtomicU64);
 
@@ -92,7 +92,7 @@ async fn a_stream_of_ten_million() {
     assert!(grown < 16 * 1_024, "{grown} KiB for entries of 76 MiB");
 }
 
-/// Peak memory in KiB, as Linux counts it; 0 elsewhere.
+/// Peak memory in KiB, as Linux reports it. Returns 0 on other systems.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
