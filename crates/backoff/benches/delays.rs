@@ -1,4 +1,5 @@
-//! Cost of computing a delay, compared with the cost in backon. The bench prints ratios; there is no threshold to pass.
+//! Compares the cost of computing a delay with the cost in backon. The bench prints ratios. It has no threshold to
+//! pass.
 //!
 //! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs the bench.
 //! Without the `--config` option, dependencies are built for size, which would slow backon down.
@@ -21,7 +22,7 @@ const CAP: Duration = Duration::from_secs(60);
 /// Number of delays taken from each iterator. The ceiling reaches the cap at the 12th delay.
 const DELAYS: u64 = 20;
 
-/// The shortest measured time per delay, in nanoseconds, by the name of the bench.
+/// Maps the name of each bench to the shortest measured time per delay, in nanoseconds.
 type Shortest = RefCell<BTreeMap<&'static str, f64>>;
 
 fn main() {
@@ -45,7 +46,8 @@ fn main() {
     print_ratios(&shortest.borrow());
 }
 
-/// Measures the time per delay, in nanoseconds, of building an iterator and taking [`DELAYS`] from it.
+/// Builds an iterator and takes [`DELAYS`] delays from it. Records the time per delay in nanoseconds, including the
+/// time to build the iterator.
 fn measure<I: Iterator<Item = Duration>>(
     criterion: &mut Criterion,
     shortest: &Shortest,

@@ -1,4 +1,5 @@
-//! Cost of a retry loop, compared with backon's loop. The operation fails three times, and the waits end at once.
+//! Compares the cost of a retry loop with the cost of backon's loop. The operation fails three times, and the waits end
+//! at once.
 //!
 //! `cargo bench -p comeback-backoff --bench retrying --config 'profile.bench.package."*".opt-level = 3'` runs the
 //! bench. Without the `--config` option, dependencies are built for size, which would slow backon down.

@@ -17,8 +17,8 @@ use crate::jitter::Jitter;
 /// cap, or a wait that would have to be rounded. By default, a growing backoff has [full jitter](Jitter::Full) and an
 /// unlimited number of retries. By default, a list has no jitter and one retry for each wait.
 ///
-/// `&Backoff` is an `IntoIterator` of [`Delays`] and, with feature `backon`, a `backon::BackoffBuilder`. Each iterator
-/// has its own random numbers.
+/// `&Backoff` implements `IntoIterator`, and its iterator is [`Delays`]. With feature `backon`, `&Backoff` also
+/// implements `backon::BackoffBuilder`. Each iterator has its own random numbers.
 ///
 /// ```
 /// use comeback_backoff::{Backoff, Jitter};
@@ -47,8 +47,8 @@ pub struct Backoff {
     retries: Option<u64>,
 }
 
-/// Maximum number of waits in a chain of decorrelated waits; then a new chain starts. To compute one wait, every
-/// earlier wait of its chain is drawn again.
+/// Maximum number of waits in a chain of decorrelated waits. After the last wait of a chain, a new chain starts. To
+/// compute one wait, all earlier waits in its chain are drawn again.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {
@@ -133,10 +133,11 @@ impl Backoff {
         Ok(Self { jitter, ..self })
     }
 
-    /// Makes each wait a whole number of ticks, for a queue or scheduler that counts in whole seconds, such as SQS.
+    /// Makes each wait a whole number of ticks. Set the tick to a second for a queue or scheduler that counts in whole
+    /// seconds, such as SQS.
     ///
-    /// By default a tick is the longest of a millisecond, a microsecond and a nanosecond that divides every duration
-    /// the backoff was made from.
+    /// By default, the tick is a millisecond, a microsecond or a nanosecond: the longest of the three that divides
+    /// every duration in the backoff.
     ///
     /// ```
     /// use comeback_backoff::Backoff;
@@ -152,7 +153,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Fails for a tick of zero, or a tick that does not divide every duration the backoff was made from.
+    /// Fails for a tick of zero, or a tick that does not divide every duration in the backoff.
     pub fn with_tick(self, tick: Duration) -> Result<Self, BackoffError> {
         self.in_ticks(nanos("tick", tick)?).map_err(|remainder| {
             let value = Duration::from_nanos(remainder);
@@ -189,8 +190,8 @@ impl Backoff {
         self.time(self.growth.ceiling(self.cap, n))
     }
 
-    /// The number of retries, from [`with_retries`](Self::with_retries) or the length of a list, whichever is smaller.
-    /// `None` if the number is unlimited.
+    /// The number of retries: the number set by [`with_retries`](Self::with_retries) or the length of the list,
+    /// whichever is smaller. `None` if the number is unlimited.
     pub fn retries(&self) -> Option<u64> {
         self.retries.into_iter().chain(self.growth.len()).min()
     }
@@ -261,16 +262,16 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
     }
 
-    /// Makes a backoff from lengths in nanoseconds. The tick is the longest of a millisecond, a microsecond and a
-    /// nanosecond that divides all the lengths.
+    /// Makes a backoff from lengths in nanoseconds. The tick is a millisecond, a microsecond or a nanosecond: the
+    /// longest of the three that divides all lengths.
     fn in_coarsest_ticks(growth: Growth, cap: u64, jitter: Jitter) -> Self {
         let fine = Self { growth, cap, jitter, tick: 1, retries: None };
         let coarse = fine.in_ticks(1_000_000).or_else(|_| fine.in_ticks(1_000));
         coarse.unwrap_or(fine)
     }
 
-    /// Returns the same backoff with a tick of this many nanoseconds. If a length is not a whole number of ticks, fails
-    /// with that length in nanoseconds.
+    /// Returns the same backoff with a tick of this many nanoseconds. Fails if a length is not a whole number of ticks.
+    /// The error is that length in nanoseconds.
     fn in_ticks(&self, tick: u64) -> Result<Self, u64> {
         let ticks = |length: u64| {
             let nanos = length * self.tick;
@@ -283,13 +284,13 @@ impl Backoff {
         Duration::from_nanos(ticks * self.tick)
     }
 
-    /// The last wait of a chain of `draws` decorrelated waits.
+    /// Draws `draws` decorrelated waits, each based on the previous wait, and returns the last wait.
     fn chained(&self, draws: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
         let base = self.growth.ceiling(self.cap, 1);
         self.time((0..draws).fold(base, |previous, _| self.draw(1, previous, rng)))
     }
 
-    /// Draws one wait, in ticks. Every wait of this crate is drawn here.
+    /// Draws one wait, in ticks. All waits in this crate come from this function.
     fn draw(&self, n: u64, previous: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
         let ceiling = self.growth.ceiling(self.cap, n);
         match self.jitter {
@@ -357,8 +358,8 @@ impl backon::BackoffBuilder for Backoff {
 /// **A clone repeats its original**: from the moment of cloning, both give the same waits. For two operations that must
 /// not wait in step, call [`Backoff::delays`] twice.
 ///
-/// `Delays` can be passed to any function with a parameter `IntoIterator<Item = Duration>`, such as the functions of
-/// tokio-retry. With feature `backon`, `Delays` is also a `backon::Backoff`.
+/// `Delays` can be passed to any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's
+/// functions. With feature `backon`, `Delays` is also a `backon::Backoff`.
 #[derive(Clone, Debug)]
 pub struct Delays<R = Xoshiro256PlusPlus> {
     backoff: Backoff,

@@ -1,11 +1,11 @@
-//! Errors: a setting that was refused, and an operation that was given up on a ladder.
+//! Errors for a refused setting, and for an operation that its caller gave up while climbing a ladder.
 
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::time::Duration;
 
-/// Error for a refused setting. The message has the setting, its value and the accepted values. A bad setting is never
-/// clamped or rounded instead.
+/// Error for a refused setting. The message has the setting, its value and the accepted values. A bad value is refused,
+/// never clamped or rounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffError(String);
 
@@ -23,12 +23,12 @@ impl fmt::Display for BackoffError {
 
 impl core::error::Error for BackoffError {}
 
-/// Error for an operation that was given up on a [`ladder!`](crate::ladder). The message has the number of calls and
-/// the time waited. The last call's error is the source.
+/// Error for an operation that its caller gave up while climbing a [`ladder!`](crate::ladder). The message has the
+/// number of calls and the time waited. The source is the error from the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryError<E> {
-    /// The error of the last call.
+    /// The error from the last call.
     pub error: E,
     /// The number of calls made, including the first.
     pub attempts: u64,

@@ -16,7 +16,7 @@ pub(crate) enum Growth {
 }
 
 impl Growth {
-    /// The ceiling of the wait before retry `n`, at most `cap`. Defined for every `n`; 0 counts as 1.
+    /// The ceiling of the wait before retry `n`, at most `cap`. Every `n` has a ceiling, and 0 counts as 1.
     pub(crate) fn ceiling(&self, cap: u64, n: u64) -> u64 {
         let n = n.max(1);
         // A product that saturates at `u64::MAX` is not less than `cap`, so the minimum is still right.
@@ -42,7 +42,7 @@ impl Growth {
         }
     }
 
-    /// The same growth with each of its lengths replaced by the result of `length`.
+    /// Returns the same growth, with `length` applied to each of its lengths.
     pub(crate) fn map<E>(&self, length: impl Fn(u64) -> Result<u64, E>) -> Result<Self, E> {
         Ok(match self {
             Self::Doubling { base } => Self::Doubling { base: length(*base)? },
@@ -58,7 +58,7 @@ impl Growth {
 /// base · factorᵉ to the nearest tick, or 2⁶⁴ − 1 if the result is larger. If the factor is a whole number, results
 /// below 2⁵³ are exact.
 ///
-/// The power is computed by repeated squaring, because `core` has no `powi`, and because multiplication gives the same
+/// The power is computed by repeated squaring for two reasons: `core` has no `powi`, and multiplication gives the same
 /// result on every machine.
 fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
     let (mut power, mut square) = (1.0, factor);

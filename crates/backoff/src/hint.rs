@@ -7,7 +7,7 @@ use rand::{Rng, RngExt};
 /// The wait that an error requests, such as a server's `Retry-After`. Return a hint from the closure that is passed to
 /// [`Retry::hint`](crate::Retry::hint).
 ///
-/// The operation is never called before the hint's wait is over: the retry waits for all of it, or gives up the
+/// The operation is never called before the hint's wait is over. The retry waits for the whole time, or gives up the
 /// operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {

@@ -28,7 +28,7 @@ use crate::error::BackoffError;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Jitter {
-    /// Uniform over {1 … c}, where c is the ceiling. The default, because it spreads retries the most.
+    /// Uniform over {1 … c}, where c is the ceiling. This jitter is the default, because it spreads retries the most.
     #[default]
     Full,
     /// Uniform over {⌈c/2⌉ … c}, where c is the ceiling: no wait is shorter than half the ceiling.

@@ -4,7 +4,7 @@
 /// the previous wait.
 ///
 /// `start()` returns the first rung. Each `climb()` consumes its rung, and returns the rung's wait and the next rung.
-/// So no rung can be climbed twice. At the top rung, only `give_up()` is possible.
+/// Therefore no rung can be climbed twice. The top rung has only `give_up()`.
 ///
 /// | item of the type | meaning |
 /// |---|---|
@@ -50,8 +50,8 @@
 /// comeback_backoff::ladder! { Writes: 100ms, 100ms }
 /// ```
 ///
-/// Source of the idea that the compiler checks the growth of a backoff: Mike Solomon, "Exponential backoff with indexed
-/// monads" (2021).
+/// Source: Mike Solomon, "Exponential backoff with indexed monads" (2021), in which the compiler checks how a backoff
+/// grows.
 #[macro_export]
 macro_rules! ladder {
     ($(#[$meta:meta])* $vis:vis $name:ident: $($rung:tt),+ $(,)?) => {
@@ -86,7 +86,7 @@ macro_rules! ladder {
 
         #[allow(dead_code)]
         impl<const RUNG: usize> $name<RUNG> {
-            /// Gives up the operation at this rung. `error` is the error of the last call.
+            /// Gives up the operation at this rung. `error` is the error from the last call.
             $vis fn give_up<E>(self, error: E) -> $crate::RetryError<E> {
                 $crate::__ladder::give_up(RUNG, self.0, error)
             }

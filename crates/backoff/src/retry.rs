@@ -113,8 +113,8 @@ impl Delay for Duration {
 )]
 pub trait KnowsHowToWait: sealed::Sealed {}
 
-/// A stand-in for [`Retry`] in the bound of its `Future`. The compiler does not show the message of `KnowsHowToWait` if
-/// the bound names the awaited type itself.
+/// Stands in for [`Retry`] in the bound on its `Future` implementation. If the bound named the awaited type itself, the
+/// compiler would not show the message of `KnowsHowToWait`.
 #[doc(hidden)]
 pub struct Unfinished<Op>(PhantomData<Op>);
 
@@ -144,7 +144,7 @@ pub struct Retry<
     when_ok: WhenOk,
     hint: Hinting,
     notify: Notify,
-    /// The time after which no wait may end, as `elapsed` measures it.
+    /// The latest time at which a wait may end, as measured by `elapsed`.
     limit: Duration,
     elapsed: Elapsed,
     /// Maximum sum of all waits.
@@ -252,7 +252,7 @@ where
         with!(self: hint; operation, delays, when, when_ok, notify, elapsed, tally)
     }
 
-    /// Calls `notify` after each failed call, including the last, for a log or a metric.
+    /// Calls `notify` after each failed call, including the last call, for example to write a log or a metric.
     ///
     /// ```
     /// # use comeback_backoff::retry_blocking;
@@ -274,7 +274,7 @@ where
     }
 
     /// Gives up instead of waiting past `limit`, so that no retry starts after `limit`. A call that has started is not
-    /// cut short. `elapsed` returns the time since the retry started, to compare with `limit`.
+    /// cut short. `elapsed` returns the time since the retry started, which is compared with `limit`.
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
         mut self,
         limit: Duration,
@@ -301,7 +301,7 @@ where
     ///
     /// # Errors
     ///
-    /// Returns the error of the last call.
+    /// Returns the error from the last call.
     pub async fn sleep<Fut, Sleep>(mut self, mut sleeper: impl FnMut(Duration) -> Sleep) -> Result<T, E>
     where
         Op: FnMut() -> Fut,
@@ -320,7 +320,7 @@ where
     ///
     /// # Errors
     ///
-    /// Returns the error of the last call.
+    /// Returns the error from the last call.
     pub async fn sleep_mut<Sleep>(mut self, mut sleeper: impl FnMut(Duration) -> Sleep) -> Result<T, E>
     where
         Op: AsyncFnMut() -> Result<T, E>,
@@ -338,7 +338,7 @@ where
     ///
     /// # Errors
     ///
-    /// Returns the error of the last call.
+    /// Returns the error from the last call.
     pub fn sleep_blocking(mut self, mut sleep: impl FnMut(Duration)) -> Result<T, E>
     where
         Op: FnMut() -> Result<T, E>,
@@ -360,7 +360,7 @@ where
         }
     }
 
-    /// The wait before the next call, after a call with this result; `None` if that call was the last.
+    /// The wait between a call with this result and the next call; `None` if there is no next call.
     fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
         self.so_far.attempts = self.so_far.attempts.saturating_add(1);
         let is_retried = self.is_retried(result);

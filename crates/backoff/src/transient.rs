@@ -14,9 +14,10 @@ use std::io;
 /// | 500 | an unexpected condition: most often a crash or an overload |
 /// | 502 | a proxy whose server is restarting |
 ///
-/// The result is false for all other statuses. The other 4xx are errors of the request. 501, 505, 506, 508, 510 and 511
-/// (not implemented, version, negotiation, loop, extension, login) do not go away. No retry frees the storage that a
-/// 507 needs. Statuses of individual vendors, such as 520 to 529, are left to the caller.
+/// The result is false for all other statuses. The other 4xx statuses mean that the request itself is wrong. The causes
+/// of 501, 505, 506, 508, 510 and 511 (not implemented, version, negotiation, loop, extension, login) do not go away. A
+/// retry does not free the storage that a 507 needs. The caller decides about vendor-specific statuses, such as 520 to
+/// 529.
 ///
 /// Repeat a request only if repeating it is safe: after a timeout or a 5xx, the first request may have taken effect.
 ///
@@ -73,7 +74,7 @@ pub fn is_transient_io(error: &io::Error) -> bool {
 /// Returns true for a temporary failure to resolve a name. The standard library has no `ErrorKind` for this failure,
 /// and keeps the resolver's error code only on Windows.
 ///
-/// Source: `gai_strerror(EAI_AGAIN)` of glibc, macOS and the BSDs, and of musl; WinSock's error 11002.
+/// Sources: `gai_strerror(EAI_AGAIN)` in glibc, macOS, the BSDs and musl, and WinSock's error 11002.
 #[cfg(feature = "std")]
 fn is_transient_lookup(error: &io::Error) -> bool {
     use alloc::string::ToString;

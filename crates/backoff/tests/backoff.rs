@@ -85,8 +85,8 @@ proptest! {
         }
     }
 
-    /// The wait for retry n alone equals the iterator's nth wait, given a generator in the same state: the state before
-    /// the nth wait, or the initial state for decorrelated jitter.
+    /// A wait computed alone for retry n equals the iterator's nth wait if both generators are in the same state. That
+    /// is the state before the nth wait, or, for decorrelated jitter, the initial state.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),

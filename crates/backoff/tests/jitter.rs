@@ -26,7 +26,7 @@ fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     }
 }
 
-/// The waits of consecutive seeds, each standardised by its range. If the draws are uniform, the standardised waits
+/// The waits for consecutive seeds, each standardised by its range. If the draws are uniform, the standardised waits
 /// have mean 0 and variance 1, whatever their ranges.
 fn standardised(jitter: Jitter) -> Vec<Vec<f64>> {
     let backoff = Backoff::exponential(Duration::from_secs(BASE), Duration::from_secs(CAP)).unwrap();
@@ -66,7 +66,7 @@ fn waits_of_neighbouring_seeds_are_independent() {
     for jitter in JITTERS {
         let waits = standardised(jitter);
         let next_wait = waits.iter().flat_map(|z| z.iter().zip(&z[1..])).map(|(one, next)| one * next);
-        // Pairs each wait with a wait of the next seed: before the same retry, the next retry or the previous retry.
+        // Pairs each wait with the next seed's wait before the same retry, the next retry or the previous retry.
         let neighbours = |mine: usize, its: usize| {
             let pairs = waits.windows(2).flat_map(move |pair| pair[0][mine..].iter().zip(&pair[1][its..]));
             pairs.map(|(one, other)| one * other).sum::<f64>()
