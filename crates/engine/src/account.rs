@@ -20,15 +20,15 @@ use crate::record::{Attribute, MOVED_ATTRIBUTE, Record};
 use crate::time::Timestamp;
 
 ladder! {
-    /// Waits before an [`Account`] sends a failed entry of an SQS batch call again.
+    /// The waits before an [`Account`] repeats a failed entry in an SQS batch call.
     pub SqsBatchCalls: 100ms, 300ms, 1s
 }
 
-/// Time limit of one call to SQS, including its repetitions.
+/// Time limit for one call to SQS, including its repetitions.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The retry handler's timeout, as `template.yaml` sets it.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time limit of one `Invoke` call. The limit is long because only Lambda's answer shows whether the event was
+/// Time limit for one `Invoke` call. The limit is long because only Lambda's answer shows whether the event was
 /// accepted.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time kept free after the last `Invoke`: each `Invoke` ends this long before the handler's own timeout. So messages
@@ -37,10 +37,10 @@ pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
 /// Time kept free at the end of a batch: the batch's deadline is this long before the handler's own timeout, so that a
 /// call under way can end and the response is sent in time.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
-/// Time limit of counting the retry queue's messages in flight. The count comes last in a batch, and no message depends
-/// on it.
+/// Time limit for counting the retry queue's messages in flight. The count comes last in a batch, and no message
+/// depends on it.
 pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time limit of reading the pauses from SSM. The limit is short because the batch waits for the answer.
+/// Time limit for reading the pauses from SSM. The limit is short because the batch waits for the answer.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of concurrent `Invoke` calls: all ten messages of a batch may be due.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
@@ -49,12 +49,12 @@ pub(crate) const CONCURRENT_INVOKES: usize = 10;
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
-/// The AWS calls that the handler makes. Each call that acts on messages names these messages.
+/// The AWS calls that the handler makes. Each call that acts on messages takes these messages as a parameter.
 ///
 /// The parameter `past_deadline` returns true once it is too late to start an API call. An implementation calls
 /// `past_deadline` before each API call.
 pub trait Account {
-    /// Hides messages of the retry queue, each for its own time. Returns one result per message, in order; a missing
+    /// Hides messages on the retry queue, each for its own time. Returns one result per message, in order; a missing
     /// result counts as a failure.
     fn change_visibility(
         &self,
@@ -62,9 +62,9 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Re-invokes the target of a message with one asynchronous `Invoke` of exactly `function_arn`; no qualifier is
-    /// added. If the message has a [trace](crate::TraceHeader), the invocation becomes part of that trace. Returns the
-    /// request id of the new invocation, or `None` if Lambda's answer has none.
+    /// Re-invokes a message's target with one asynchronous `Invoke` for exactly `function_arn`, without adding a
+    /// qualifier. If the message has a [trace](crate::TraceHeader), the invocation becomes part of that trace. Returns
+    /// the request id of the new invocation, or `None` if Lambda's answer has none.
     fn invoke(
         &self,
         record: &Record,
@@ -146,8 +146,8 @@ impl Move<'_> {
 pub enum MoveFailure {
     /// SQS did not accept the copy. The original is hidden for its wait instead.
     NotSent(CallFailure),
-    /// SQS did not answer, so it may have accepted the copy. The original is hidden for at least one to two hours,
-    /// because every repeated move could add another copy of the event.
+    /// SQS did not answer, so it may have accepted the copy. The original is hidden for an hour or longer, because
+    /// every repeated move could add another copy of the event.
     Unanswered(String),
 }
 
@@ -163,7 +163,7 @@ pub struct InFlightCount {
 /// A failed AWS call, or a failed entry of a batch call, as logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
-    /// The error message of the AWS service, or the reason why the service gave no answer.
+    /// The error message from the AWS service, or the reason why the service gave no answer.
     #[serde(rename = "problem", serialize_with = "cut")]
     pub cause: String,
     /// The remedy that an operator can apply; `None` if none is known.
@@ -171,10 +171,10 @@ pub struct CallFailure {
     pub remedy: Option<Cow<'static, str>>,
 }
 
-/// Failure of an `Invoke` call. Each variant tells the handler how to proceed.
+/// A failed `Invoke` call. The variant determines what the handler does with the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// Lambda refused the call for now. The call was throttled, was answered with a 5xx, or failed for a reason that an
+    /// Lambda refused the call for now. The call was throttled, got a 5xx answer, or failed for a reason that an
     /// operator can fix. The message is kept and hidden; no retry is used up.
     Later(CallFailure),
     /// The call was never sent. The message is kept and hidden; no retry is used up.

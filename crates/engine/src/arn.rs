@@ -1,4 +1,4 @@
-//! ARNs of functions and queues, and patterns of function ARNs. No other file parses ARNs.
+//! ARNs of functions and queues, and patterns for function ARNs. Only this file parses ARNs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -156,13 +156,13 @@ pub struct FunctionPattern {
     name: WildMatch,
 }
 
-/// The reason to refuse a function pattern in `TARGET_FUNCTIONS` or `POLICIES`.
+/// The reason for refusing a function pattern in `TARGET_FUNCTIONS` or `POLICIES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
     /// The entry is not of the form `arn:…:lambda:region:account:function:name[:qualifier]`.
     #[error("{}", NotAnArn::Function)]
     NotAFunctionArn,
-    /// The entry of `POLICIES` begins neither with a function ARN nor with `name[:qualifier]`.
+    /// The entry of `POLICIES` does not begin with a function ARN or `name[:qualifier]`.
     #[error("does not begin with NAME, NAME:QUALIFIER or a function ARN")]
     NotAName,
     /// The pattern has a `*` outside the function's name.

@@ -1,4 +1,4 @@
-//! The batch of messages that invokes the handler, parsed message by message.
+//! Parses the batch of messages that the handler is invoked with, one message at a time.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,10 @@ pub struct BatchEvent {
     /// Messages that lack a required field. The handler can only report such a message as failed, so that SQS keeps the
     /// message.
     pub incomplete: Vec<IncompleteMessage>,
-    /// An error for each of the `records` with an unreadable message attribute `Comeback`. The attribute is ignored, so
-    /// the record counts as a new message.
+    /// One error for each record whose message attribute `Comeback` is unreadable. The attribute is ignored, so the
+    /// record counts as a new message.
     pub garbled: Vec<GarbledMessage>,
-    /// The ARN of the retry queue: the first `eventSourceARN` in a message of the batch; `None` if no message has this
-    /// member.
+    /// The ARN of the retry queue, from the first message that has an `eventSourceARN`; `None` if no message has one.
     pub queue_arn: Option<String>,
 }
 
@@ -32,7 +31,7 @@ pub struct BatchEvent {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {what} is missing or unreadable; SQS always adds it")]
 pub struct IncompleteMessage {
-    /// SQS's id of the message; empty if the id is missing.
+    /// SQS's id for the message; empty if the id is missing.
     pub message_id: String,
     /// Name of the missing field or attribute.
     pub what: &'static str,
@@ -42,7 +41,7 @@ pub struct IncompleteMessage {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {problem}; it counts as a new message")]
 pub struct GarbledMessage {
-    /// SQS's id of the message.
+    /// SQS's id for the message.
     pub message_id: String,
     /// The mistake in the attribute.
     pub problem: GarbledAttribute,
@@ -197,8 +196,8 @@ impl WireMessage<'_> {
         })
     }
 
-    /// The sender's message attributes, except those that SQS would refuse. A refused attribute could prevent a
-    /// dead-letter from being sent.
+    /// The sender's message attributes, without any attribute that SQS would refuse. A refused attribute could prevent
+    /// a dead-letter from being sent.
     fn senders_attributes(&self) -> Vec<Attribute> {
         let attributes = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
         let attributes: BTreeMap<String, &RawValue> = attributes.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The format of dead-letters, and the reasons to dead-letter. Operators read dead-letters, and a redrive reads the
-//! event from its dead-letter and starts the event over.
+//! The format of dead-letters, and the reasons to dead-letter. Operators read dead-letters. A redrive reads the event
+//! from its dead-letter and starts the event over.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -41,8 +41,8 @@ impl Reason {
 pub enum ReasonCode {
     /// The event has been re-invoked `MAX_RETRIES` times.
     MaxRetries,
-    /// `MAX_AGE` has passed since the first failure, or too little of `MAX_AGE` is left for a backoff. Also used if SQS
-    /// would soon delete the message after 14 days.
+    /// `MAX_AGE` has passed since the first failure, or too little of `MAX_AGE` is left for a backoff. This reason also
+    /// applies if SQS is about to delete the message, which happens after 14 days.
     MaxAge,
     /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type is a directive not to retry, such as
     /// `NonRetryable`.
@@ -53,8 +53,8 @@ pub enum ReasonCode {
     TargetRefused,
     /// `TARGET_FUNCTIONS` does not allow the target.
     TargetNotAllowed,
-    /// The event is too large to re-invoke the target, or the invocation record of its next failure could be too large
-    /// for SQS.
+    /// The event is too large for a re-invocation, or the invocation record of its next failure could be too large for
+    /// SQS.
     PayloadTooLarge,
     /// The body of the message is not an invocation record.
     MalformedRecord,
@@ -99,7 +99,7 @@ impl ReasonCode {
         }
     }
 
-    /// The reason with this name; `None` if there is no reason with this name.
+    /// Returns the reason with this name, or `None` if the name is unknown.
     ///
     /// ```
     /// use comeback_engine::ReasonCode;
@@ -131,7 +131,7 @@ pub struct DeadLetter {
     /// in JSON.
     pub body: String,
     /// Message attributes: `Reason`, and the known facts about the event. If the message could not be parsed, the
-    /// attributes of its sender are included.
+    /// sender's attributes are included.
     pub attributes: Vec<Attribute>,
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn json_of(body: &Body<'_>) -> String {
 }
 
 impl DeadLetter {
-    /// The dead-letter of a parsed event.
+    /// Creates the dead-letter for a parsed event.
     pub(crate) fn of_event(record: &Record, reason: &Reason, body: &Body<'_>) -> Self {
         let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_text);
         let retries_made = body.retries_made.to_string();
@@ -205,8 +205,8 @@ impl DeadLetter {
         dead_letter.or_verbatim(record, reason)
     }
 
-    /// The dead-letter of a message that could not be parsed: the message's body verbatim, and its sender's attributes,
-    /// which may show what kind of message it is.
+    /// Creates the dead-letter for a message that could not be parsed. The dead-letter has the message's body verbatim
+    /// and the sender's attributes, which may show what kind of message it is.
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
         let ours = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
         let all = Attribute::beside(ours.clone(), &record.attributes);
@@ -218,7 +218,7 @@ impl DeadLetter {
     }
 
     /// Returns this dead-letter if SQS accepts its size. Otherwise returns the received body, with the attribute
-    /// `Reason` if both together fit.
+    /// `Reason` if SQS accepts the size of both.
     fn or_verbatim(self, record: &Record, reason: &Reason) -> Self {
         if self.fits() {
             return self;

@@ -2,24 +2,24 @@
 //! policies, pauses and time always give the same decision, and no message can make a rule panic.
 //!
 //! `POLICIES` may give a function its own policy. Each time the handler checks a message, it uses the current policy,
-//! so a change of a policy also affects events that are already waiting.
+//! so a change to a policy also affects events that are already waiting.
 //!
 //! - *n* is the number of the retry about to be made, starting at 1.
 //! - *t0* is the time of the first failure.
-//! - *start* is when the message was first received. On a first receive, *start* is now.
+//! - *start* is the time when the message was first received. On a first receive, *start* is now.
 //!
 //! A moved message (one sent again with a delay) keeps the id, the receive count and the `SentTimestamp` of the
-//! original. Only the 13 days and 12 hours of rule 4 count from the copy's own `SentTimestamp`.
+//! original. Only rule 4's limit of 13 days and 12 hours counts from the copy's own `SentTimestamp`.
 //!
-//! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for another 1,344 s after the handler
-//! has noticed the end of the pause, because the handler needs that long to check every held event. The handler is
-//! assumed to notice the end as late as possible: after the longest interval between two reads of the pauses. Before
+//! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for a further 1,344 s after the
+//! handler has noticed the end of the pause, because the handler needs that long to check every held event. The handler
+//! is assumed to notice the end as late as possible: after the longest interval between two reads of the pauses. Before
 //! that moment, and while the pause is open, the handler is assumed to notice the end now.
 //!
 //! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
 //!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
 //!    of our dead-letters, or a record whose `timestamp` is more than 24 h before `SentTimestamp`.
-//! 2. An event of a function that `TARGET_FUNCTIONS` does not allow is dead-lettered (`target_not_allowed`).
+//! 2. An event is dead-lettered if `TARGET_FUNCTIONS` does not allow its function (`target_not_allowed`).
 //! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error is not retryable
 //!    (`non_retryable_error`): one of the [names](crate::error_names()) of the error's type matches
 //!    `NON_RETRYABLE_ERRORS`, or its simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
@@ -54,8 +54,8 @@
 //!      seeded by the message, *n* and `at`. Pauses move that moment like any other. A request changes nothing if the
 //!      result would not be sooner. A request also does not change a retry that a pause has moved, or the retry with
 //!      *n* = `MAX_RETRIES`. Only a request that names keys changes a wait that a `RetryAfter` requested.
-//! 8. The message is deferred until the retry is due: on a first receive always, and on a later receive if 0.5 s or
-//!    more are left.
+//! 8. The message is deferred until the retry is due: always on a first receive, and on a later receive if 0.5 s or
+//!    more is left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
 //!    pause if that is sooner.
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
@@ -88,12 +88,12 @@ use crate::timing::{
     longest_between_reads,
 };
 
-/// A retry counts as due if less than this is left until its due time, because the clocks of SQS and of the handler
-/// differ.
+/// A retry counts as due if its due time is less than this far away, because the clocks of SQS and the handler differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Number of bytes by which the record of an event's next failure may exceed the current record, apart from the
-/// payload. The next record's `responsePayload` holds the error's message and stack trace, escaped: about ten KiB for
-/// an ordinary trace in Java or Node. The current record may have no error, for example if the event was throttled.
+/// Maximum number of bytes, without the payload, by which the record of an event's next failure is assumed to exceed
+/// the current record. The next record's `responsePayload` holds the escaped error message and stack trace: about ten
+/// KiB for an ordinary trace in Java or Node. The current record may have no error, for example if the event was
+/// throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes. Details are logged, and an error type may be a megabyte
 /// long.
@@ -102,7 +102,7 @@ const SHOWN_CHARACTERS: usize = 256;
 /// less than this margin does not miss the last retry.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 /// Maximum jitter of a `RetryAfter`, as a share of the requested wait. An overloaded function requests the same wait
-/// each time, and the events of the function must not all come back at once.
+/// each time, and its events must not all come back at once.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
 /// The next step for a message, as decided by [`decide()`].
@@ -324,7 +324,7 @@ impl<'r> Case<'_, 'r> {
         if self.record.is_first_receive() { self.now } else { self.record.first_receive }
     }
 
-    /// The delay of the retry by rule 5, counted from `start`.
+    /// Applies rule 5. Returns the retry's delay, counted from `start`.
     fn delay(&self, start: Timestamp) -> Duration {
         match self.event.directive {
             Some(Directive::RetryAfter(moment)) => {
@@ -366,13 +366,13 @@ impl<'r> Case<'_, 'r> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// The end of `MAX_AGE`, or the moment at which the message is dead-lettered before SQS deletes it, whichever is
-    /// sooner. Rule 6 leaves time for a last retry before this moment.
+    /// The end of `MAX_AGE`, or the end of rule 4's limit of 13 days and 12 hours, whichever is sooner. Rule 6 leaves
+    /// time for a last retry before this moment.
     fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
     }
 
-    /// The reason, by rule 6, to dead-letter an event that has too little time left for a retry.
+    /// The reason for dead-lettering an event because rule 6 leaves too little time for a retry.
     fn out_of_time(&self) -> Reason {
         if self.last_moment() < self.end_of_max_age() {
             kept_too_long(self.record, self.record.sent)
@@ -395,9 +395,9 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// The time from the end of a pause, `over`, until the last retry. The result is computed for the moment when every
-    /// environment has noticed the end of the pause. So if a later pause extends `MAX_AGE`, events that come back after
-    /// the earlier pause do not move. Before that moment, the result is computed for `now`, because an operator may
-    /// have ended the pause early since the last read.
+    /// environment has noticed this end, so that a later pause, which extends `MAX_AGE`, does not move events that are
+    /// coming back. Before that moment, the result is computed for `now`, because an operator may have ended the pause
+    /// early since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
@@ -459,8 +459,8 @@ impl<'r> Case<'_, 'r> {
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Applies rule 11. SQS refuses a failure record over its limit, and how Lambda handles such a record is unknown.
-    /// So the handler makes no retry if the record of its failure might not reach the queue.
+    /// Applies rule 11. SQS refuses a failure record that is over its size limit, and what Lambda does with that record
+    /// is unknown. So the handler makes no retry if the record of the retry's failure might not reach the queue.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {

@@ -27,7 +27,7 @@ pub enum Directive {
     Unreadable {
         /// The start of the error's message: at most 64 characters before the `;`, without control characters.
         text: String,
-        /// The mistake in the message, in words that do not quote the message.
+        /// The reason why the message is unreadable, without quoting the message.
         why: &'static str,
     },
     /// The type is `NonRetryable`, `NonRetriable` or `NeverRetry`: do not retry.
@@ -79,8 +79,8 @@ fn safe_start(message: &str) -> String {
 
 /// The simple name of an `errorType`, the same for all runtimes. The simple name does not contain Ruby's `Function<…>`,
 /// any `&`, a generic `<…>` at the end, the `$` and digits that compilers and bundlers add, everything up to the last
-/// `.`, `$`, `::` or `/`, and one `Error` or `Exception` at the end. A name that consists only of such an ending stays
-/// as it is.
+/// `.`, `$`, `::` or `/`, and one `Error` or `Exception` at the end. The name `Error` or `Exception` alone stays
+/// unchanged.
 ///
 /// ```
 /// use comeback_engine::simple_name;
@@ -96,7 +96,7 @@ pub fn simple_name(error_type: &str) -> &str {
     shorter.filter(|name| !name.is_empty()).unwrap_or(class)
 }
 
-/// The names that the globs of `NON_RETRYABLE_ERRORS` are compared with: the whole `errorType`; its qualified name,
+/// The names with which the globs in `NON_RETRYABLE_ERRORS` are compared: the whole `errorType`; its qualified name,
 /// without `Function<…>`, `&` and generics; the qualified name without its package; the class's name as written; and
 /// its [simple name](simple_name).
 ///
@@ -138,8 +138,8 @@ fn class_name(error_type: &str) -> &str {
     pairs.rev().position(|pair| pair == PATH).map_or(last, |after| &last[last.len() - after..])
 }
 
-/// A class name without a `$` and digits at the end: bundlers number classes of the same name (`RetryAfter$1`), Java
-/// numbers anonymous classes, and Scala ends its objects with a `$`.
+/// Removes a `$` and any digits from the end of a class name. Bundlers number classes with the same name
+/// (`RetryAfter$1`), Java numbers anonymous classes, and the names of Scala objects end with a `$`.
 fn without_number(name: &str) -> &str {
     let mut name = name;
     while let Some(shorter) = name.trim_end_matches(|it: char| it.is_ascii_digit()).strip_suffix('$') {

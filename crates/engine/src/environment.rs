@@ -49,8 +49,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Creates an environment that has not handled a batch yet. The environment does not read pauses, so no function is
-    /// ever paused.
+    /// Creates an environment that has not handled a batch yet. Unless [`reading_pauses`](Self::reading_pauses) is
+    /// called, the environment does not read pauses, and no function is ever paused.
     pub fn new(policies: impl Into<Arc<Policies>>) -> Self {
         let policies = policies.into();
         let room = Room::of(policies.stack());
@@ -77,9 +77,9 @@ impl Environment {
     /// is empty, every message is kept until shortly before SQS would delete it. If a message has no id, the whole
     /// batch is kept.
     ///
-    /// Messages about to be re-invoked or moved are first hidden for at least one to two hours, in the same call as the
-    /// deferrals. If the handler crashes after it has re-invoked or moved messages, none of these calls is repeated
-    /// within the hour, except for a last retry before `MAX_AGE` ends.
+    /// Messages about to be re-invoked or moved are first hidden until one to two hours after the latest possible end
+    /// of the batch, in the same call as the deferrals. If the handler crashes after it has re-invoked or moved
+    /// messages, none of these calls is repeated within the hour, except for a last retry before `MAX_AGE` ends.
     ///
     /// If a read of the pauses is due, the read comes first. Events of a paused function are held.
     ///
@@ -88,8 +88,8 @@ impl Environment {
     /// messages in flight follows. A new environment also counts at the start, while it reads the pauses.
     ///
     /// `past_deadline` is called before each AWS call. Once it returns true, no further call is started; the remaining
-    /// messages are reported failed and come back. Each record is decided and performed separately, and its panics are
-    /// caught, so neither a record nor a failure of the account can harm another record.
+    /// messages are reported failed and come back. Each record is handled separately, and panics are caught, so that a
+    /// bad record or a failed call does not affect other records.
     pub async fn handle<'a, A: Account>(
         &mut self,
         batch: &'a BatchEvent,
@@ -215,7 +215,7 @@ impl Environment {
     }
 
     /// The new visibility timeout of a message: the length of its wait, or of the guard for its call. `None` if the
-    /// message needs no hiding.
+    /// message does not have to be hidden.
     fn hiding(&self, message: &BatchMessage<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
@@ -351,8 +351,8 @@ fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bo
     }
 }
 
-/// The records without duplicates. SQS may deliver a message twice in one batch. Only the later delivery is handled,
-/// because only the later receipt handle is valid.
+/// Removes duplicates from the records. SQS may deliver a message twice in one batch. Only the later delivery is
+/// handled, because only the later receipt handle is valid.
 fn latest_copies(records: &[Record]) -> Vec<&Record> {
     let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
     let mut latest: Vec<&Record> = Vec::with_capacity(records.len());
@@ -424,7 +424,7 @@ async fn first_count_of<A: Account>(
     if room.is_unknown() { count(room, now, account).await } else { None }
 }
 
-/// Counts the messages in flight if little room is left. Returns the failure if the count fails; otherwise `None`.
+/// Counts the messages in flight if little room is left. Returns the failure if the count fails, and otherwise `None`.
 async fn count<A: Account>(
     room: &mut Room,
     now: Timestamp,

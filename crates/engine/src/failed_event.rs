@@ -15,11 +15,12 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// The longest plausible time from the writing of a record to its arrival on the queue; Lambda takes minutes. After a
-/// longer time, SQS itself must have dead-lettered the record, and an operator moved the record back.
+/// The longest plausible time between the writing of a record and its arrival on the queue. Lambda delivers a record
+/// within minutes. If more time has passed, SQS itself must have dead-lettered the record, and an operator must have
+/// moved it back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Maximum number of characters of a string in the log: CloudWatch drops lines that are too long.
+/// Maximum number of characters that the log shows of a string. CloudWatch drops lines that are too long.
 const LONGEST_LOGGED: usize = 512;
 
 /// The part of a string that the log shows: the first 512 characters. Operators take an event's key from the log, so
@@ -31,22 +32,23 @@ pub fn logged(text: &str) -> &str {
 /// A failed event: its function, the number of its next retry, its first failure, its error and its payload.
 #[derive(Clone, Debug)]
 pub struct FailedEvent<'a> {
-    /// The ARN of the function to re-invoke, exactly as the record has it.
+    /// The ARN of the function to re-invoke, exactly as in the record.
     pub function_arn: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed, in whole seconds: envelopes carry no fraction, and every retry must compute with
-    /// the same moment.
+    /// When the event first failed, in whole seconds. Envelopes contain no fractions of a second, and every retry must
+    /// use the same moment.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
     /// The request id of the invocation that failed; `None` if the record does not have this id.
     pub request_id: Option<String>,
-    /// When the last attempt failed, according to its record, but no later than the record was sent.
+    /// When the last attempt failed: the time in its record, or the time when the record was sent if that is earlier or
+    /// the record has no time.
     pub failed_at: Timestamp,
-    /// The error of the last attempt; `None` if it is unknown.
+    /// The error from the last attempt; `None` if it is unknown.
     pub error: Option<InvocationError<'a>>,
-    /// The directive that the error of the last attempt gives; `None` for an ordinary error.
+    /// The directive that the last attempt's error gives; `None` for an ordinary error.
     pub directive: Option<Directive>,
     /// True if the record says that the target function does not exist.
     pub not_found: bool,
@@ -152,8 +154,8 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// Reads the event in a dead-letter. The payload has no envelope unless someone wrote the message by hand. An
-    /// envelope is opened, so that the payload is not enveloped twice.
+    /// Reads the event in a dead-letter. The payload has an envelope only if someone wrote the message by hand. The
+    /// payload is then taken out of the envelope, so that a retry does not add a second envelope.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let anew = Self::anew(
             record,

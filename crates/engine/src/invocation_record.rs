@@ -38,7 +38,7 @@ pub struct InvocationError<'a> {
     pub message: Option<&'a RawValue>,
 }
 
-/// The JSON of a record, generic over its three nested objects. Each nested object can be parsed or raw.
+/// The JSON of a record. The type parameters are the types of its three nested objects, which can be parsed or raw.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a, Context, Response, Payload> {
@@ -142,8 +142,8 @@ impl<'a> InvocationRecord<'a> {
     /// # Errors
     ///
     /// Fails if the body is not an invocation record; the reason says what is missing. Also fails for the record of a
-    /// success, because a retry would repeat work that is already done. Such a record arrives if the queue is an
-    /// on-success destination.
+    /// success, because a retry would repeat work that is already done. Lambda sends records of successes if the queue
+    /// is an on-success destination.
     pub fn read(body: &'a str) -> Result<Self, Reason> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,
@@ -214,7 +214,7 @@ mod tests {
         select(&VALUES[..]).prop_map(Into::into).boxed()
     }
 
-    /// Any record. The record is often complete, and often has parts in another shape.
+    /// A random invocation record. Many of these records are complete, and many have parts in an unexpected shape.
     fn record() -> impl Strategy<Value = String> {
         let array = || select(&ARRAYS[..]).prop_map(Into::into);
         let inner = || prop_oneof![3 => object_of(&NAMES[5..], value()), 1 => value(), 2 => array()];
@@ -232,7 +232,7 @@ mod tests {
         if rest == "}" { format!("{}}}", first.trim_end_matches(',')) } else { format!("{first}{rest}") }
     }
 
-    /// Everything that was parsed from a record, as a string to compare.
+    /// Formats everything that was parsed from a record as a string, so that tests can compare records.
     fn said(wire: Plain<'_>) -> String {
         let Object(RequestContext { function_arn, request_id, condition }) = wire.request_context;
         let status = wire.response_context.map(|Object(context)| context.status_code);

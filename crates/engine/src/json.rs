@@ -39,8 +39,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// The error's message without the quoted value. For a wrong type, serde quotes the value, then names the expected type
-/// and the place.
+/// Returns the error's message without the quoted value. For a wrong type, serde's message quotes the value, then names
+/// the expected type and the position.
 fn without_quotes(error: serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(", expected ") {
@@ -89,7 +89,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
                 Ok(LossyText(without_surrogates(bytes).into_owned().into()))
             }
         }
-        // `deserialize_bytes` of serde_json accepts a lone surrogate, and encodes it like any other character. An array
+        // serde_json's `deserialize_bytes` accepts a lone surrogate, and encodes it like any other character. An array
         // is refused, because the visitor has no `visit_seq`.
         deserializer.deserialize_bytes(Text)
     }

@@ -1,4 +1,4 @@
-//! The pauses that one environment of the handler has read, and the time of its next read.
+//! The pauses that one handler environment has read, and the time of its next read.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
 /// Advice to the operator if the parameter is unreadable.
 const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to pause nothing";
 
-/// The pauses that one environment of the handler has read, and the time of its next read.
+/// The pauses that one handler environment has read, and the time of its next read.
 ///
-/// The environment reads the pauses before its first batch, and again at the first batch after max(30 s,
-/// `MAXIMUM_CONCURRENCY` × 0.3 s), or up to a quarter more. A failed read changes nothing. The next batch repeats the
-/// read, because messages that an operator has just recalled would otherwise wait again. After further failures in a
-/// row, the time until the next read grows. Until the first read succeeds, each batch reads, and no function is
-/// invoked.
+/// The environment reads the pauses before its first batch. It reads them again before the first batch that starts at
+/// least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s) later. This time is lengthened at random by up to a quarter. A failed
+/// read does not change the pauses. The next batch repeats the read, because messages that an operator has just
+/// recalled would otherwise wait again. After each further failure in a row, the time until the next read grows. Until
+/// the first read succeeds, each batch reads the pauses, and no function is invoked.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// Minimum time between two reads. `None` if `PAUSES` is not set: no function is ever paused.
@@ -35,7 +35,7 @@ pub(crate) struct KnownPauses {
 }
 
 impl KnownPauses {
-    /// The state before the first read, in an environment with this policy.
+    /// Creates the state before the first read, for an environment with this policy.
     pub(crate) fn of(policy: &Policy) -> Self {
         Self {
             between_reads: Some(between_reads(policy.settings().maximum_concurrency)),
@@ -45,7 +45,8 @@ impl KnownPauses {
         }
     }
 
-    /// The state of a handler without the variable `PAUSES`: pauses are never read, and no function is paused.
+    /// Creates the state for a handler without the variable `PAUSES`. The handler never reads pauses, and no function
+    /// is paused.
     pub(crate) fn none() -> Self {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }

@@ -2,8 +2,8 @@
 //!
 //! An [`Environment`] is one running handler: its [`Policies`], its [`Room`] for hidden messages, and the [`Pauses`]
 //! that it has read. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], performs
-//! the actions in an [`Account`], and returns a [`BatchReport`]. The response is made from that report. The Lambda, the
-//! simulation, `replay` and the rehearsal all call `handle`.
+//! the actions in an [`Account`], and returns a [`BatchReport`]. The handler's response is made from that report. The
+//! Lambda, the simulation, `replay` and the rehearsal all call `handle`.
 //!
 //! This crate never reads the clock or environment variables, and does not depend on an AWS SDK. It draws random
 //! numbers only from generators that are seeded by a message or an event.

@@ -8,8 +8,8 @@ use crate::log_line::{LogLine, LoggedEvent};
 use crate::outcome::{Cause, DueBy, What};
 use crate::time::Timestamp;
 
-/// Maximum number of kinds of messages (function and error type) to tell apart. Messages of further kinds are counted
-/// together, because a function may write anything as an error's type.
+/// Maximum number of message kinds (pairs of function and error type) with a group of their own. All other kinds share
+/// one group. Without a maximum, a function that makes up error types could create any number of groups.
 const MOST_KINDS: usize = 1_000;
 
 /// The states of all messages in a log. The lines of the log may come in any order, and a line may come twice.
@@ -28,9 +28,9 @@ const MOST_KINDS: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
-    /// The waiting messages, by a hash of the fields that all lines about a message share. Not a `HashMap`, because a
-    /// `HashMap` copies itself into ever larger tables, and the allocator frees the old tables only when the program
-    /// ends.
+    /// The waiting messages, by a hash of the fields that all lines about a message share. This map is not a `HashMap`,
+    /// because a `HashMap` copies its entries into ever larger tables, and the allocator frees the old tables only when
+    /// the program ends.
     waiting: BTreeMap<u64, WaitingMessage>,
     settled: HashSet<u64, S>,
     kinds: Vec<MessageKind>,
@@ -63,7 +63,7 @@ pub struct WaitingMessage {
 /// The two ids that an operator needs to make a hidden message visible again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// SQS's id of the message.
+    /// SQS's id for the message.
     pub message_id: Box<str>,
     /// The receipt handle of the message's last receive.
     pub receipt_handle: Box<str>,
@@ -90,16 +90,17 @@ pub enum WaitsFor {
     },
 }
 
-/// A group of messages with the same function and error. Once there are 1,000 groups, all messages of further kinds are
-/// in one group, without a function or an error.
+/// A group of messages with the same function and error. Once there are 1,000 groups, all other kinds share one more
+/// group, which has no function and no error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
-    /// The ARN of the function; `None` for the group of all further kinds.
+    /// The ARN of the function; `None` for the group that all kinds after the first 1,000 share.
     pub target: Option<String>,
-    /// The `errorType` of the failed invocation; `None` if it is unknown, and for the group of all further kinds.
+    /// The `errorType` of the failed invocation; `None` if it is unknown, and for the group that all kinds after the
+    /// first 1,000 share.
     pub error_type: Option<String>,
-    /// The start of the message of a `RetryAfter` that was ignored, and the reason for ignoring it; `None` if none was
-    /// ignored. If several were ignored, the last text in sorted order.
+    /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it. `None` if no `RetryAfter`
+    /// was ignored. If several were ignored, the text that comes last in sorted order.
     pub retry_after_ignored: Option<String>,
 }
 
@@ -120,7 +121,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         Self { hasher, waiting, settled, kinds, kind_of, keeps_handles: false }
     }
 
-    /// Makes the fold keep receipt handles. Each waiting message then takes another 500 bytes.
+    /// Makes the fold keep receipt handles. Each waiting message then takes a further 500 bytes.
     #[must_use]
     pub fn keeping_handles(self) -> Self {
         Self { keeps_handles: true, ..self }
@@ -131,7 +132,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.keeps_handles
     }
 
-    /// Adds a line of the log. A line without an event changes nothing.
+    /// Adds a line from the log. A line without an event changes nothing.
     pub fn take(&mut self, line: &LogLine<'_>) {
         let Some(event) = &line.event else { return };
         let id = self.id(event);
@@ -154,8 +155,8 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         }
         let LoggedEvent { key, retry, first_failure, retry_after_ignored, .. } = event;
         let kind = self.kind(event);
-        // The group of all further kinds contains several functions, so the message of a `RetryAfter` would describe
-        // only one of these functions.
+        // The group that all kinds after the first 1,000 share contains several functions, and the message of a
+        // `RetryAfter` describes only one of them.
         let of_one = self.kinds.get_mut(kind as usize).filter(|kind| kind.target.is_some());
         if let Some((ignored, known)) = retry_after_ignored.as_deref().zip(of_one)
             && known.retry_after_ignored.as_deref() < Some(ignored)
@@ -229,16 +230,16 @@ impl Handle {
 }
 
 impl WaitingMessage {
-    /// When the message's visibility timeout or delay ends. The handler then checks the message, unless the message is
-    /// a copy whose wait goes on.
+    /// When the message's visibility timeout or delay ends. The handler then checks the message, unless it is a copy
+    /// that has to wait longer.
     pub fn next_check(&self) -> Timestamp {
         self.at.saturating_add(Duration::from_secs(self.delay.into()))
     }
 }
 
 impl WaitsFor {
-    /// The condition that ends the message's wait after this log line, and the line's delay in seconds. `None` if the
-    /// line says that the message was re-invoked or dead-lettered.
+    /// Returns the condition that ends the message's wait according to this log line, and the line's delay in seconds.
+    /// `None` if the line says that the message was re-invoked or dead-lettered.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

@@ -1,5 +1,5 @@
-//! A line of the handler's log about one message: the message's event, the time, and the outcome. The handler writes
-//! such lines, and programs that read the handler's log parse them.
+//! A line in the handler's log about one message: the message's event, the time, and the outcome. The handler writes
+//! these lines, and programs that read the log parse them.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 /// Maximum length of a receipt handle in the log; a longer handle is left out. SQS's handles have about 400 characters.
 const LONGEST_HANDLE: usize = 1_024;
 
-/// A line of the handler's log, in JSON: the outcome of one message in one batch.
+/// A JSON line in the handler's log, with the outcome of one message in one batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine<'a> {
     /// When the handler wrote the line, at the end of the batch.
@@ -26,7 +26,7 @@ pub struct LogLine<'a> {
     pub level: LogLevel,
     /// The version of the line's format.
     pub v: Version,
-    /// SQS's id of the message. A copy of a moved message has its own id.
+    /// SQS's id for the message. A copy of a moved message has its own id.
     pub message_id: Cow<'a, str>,
     /// The event in the message; `None` if the message was not parsed.
     #[serde(flatten)]
@@ -84,8 +84,8 @@ pub struct LoggedEvent<'a> {
     /// The time that a `RetryAfter` error requested; `None` for any other error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Timestamp>,
-    /// The start of the message of a `RetryAfter` that was ignored, and the reason for ignoring it; `None` if none was
-    /// ignored.
+    /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it. `None` if no `RetryAfter`
+    /// was ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ignored: Option<Cow<'a, str>>,
 }
@@ -100,7 +100,7 @@ pub enum NotALine {
 }
 
 impl LogLine<'_> {
-    /// Parses a line of the handler's log.
+    /// Parses a line from the handler's log.
     ///
     /// # Errors
     ///

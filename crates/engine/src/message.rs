@@ -103,8 +103,8 @@ impl<'a> BatchMessage<'a> {
     }
 
     /// Keeps a message without a decision. The message waits as it does after a failed call, so that its 1,000 receives
-    /// outlast SQS's 14 days. `expiring` is the reason to dead-letter the message instead, shortly before the 14 days
-    /// end.
+    /// outlast SQS's 14 days. If the 14 days are about to end, `expiring` has a reason, and the message is
+    /// dead-lettered for that reason instead.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -118,8 +118,8 @@ impl<'a> BatchMessage<'a> {
         }
     }
 
-    /// Changes the state to dead-lettering, because the event can no longer be retried or the target has refused it
-    /// permanently.
+    /// Makes dead-lettering the message's next step, because the event can no longer be retried or the target has
+    /// refused it permanently.
     pub(crate) fn dead_letter(&mut self, reason: Reason, now: Timestamp) {
         let due = if let State::Invoke { due, .. } = self.state { Some(due) } else { None };
         let dead_letter = isolated(|| match &self.event {
@@ -176,7 +176,7 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// The copy to send in the message's place; `None` if the message is not moved.
+    /// Returns the copy that replaces the message, or `None` if the message is not moved.
     pub(crate) fn copy(&self) -> Option<Move<'a>> {
         let State::Move { what, wait } = &self.state else { return None };
         Some(self.copy_for(what, wait))

@@ -10,7 +10,7 @@ use crate::failed_event::{FailedEvent, logged};
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// A message that is hidden for at most this time is not recalled, because the message returns soon anyway.
+/// A message that is hidden for this time or less is not recalled, because it returns soon anyway.
 pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 
 /// The outcome of a message in a batch, with everything that its log line needs.
@@ -20,7 +20,7 @@ pub struct Outcome<'a> {
     pub record: &'a Record,
     /// The event in the message; `None` if the message could not be parsed or needed no decision.
     pub event: Option<FailedEvent<'a>>,
-    /// The pattern of the entry of `POLICIES` that applies to the event's function. `None` if the stack's policy
+    /// The pattern in the entry of `POLICIES` that applies to the event's function. `None` if the stack's policy
     /// applies.
     pub policy: Option<String>,
     /// The step that the handler took, as the message's log line describes it.
@@ -46,7 +46,7 @@ pub enum Location {
     Settled,
 }
 
-/// The step that the handler took for a message, or could not take. Durations are in whole seconds.
+/// The step that the handler took for a message, or tried to take. Durations are in whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum What {
@@ -122,8 +122,8 @@ pub enum What {
         /// When the retry was due, if the handler tried to make the retry; otherwise `None`. Not part of the log line.
         #[serde(skip)]
         due: Option<Timestamp>,
-        /// The failed call that made the handler keep the message, or else the failure to hide the message; `None` if
-        /// no call failed.
+        /// The failed call that made the handler keep the message. If no such call failed, the failure to hide the
+        /// message. `None` if no call failed.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -149,7 +149,7 @@ pub enum Cause {
     WaitGoesOn,
     /// The decision failed because of a bug.
     Undecided,
-    /// An unknown cause in the log, written by a later version.
+    /// A cause that this version cannot read, because a later version wrote the log line.
     #[serde(other)]
     Other,
 }
@@ -181,7 +181,7 @@ pub struct Early {
 }
 
 impl Outcome<'_> {
-    /// SQS's id of the message.
+    /// SQS's id for the message.
     pub fn message_id(&self) -> &str {
         &self.record.message_id
     }
@@ -214,7 +214,7 @@ impl Outcome<'_> {
         matches!(self.location, Location::Settled | Location::Moved)
     }
 
-    /// The first call for this message that failed; `None` if no call failed.
+    /// The first failed call for this message; `None` if no call failed.
     pub const fn problem(&self) -> Option<&CallFailure> {
         self.what.failure()
     }
@@ -262,8 +262,8 @@ impl Outcome<'_> {
 }
 
 impl What {
-    /// The outcome of a message that is kept, before the length of its wait is known. `due` and `reason` belong to the
-    /// step that the handler could not take.
+    /// Creates the outcome for a message that is kept, before the length of its wait is known. `due` and `reason`
+    /// belong to the step that the handler could not take.
     pub(crate) const fn kept(
         cause: Cause,
         due: Option<Timestamp>,
@@ -273,8 +273,8 @@ impl What {
         Self::Keep { cause, delay: None, not_before: None, reason, due, failure }
     }
 
-    /// Adds the wait to the outcome of a message: the message's visibility timeout, or the delay of its copy. If the
-    /// message could not be hidden, `not_hidden` is the failure.
+    /// Adds the wait to a message's outcome: the message's visibility timeout, or the delay of its copy. `not_hidden`
+    /// is the failure if the message could not be hidden.
     pub(crate) fn with_wait(
         self,
         wait: Duration,

@@ -1,7 +1,7 @@
 //! Pauses: an operator's requests not to invoke some functions for a while. All pauses are in one JSON document, the
-//! SSM parameter that `PAUSES` names. The commands write the document, and the handler reads it. The document also
-//! contains the retry requests and cancels. This file defines the document's format, and which entries are dropped
-//! first from a document that is too long.
+//! SSM parameter that `PAUSES` names. The operators' commands write the document, and the handler reads it. The
+//! document also contains the retry requests and cancels. This file defines the document's format, and the order in
+//! which entries are dropped when the document is too long.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct Pauses {
     pauses: Vec<Pause>,
     pub(crate) retries: Vec<RequestEntry<RetryNow>>,
     pub(crate) cancels: Vec<RequestEntry<Cancel>>,
-    /// Members of the document that this version does not read, as JSON, kept for a later version.
+    /// The document's members that this version does not read, as JSON. They are kept for later versions.
     others: BTreeMap<String, String>,
 }
 
@@ -77,8 +77,8 @@ impl Pauses {
         Self { pauses, ..self.clone() }
     }
 
-    /// Returns the document with this retry request added. The request's moment is rounded up to a whole second. If the
-    /// moment were rounded down, the request would miss the events that failed last.
+    /// Returns the document with this retry request added. The request's moment is rounded up to a whole second, so
+    /// that the request does not miss the latest failures.
     #[must_use]
     pub fn with_retry(&self, retry: &RetryNow) -> Self {
         let mut document = self.clone();
@@ -87,7 +87,7 @@ impl Pauses {
     }
 
     /// Returns the document with this cancel added. The cancel's moment is rounded up to a whole second, so that the
-    /// cancel does not miss the events that failed last.
+    /// cancel does not miss the latest failures.
     #[must_use]
     pub fn with_cancel(&self, cancel: &Cancel) -> Self {
         let mut document = self.clone();
@@ -118,7 +118,7 @@ impl Pauses {
         self.pauses.iter().filter(|pause| pause.target.covers(function_arn))
     }
 
-    /// The pauses that have been open for longer than `longer_than`.
+    /// The open pauses that began more than `longer_than` ago.
     pub(crate) fn open_for(&self, longer_than: Duration, now: Timestamp) -> impl Iterator<Item = &Pause> {
         self.pauses.iter().filter(move |pause| pause.is_active(now) && now.since(pause.from) > longer_than)
     }
@@ -135,8 +135,8 @@ impl Pauses {
         self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// The mistake in each unreadable entry of `retries` and `cancels` that has not ended. The handler ignores
-    /// these entries.
+    /// The mistakes in unreadable entries of `retries` and `cancels`. The handler ignores these entries. An entry that
+    /// has ended is left out.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         let retries = self.retries.iter().filter_map(move |entry| entry.problem(now));
         retries.chain(self.cancels.iter().filter_map(move |entry| entry.problem(now)))
@@ -177,13 +177,13 @@ impl Pause {
     }
 }
 
-/// A random moment within the spread after the end of a pause, seeded by the message's first id and the retry.
+/// Draws a moment within `spread` after a pause's end. The draw is seeded by the message's first id and the retry.
 pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, retry: u64) -> Timestamp {
     let share: f64 = generator(&format!("{first_id} {retry}"), until.as_secs()).random();
     until.saturating_add(spread.mul_f64(share))
 }
 
-// Format of the document:
+// Format of the pauses' document:
 // {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}. Times are in
 // seconds since the epoch. An unknown `v` is refused. The commands write all other members back unchanged, for later
 // versions.
@@ -235,8 +235,8 @@ impl Pauses {
     /// # Errors
     ///
     /// Fails if the value is not a document of pauses, has an unknown version, or has a time, a target or a spread that
-    /// makes no sense. In that case, no pause of the document applies. An unreadable request is not an error; only that
-    /// request is ignored.
+    /// makes no sense. In that case, no pause in the document applies. If only a request is unreadable, that request is
+    /// ignored, and reading does not fail.
     ///
     /// ```
     /// use comeback_engine::Pauses;
@@ -268,7 +268,7 @@ impl Pauses {
         Ok(Self { pauses: Vec::new(), retries, cancels, others }.with(pauses))
     }
 
-    /// The document as the parameter's value, in as few bytes as JSON allows.
+    /// Writes the document as the parameter's value, in as few bytes as JSON allows.
     pub fn write(&self) -> String {
         let raw = |text| {
             serde_json::from_str::<&RawValue>(text).expect("BUG: it was read as JSON, or written as JSON")
@@ -282,7 +282,7 @@ impl Pauses {
     }
 }
 
-/// Parses the entries of a list of requests. Anything but a list or `null` becomes a single unreadable entry.
+/// Parses a list of requests. Any value other than a list or `null` becomes a single unreadable entry.
 fn entries<R: Requested>(list: &RawValue) -> Vec<RequestEntry<R>> {
     let entries: Option<Vec<&RawValue>> =
         serde_json::from_str(list.get()).unwrap_or_else(|_| Some(vec![list]));
@@ -328,8 +328,8 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Maximum size in bytes of the parameter that holds the pauses: a String parameter in SSM's standard tier. Source:
-/// "Managing parameter tiers", AWS Systems Manager User Guide.
+/// Maximum size, in bytes, of the parameter that holds the pauses, which is a String parameter in SSM's standard tier.
+/// Source: "Managing parameter tiers", AWS Systems Manager User Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
 
 /// Error for a document of pauses that is longer than [`LONGEST_PAUSES`], even after every entry that may be dropped
@@ -342,11 +342,11 @@ pub struct TooLarge {
 }
 
 impl Pauses {
-    /// The document to write at `now`, and the ended pauses that did not fit into the document. Data without effect is
-    /// dropped first: requests that have ended, pauses that ended over 14 days ago, and the operators and reasons of
-    /// other ended pauses. If the document is still too long, withdrawn requests are dropped, and then ended pauses,
-    /// starting with the pause that ended first. Once a pause is dropped, its time counts towards the `MAX_AGE` of its
-    /// events again.
+    /// Returns the document to write at `now`, and the ended pauses that did not fit into the document. Data without
+    /// effect is dropped first: requests that have ended, pauses that ended over 14 days ago, and the operators and
+    /// reasons of other ended pauses. If the document is still too long, withdrawn requests are dropped, and then ended
+    /// pauses, starting with the pause that ended first. Once a pause is dropped, its time counts towards the `MAX_AGE`
+    /// of the paused events again.
     ///
     /// # Errors
     ///

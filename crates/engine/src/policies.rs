@@ -1,4 +1,4 @@
-//! Policies of individual functions: the variable `POLICIES`.
+//! Policies for individual functions, from the variable `POLICIES`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,7 +34,8 @@ pub struct Policies {
     entries: Vec<PolicyEntry>,
 }
 
-/// An entry of `POLICIES`, written `PATTERN VARIABLE=VALUE …`: the policy of the functions that the pattern matches.
+/// An entry of `POLICIES`, written `PATTERN VARIABLE=VALUE …`. The entry sets the policy for the functions that the
+/// pattern matches.
 #[derive(Clone, Debug)]
 pub struct PolicyEntry {
     /// The entry as written.
@@ -79,8 +80,8 @@ impl Policies {
     ///
     /// # Errors
     ///
-    /// Returns every variable and entry that was refused. An entry is refused if a stack with the same settings would
-    /// be refused.
+    /// Returns an error for every refused variable and entry. An entry is refused if a stack with the same settings
+    /// would be refused.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<SettingError>> {
         let stack = Policy::from_variables(&lookup);
         // A mistake in the stack's own variables is reported once, not again for each entry.

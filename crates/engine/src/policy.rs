@@ -14,7 +14,7 @@ use crate::settings::{BACKOFF_RANGE, Settings};
 /// The variables that must not be set together with `BACKOFFS`, which replaces them.
 pub(crate) const REPLACED_BY_BACKOFFS: [&str; 2] = ["BASE_BACKOFF", "MAX_BACKOFF"];
 
-/// [`Settings`] that passed every check: the retry policy of all functions or of one function.
+/// [`Settings`] that passed every check: the retry policy for all functions or for one function.
 #[derive(Clone, Debug)]
 pub struct Policy {
     settings: Settings,
@@ -28,7 +28,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// Returns every setting that was refused, not only the first.
+    /// Returns an error for every refused setting, not only for the first.
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
@@ -95,15 +95,16 @@ impl Policy {
         self.target_functions.is_empty()
     }
 
-    /// Returns true if one of the [names](error_names) of this error type matches `NON_RETRYABLE_ERRORS`. Events with
-    /// such an error are dead-lettered.
+    /// Returns true if one of the [names](error_names) of this error type matches `NON_RETRYABLE_ERRORS`. Events that
+    /// failed with this error are then dead-lettered.
     pub(crate) fn is_non_retryable(&self, error_type: &str) -> bool {
         let names = error_names(error_type);
         self.non_retryable_errors.iter().any(|glob| names.iter().any(|name| glob.matches(name)))
     }
 }
 
-/// An exponential backoff from `base` to `cap` seconds, whose waits are whole seconds because SQS counts in seconds.
+/// Creates an exponential backoff from `base` to `cap` seconds. The waits are whole seconds, because SQS counts in
+/// seconds.
 pub(crate) fn in_seconds(base: u64, cap: u64, jitter: Jitter) -> Backoff {
     whole_seconds(Backoff::exponential(Duration::from_secs(base), Duration::from_secs(cap)), jitter)
 }
@@ -137,7 +138,8 @@ impl Settings {
 
     fn refused_base(&self) -> Option<SettingError> {
         let Self { base_backoff: base, max_backoff, .. } = *self;
-        // If `MAX_BACKOFF` is out of range, only `MAX_BACKOFF` is refused, not `BASE_BACKOFF` as well.
+        // If `MAX_BACKOFF` is out of range, `BASE_BACKOFF` is checked against the end of that range, so that a valid
+        // `BASE_BACKOFF` is not refused as well.
         let max = if BACKOFF_RANGE.contains(&max_backoff) { max_backoff } else { *BACKOFF_RANGE.end() };
         (!(1..=max).contains(&base)).then_some(SettingError::BaseBackoff { base, max })
     }
@@ -164,7 +166,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// Returns every variable that was refused.
+    /// Returns an error for every refused variable.
     ///
     /// ```
     /// use comeback_engine::Policy;

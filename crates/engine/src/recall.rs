@@ -2,13 +2,13 @@
 //! message is due.
 //!
 //! Anyone who has a message's receipt handle can change how long SQS hides the message. The handler logs the handle of
-//! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can change the
-//! hiding so that it ends at the new due time, which is never later than before. On a standard queue, an old handle
-//! also changes the visibility timeout of a later receive. Three rules make a recall safe nevertheless:
+//! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can make the hiding
+//! end at the new due time. This time is never later than the old due time. On a standard queue, an old handle also
+//! changes the visibility timeout of a later receive. Three rules make a recall safe nevertheless:
 //!
 //! - Only the newest log line about a message counts. If that line has no handle, the message is not recalled.
-//! - A message that returns within a minute is not recalled. A handler may already have received the message, and
-//!   hidden the message before a call.
+//! - A message that returns within a minute is not recalled. A handler may already have received the message and hidden
+//!   it before a call.
 //! - A message is recalled only for the first entry of the pauses' document that covers its newest line. A handler may
 //!   have received the recalled message and crashed after its call, without writing a newer line. That handler hid the
 //!   message before its call, and the message must stay hidden.
@@ -70,7 +70,7 @@ pub enum NotRecalled {
     Returning,
     /// Lambda may have accepted the event's last re-invocation, which must not be repeated within the hour.
     Unanswered,
-    /// An earlier entry of the pauses' document recalled the message, or could have recalled the message.
+    /// An earlier entry in the pauses' document recalled the message, or could have recalled it.
     Before,
     /// The message returns soon anyway: within two minutes, or only a little later than its new due time.
     Soon,
@@ -81,7 +81,7 @@ pub enum NotRecalled {
 /// The current policies and pauses, which determine the messages to recall.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'p> {
-    /// The policies of the handler.
+    /// The handler's policies.
     pub policies: &'p Policies,
     /// The pauses' document, including the entry that recalls messages.
     pub pauses: &'p Pauses,
@@ -97,7 +97,7 @@ impl Rules<'_> {
         requests.chain(over.map(Recall::Resume))
     }
 
-    /// The longest time until a handler reads an entry that was written to the document.
+    /// The longest time from the writing of an entry until a handler reads the entry.
     fn noticed(&self) -> Duration {
         longest_between_reads(self.policies.stack().settings().maximum_concurrency)
     }

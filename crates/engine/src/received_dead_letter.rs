@@ -1,5 +1,5 @@
-//! Reads a message of the dead-letter queue, which anyone may have sent. Writes the body of the message that redrives
-//! the event.
+//! Reads messages from the dead-letter queue, and writes the message bodies that redrive their events. Anyone may have
+//! sent the messages that are read.
 
 use std::borrow::Cow;
 
@@ -21,18 +21,18 @@ pub enum DeadLetterKind {
     /// A received body that the handler dead-lettered verbatim, because the body could not be parsed or was too large
     /// to wrap.
     Verbatim,
-    /// An invocation record without a reason: SQS moved the record from the retry queue, because of the queue's redrive
-    /// policy.
+    /// An invocation record without a reason. SQS itself moved the record here from the retry queue, according to the
+    /// retry queue's redrive policy.
     Record,
-    /// Anything that is not a dead-letter of Comeback.
+    /// Any message that is not one of Comeback's dead-letters.
     Unknown,
 }
 
-/// A message of the dead-letter queue, parsed. Missing or unreadable members are `None`.
+/// A parsed message from the dead-letter queue. Missing or unreadable members are `None`.
 #[derive(Clone, Debug)]
 pub struct ReceivedDeadLetter<'a> {
     record: &'a Record,
-    /// The kind of message: a dead-letter in one of Comeback's formats, or another message.
+    /// The message's kind: a dead-letter in one of Comeback's formats, or any other message.
     pub kind: DeadLetterKind,
     /// The reason for dead-lettering the event. `None` for a [`DeadLetterKind::Record`], because SQS gives no
     /// reason.
@@ -45,10 +45,10 @@ pub struct ReceivedDeadLetter<'a> {
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was dead-lettered: the time that the message gives, but no later than the message was sent. If
-    /// the message gives no time, the time when the message was sent.
+    /// When the event was dead-lettered: the time that the message gives, or the time when the message was sent if that
+    /// is earlier or the message gives no time.
     pub dead_lettered_at: Timestamp,
-    /// The event's key: its `origin_request_id`, or SQS's id of the message as first sent.
+    /// The event's key: its `origin_request_id`, or SQS's id for the message when it was first sent.
     pub key: Option<String>,
     /// The `errorType` of the last failure.
     pub error_type: Option<String>,
@@ -80,8 +80,8 @@ struct LastError<'a> {
 }
 
 impl<'a> ReceivedDeadLetter<'a> {
-    /// Reads a message of the dead-letter queue from its body and from its message attributes, which `attribute`
-    /// returns by name.
+    /// Reads a message from the dead-letter queue: its body, and its message attributes, which `attribute` returns by
+    /// name.
     pub fn read(record: &'a Record, attribute: impl Fn(&str) -> Option<&'a str>) -> Self {
         let reason = attribute("Reason").and_then(ReasonCode::named);
         let unread = Self {
@@ -108,7 +108,8 @@ impl<'a> ReceivedDeadLetter<'a> {
 
     /// Reads a body that has the form of a dead-letter. The handler wrote the body, unless the message's attributes
     /// show that the handler received the body in this form and dead-lettered it verbatim. In that case, the attributes
-    /// have a `Detail`, or a reason other than the body's. A verbatim body may claim anything.
+    /// have a `Detail`, or a reason other than the body's. Anyone may have written a verbatim body, so its content is
+    /// not trusted.
     fn with_body(self, dead_letter: Redriven<'a>) -> Self {
         let is_received =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
@@ -120,9 +121,9 @@ impl<'a> ReceivedDeadLetter<'a> {
         Self { kind: DeadLetterKind::Verbatim, reason, detail, dead_lettered_at, ..event }
     }
 
-    /// The body of a message that starts the event over when the message is sent to the retry queue. The event is for
-    /// `function_arn`, by default its own function, and has `payload`, by default its own payload. The event keeps its
-    /// key, but not its error. The message needs no attributes.
+    /// Returns the body of a message that starts the event over once it is sent to the retry queue. If `function_arn`
+    /// or `payload` is given, it replaces the event's own function or payload. The event keeps its key, but not its
+    /// error. The message needs no attributes.
     ///
     /// # Errors
     ///

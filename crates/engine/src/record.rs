@@ -1,4 +1,5 @@
-//! A message of the retry queue, and the data in its attributes: the original of a moved message, and the X-Ray trace.
+//! A message from the retry queue, and the data in its attributes: the original of a moved message, and the X-Ray
+//! trace.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::json::object;
 use crate::time::Timestamp;
 
-/// A message of the retry queue, as the event source mapping delivers it. SQS's attributes are parsed; the body is
-/// still unparsed JSON. [`restore`](Self::restore) applies the data of the original to a moved message.
+/// A message from the retry queue, as the event source mapping delivers it. SQS's attributes are parsed. The body is
+/// still unparsed JSON. [`restore`](Self::restore) gives a moved message the data of its original.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// SQS's id of the message; the same on every receive.
+    /// SQS's id for the message, which is the same on every receive.
     pub message_id: String,
     /// The handle of this receive. A later receive makes the handle stale.
     pub receipt_handle: String,
@@ -35,7 +36,7 @@ pub struct Record {
     pub attributes: Vec<Attribute>,
 }
 
-/// A message attribute of SQS.
+/// An SQS message attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
     /// The attribute's name.
@@ -46,23 +47,23 @@ pub struct Attribute {
     pub value: String,
 }
 
-/// Maximum number of attributes of a message. Source: "Amazon SQS message metadata", SQS Developer Guide.
+/// Maximum number of attributes that a message can have. Source: "Amazon SQS message metadata", SQS Developer Guide.
 const MOST_ATTRIBUTES: usize = 10;
 
 impl Attribute {
-    /// Returns true if the value is binary: event source mappings deliver it in Base64.
+    /// Returns true if the value is binary. Event source mappings deliver binary values in Base64.
     pub fn is_binary(&self) -> bool {
         base_type(&self.data_type) == "Binary"
     }
 
-    /// The attribute's size as SQS counts it, in bytes. For a binary value the result is a third too large, because the
-    /// value is Base64.
+    /// The attribute's size as SQS counts it, in bytes. For a binary value, the result is a third too large, because
+    /// the value is in Base64.
     pub(crate) fn size(&self) -> usize {
         self.name.len() + self.data_type.len() + self.value.len()
     }
 
-    /// Joins `ours` and the sender's attributes, up to the ten that SQS accepts. If a name is in both, our attribute is
-    /// kept.
+    /// Joins `ours` and the sender's attributes, up to the ten that SQS accepts. If both have an attribute with the
+    /// same name, ours is kept.
     pub(crate) fn beside(mut ours: Vec<Self>, senders: &[Self]) -> Vec<Self> {
         let is_free = |it: &&Self| ours.iter().all(|our| our.name != it.name);
         let kept: Vec<Self> = senders.iter().filter(is_free).cloned().collect();
@@ -79,8 +80,8 @@ pub(crate) fn base_type(data_type: &str) -> &str {
 
 impl Record {
     /// Applies the attribute `Comeback` to a moved message, so that the message is treated like its original: the due
-    /// time stays the same, and no receive counts as the first receive. The times in the attribute are limited by SQS's
-    /// own times.
+    /// time stays the same, and no receive counts as the first receive. All times in the attribute are limited to the
+    /// range that the message's own `SentTimestamp` allows.
     ///
     /// # Errors
     ///
@@ -98,8 +99,8 @@ impl Record {
         self.receive_count <= 1
     }
 
-    /// SQS's id of the message as first sent: the original's id if the message was moved. This id seeds the draw of the
-    /// backoff.
+    /// SQS's id for the message when it was first sent: the original's id if the message was moved. This id seeds the
+    /// draw of the backoff.
     pub(crate) fn first_id(&self) -> &str {
         self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
     }
@@ -112,16 +113,16 @@ impl Record {
 
 /// Name of the message attribute in which a moved message carries the data of its original.
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
-/// Maximum number of characters of a message id. Source: "Queue and message identifiers", SQS Developer Guide.
+/// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// Maximum time from the sending of a copy to the end of the wait that it carries: two hours, the longest wait after an
-/// unanswered `Invoke`.
+/// Maximum time from the sending of a copy to the end of the wait in its attribute: two hours, the longest wait after
+/// an unanswered `Invoke`.
 pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
 
 /// Data about the message that a moved message replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// SQS's id of the original.
+    /// SQS's id for the original.
     pub message_id: String,
     /// The original's `SentTimestamp`; never after the copy's `SentTimestamp`.
     pub sent: Timestamp,
@@ -179,9 +180,9 @@ impl Moved {
         })
     }
 
-    /// The value of the attribute `Comeback` of this message's next copy. If `waits_on` is true, the message itself is
-    /// a copy whose wait is not over. The receive of that copy does not count, so that the whole wait counts as one
-    /// receive, like the wait of a hidden message.
+    /// Returns the value of the attribute `Comeback` for this message's next copy. If `waits_on` is true, the message
+    /// itself is a copy whose wait is not over. The receive of that copy does not count, so that the whole wait counts
+    /// as one receive, like the wait of a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,

@@ -1,4 +1,4 @@
-//! The outcomes of the messages of a batch. The handler's response and log lines are made from these outcomes.
+//! The outcomes of the messages in a batch. The handler's response and log lines are made from these outcomes.
 
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
@@ -17,8 +17,8 @@ pub struct BatchReport<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// The number of messages that were moved (sent again with a delay), and the number that could not be moved.
     pub moves: Moves,
-    /// The failure to hide messages before they were re-invoked; `None` if no message failed. If the handler crashes
-    /// after such a failure, the calls are repeated after the queue's own visibility timeout.
+    /// The failure to hide messages before their events were re-invoked; `None` if there was no failure. If the handler
+    /// crashes after this failure, the calls are repeated after the queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
     /// The failure to count the messages in flight; `None` if no count failed. Until the next count, no more messages
     /// can be hidden.
@@ -40,23 +40,23 @@ pub enum PausesRead {
     /// The read failed. The pauses that were read before still apply.
     AsBefore(CallFailure),
     /// The read failed, like every earlier read in this environment. Any function may be paused, so no function is
-    /// invoked, and no event is dead-lettered for its age.
+    /// invoked, and no event is dead-lettered because of its age.
     Unknown(CallFailure),
 }
 
-/// The number of messages that a batch moved (sent again with a delay), and the number that it could not move.
+/// The number of messages in a batch that were moved (sent again with a delay), and the number that could not be moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     /// The number of messages that were sent again.
     pub made: usize,
     /// The number of messages that could not be sent again and were hidden instead.
     pub failed: usize,
-    /// The first failure to send a message again; `None` if no message failed.
+    /// The first failure to send a message again; `None` if there was no failure.
     pub problem: Option<CallFailure>,
 }
 
 impl<'a> BatchReport<'a> {
-    /// Creates the report of a batch that has not been handled yet. If a message has no id, the report keeps the whole
+    /// Creates the report for a batch that has not been handled yet. If a message has no id, the report keeps the whole
     /// batch.
     pub fn new(batch: &'a BatchEvent) -> Self {
         Self {

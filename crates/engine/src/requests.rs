@@ -1,4 +1,4 @@
-//! Operators' requests in the pauses' document: to retry waiting events now, or to cancel them.
+//! Operators' requests to retry or cancel waiting events. The requests are entries in the pauses' document.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
 
-/// Maximum of [`RetryNow::within`], 11 hours.
+/// Maximum value of [`RetryNow::within`]: 11 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
 /// Maximum time from a request's moment to its end: the longest `within`, plus the longest time until the handler has
 /// checked every message.
@@ -31,12 +31,13 @@ pub struct Request {
     /// The moment of the request, in whole seconds. The request is for events that failed before this moment.
     pub at: Timestamp,
     /// The milliseconds of the second in which the request was made. The milliseconds distinguish the request from an
-    /// otherwise equal request of the same second.
+    /// otherwise equal request made in the same second.
     pub millis: u64,
-    /// Globs of `errorType`: the request is only for events that failed with a matching error. Empty for all errors.
+    /// Globs for `errorType`. The request is only for events that failed with a matching error, or for all events if
+    /// there are no globs.
     pub errors: Vec<String>,
-    /// The request is only for events with one of these keys; at most [`MOST_KEYS`]. A key is an `origin_request_id`,
-    /// cut to the 512 characters that the log shows. Empty for all events.
+    /// The request is only for events with one of these keys, or for all events if there are no keys. There are at most
+    /// [`MOST_KEYS`] keys. A key is an `origin_request_id`, cut to the 512 characters that the log shows.
     pub keys: Vec<String>,
     /// The operator who made the request; `None` if the request does not name one.
     pub by: Option<String>,
@@ -86,7 +87,7 @@ impl Request {
         Self { until: Some(end.rounded_up_to_secs()), ..self }
     }
 
-    /// When the request ends: its `until`, or [`LONGEST_REQUEST`] after its moment if that is earlier or `until` is
+    /// When the request ends: at its `until`, or [`LONGEST_REQUEST`] after its moment if that is earlier or `until` is
     /// `None`.
     pub fn last_moment(&self) -> Timestamp {
         let latest = self.at.saturating_add(LONGEST_REQUEST);
@@ -126,8 +127,8 @@ impl RetryNow {
     }
 }
 
-/// A request as an entry of the pauses' document. The entry is kept as JSON, including members that this version does
-/// not read.
+/// An entry in the pauses' document, and the request that it contains. The entry is kept as JSON, including members
+/// that this version does not read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestEntry<R> {
     pub(crate) text: String,
@@ -139,8 +140,8 @@ pub(crate) struct RequestEntry<R> {
 
 /// A kind of request, either [`RetryNow`] or [`Cancel`]. The pauses' document has a list of entries for each kind.
 pub(crate) trait Requested: Sized {
-    /// Makes a request from its common part and its member `within`, in seconds. Fails if `within` is missing or not
-    /// valid.
+    /// Makes a request from the part that all kinds share and from `within`, in seconds. Fails if `within` is missing
+    /// or not valid.
     fn read(request: Request, within: Option<u64>) -> Result<Self, String>;
     fn parts(&self) -> (&Request, Option<u64>);
 }
@@ -214,8 +215,8 @@ impl<R: Requested> RequestEntry<R> {
         Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// Makes the entry for a request. The request's moment is rounded up to a whole second. If the moment were rounded
-    /// down, the request would miss the latest failures.
+    /// Makes the entry for a request. The request's moment is rounded up to a whole second, so that the request does
+    /// not miss the latest failures.
     pub(crate) fn of(requested: &R) -> Self {
         let (request, within) = requested.parts();
         let wire = Wire {

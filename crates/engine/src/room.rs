@@ -13,7 +13,7 @@ const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
 /// An environment with room for fewer messages than this, the size of a batch, counts again.
 const LOW: u64 = 10;
 
-/// The number of messages of one retry queue that one environment of the handler may still hide.
+/// The number of messages on one retry queue that one handler environment may still hide.
 ///
 /// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
 /// `MAXIMUM_CONCURRENCY`) messages, or no room if *n* is larger than `HIDE_UP_TO`. Each message that stays hidden when
@@ -80,7 +80,7 @@ impl Room {
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Sets the room according to a count. A failed count leaves no room, and its time is `now`.
+    /// Sets the room according to a count. A failed count leaves no room, and counts as made at `now`.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));

@@ -56,7 +56,7 @@ pub enum Kind {
         /// The end of the range in words, such as `14 days`.
         most: &'static str,
     },
-    /// Like `Seconds`, with the value of another setting as maximum.
+    /// Like `Seconds`, but the maximum is the value of another setting.
     SecondsUpTo {
         /// The accepted range, in seconds.
         range: RangeInclusive<u64>,
@@ -194,8 +194,8 @@ pub(crate) trait Value: Sized {
     /// Parses the value from a trimmed string; `None` if the string is not of this kind.
     fn read(text: &str, kind: &Kind) -> Option<Self>;
 
-    /// The default value of a setting whose table entry describes its default in words; `None` if values of this type
-    /// have no such default.
+    /// The default value of a setting whose table entry describes its default in words ([`Unset::Means`]). `None` if
+    /// the type has no default of this kind.
     fn nothing() -> Option<Self> {
         None
     }
@@ -266,8 +266,8 @@ impl Value for bool {
     }
 }
 
-/// The values of `HIDE_UP_TO`: the number of messages that may be hidden at once. The handler sends further messages
-/// again with a delay.
+/// The value of `HIDE_UP_TO`: the number of messages that may be hidden at once. The handler sends all other waiting
+/// messages again with a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HideUpTo {
     /// Every message is hidden, however many there are.
@@ -300,8 +300,8 @@ impl fmt::Display for HideUpTo {
     }
 }
 
-/// Makes three things from the table of settings: the table itself, the struct [`Settings`](crate::Settings), and its
-/// reader.
+/// Generates three items from the table of settings: the constant that holds the table, the struct
+/// [`Settings`](crate::Settings), and its reader.
 macro_rules! settings {
     ($($name:literal $(=> $field:ident: $type:ty)? {
         meaning: $meaning:literal,

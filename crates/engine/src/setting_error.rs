@@ -57,7 +57,8 @@ pub enum SettingError {
         /// The shorter entry that follows, in seconds.
         to: u64,
     },
-    /// `JITTER` is `decorrelated` together with `BACKOFFS`, but decorrelated jitter has no ceilings.
+    /// `JITTER` is `decorrelated` and `BACKOFFS` is set. `BACKOFFS` lists ceilings, but decorrelated jitter has no
+    /// ceilings.
     #[error("JITTER is decorrelated; with BACKOFFS it must be full, equal or none")]
     DecorrelatedBackoffs,
     /// `BASE_BACKOFF` or `MAX_BACKOFF` is set together with `BACKOFFS`.
@@ -106,7 +107,7 @@ pub enum BadEntry {
     /// The entry has a word without `=`.
     #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
     NotASetting(String),
-    /// The entry sets a variable that no entry can set, because it is queue-wide or unknown.
+    /// The entry sets a variable that is queue-wide or unknown. No entry can set this variable.
     #[error("sets {name:?}; it may set {names}")]
     NotOfAFunction {
         /// The variable's name, such as `MAX_AGE`.

@@ -1,4 +1,4 @@
-//! The table of the retry handler's variables. The readers, the errors, the command's flags and the rows of
+//! The table of the retry handler's variables. The readers, the errors, the command's flags and the rows in
 //! docs/settings.md are made from this table.
 
 use std::ops::RangeInclusive;
@@ -51,7 +51,7 @@ settings! {
         default: Unset::Is("24h"),
         scope: Scope::Function,
     }
-    // With the default backoff, 14 days hold about 680 retries, so `MAX_AGE` ends before 1,000 retries are made.
+    // With the default backoff, about 680 retries fit into 14 days, so `MAX_AGE` ends before 1,000 retries are made.
     "MAX_RETRIES" => max_retries: u64 {
         meaning: "the maximum number of retries of one chain",
         kind: Kind::Number(MAX_RETRIES_RANGE),

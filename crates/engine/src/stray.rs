@@ -12,7 +12,8 @@ use crate::record::Record;
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// Describes the kind of a message that is not a failed event, and the fix; `None` if the kind is unknown.
+/// Describes the kind of a message that is not a failed event, and what the operator has to change. Returns `None` if
+/// the kind is unknown.
 pub(crate) fn named(record: &Record) -> Option<String> {
     let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.
@@ -32,7 +33,7 @@ pub(crate) fn named(record: &Record) -> Option<String> {
 }
 
 /// Recognizes the failure record of an event source mapping, which describes the batch that the mapping dropped.
-/// Sources: the pages on failure destinations of Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
+/// Sources: the pages on failure destinations for Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
 fn mapping(members: &Members<'_>) -> Option<String> {
     let (member, batch) = members.iter().find(|(name, _)| name.ends_with("BatchInfo"))?;
     members.get("requestContext")?;
@@ -91,11 +92,11 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
 /// The reason why the body inside a wrapper is not a failure record; `None` if the body is a failure record.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
-    // This does not call `named`, which would recurse: the wrapped body may itself be wrapped, any number of times.
+    // The wrapped body may itself be wrapped, any number of times, so a call to `named` could recurse without a limit.
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }
 
-/// Recognizes the test message of S3. Source: "Walkthrough: configuring a bucket for notifications", S3 User Guide.
+/// Recognizes S3's test message. Source: "Walkthrough: configuring a bucket for notifications", S3 User Guide.
 fn s3_test(members: &Members<'_>) -> Option<String> {
     let is_test = &*member(members, "Event")? == "s3:TestEvent";
     is_test.then(|| {
@@ -103,7 +104,7 @@ fn s3_test(members: &Members<'_>) -> Option<String> {
     })
 }
 
-/// Recognizes an event for a target function that was sent without the record of its failure.
+/// Recognizes an event that a target function could process, but that has no failure record.
 fn target_event(members: &Members<'_>) -> Option<String> {
     #[derive(Deserialize)]
     struct Source<'a> {

@@ -11,10 +11,10 @@ pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// The retry queue's own `VisibilityTimeout`. The timeout must be over 14 days / 1,000: SQS itself dead-letters a
 /// message after 1,000 receives, and no message must be lost while the handler cannot run. If the handler was
-/// throttled, Lambda may deliver a message up to this time after its receive.
+/// throttled, Lambda may deliver a message as late as this time after its receive.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
-/// Time for which a message of a paused function is hidden before the handler checks the message again. At this
-/// interval, SQS's 14 days take 900 receives, and SQS allows 1,000.
+/// Time for which a message for a paused function is hidden before the handler checks it again. At this interval, a
+/// message takes 900 receives in SQS's 14 days, and SQS allows 1,000.
 pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
 /// Maximum wait after a failed call, such as a refused `Invoke`. The average wait is half the maximum, so that 1,000
 /// receives outlast 14 days.
@@ -23,7 +23,8 @@ pub(crate) const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(3_600);
 /// 14 days.
 pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Minimum time between two reads of the pauses in one environment. With many environments, the time is longer, so that
-/// all environments together read about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
+/// all environments together read about three times a second: a tenth of what SSM allows (40 `GetParameter` calls a
+/// second).
 const BETWEEN_READS: Duration = Duration::from_secs(30);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 /// Maximum time between two reads of the pauses, as a multiple of the minimum. Each environment draws its own multiple,

@@ -29,8 +29,8 @@ pub(crate) struct Wait {
     pub(crate) visibility_timeout: Duration,
     /// The whole wait, counted from now.
     pub(crate) left: Duration,
-    /// The end of the wait, if a copy has to carry this time because the message's own data does not show it; otherwise
-    /// `None`.
+    /// The end of the wait, if it cannot be computed from the message's own data, so that a copy has to carry it;
+    /// otherwise `None`.
     pub(crate) not_before: Option<Timestamp>,
     /// True if the message is hidden because a call may have been accepted, as in
     /// [`Location::Guarded`](crate::Location::Guarded).
@@ -38,8 +38,8 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// A wait of whole seconds from `now`, which the message's own data does not show. So a copy has to carry the
-    /// wait's end.
+    /// Creates a wait of whole seconds from `now`. The wait cannot be computed from the message's own data, so a copy
+    /// has to carry its end.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
@@ -50,7 +50,7 @@ impl Wait {
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
-        // The wait may guard the call of an earlier batch.
+        // The wait may guard a call that was made in an earlier batch.
         let wait = Self { visibility_timeout: left, left, not_before: Some(not_before), is_guard: true };
         (!left.is_zero()).then_some(wait)
     }
@@ -61,7 +61,7 @@ impl Wait {
     }
 
     /// The wait after a re-invocation that may have been accepted. The wait begins when the handler stops waiting for
-    /// the answer, a moment that the engine does not know.
+    /// the answer. The engine reads no clock, so it cannot measure that moment.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         // `now` is the time when the batch arrived. The message is hidden again once this invoke and the invokes before
         // it have ended.
@@ -98,14 +98,14 @@ pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
 
 /// Draws the wait after a call that may have been accepted: one to two hours, beginning at most `call` from now. If the
 /// event could be parsed, rule 6 cuts the wait, so that a last retry is possible. If too little time is left for a last
-/// retry, the wait is not cut, and the message is dead-lettered when the message comes back.
+/// retry, the wait is not cut, and the message is dead-lettered when it comes back.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));
     Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
-/// A random generator with a new seed on each receive of the message.
+/// Creates a random generator whose seed is different on each receive of the message.
 fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
     generator(record.first_id(), u64::from(record.receive_count))
 }

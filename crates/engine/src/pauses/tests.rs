@@ -24,7 +24,7 @@ pub(crate) fn pause(target: &str, from: u64, until: Option<u64>) -> Pause {
     }
 }
 
-/// Any pause of one of three targets. All times lie within a minute, so that pauses overlap.
+/// A random pause for one of three targets. All times lie within a minute, so that pauses overlap.
 fn any_pause() -> impl Strategy<Value = Pause> {
     let words = || prop::option::of("[ -~é]{0,12}");
     let times = (0..40u64, prop::option::of(0..20u64), 0..=LONGEST_SPREAD.as_secs());
@@ -264,7 +264,7 @@ fn pauses_that_ended_first_leave_first() {
 }
 
 proptest! {
-    /// In this test, no pause ended over 14 days ago. Tidying would remove such a pause.
+    /// In this test, all pauses are recent. Tidying would remove a pause that ended over 14 days ago.
     #[test]
     fn tidying_changes_no_paused_second(pauses in any_pauses(), now in 0..70u64) {
         let tidied = pauses.tidied(at(now));

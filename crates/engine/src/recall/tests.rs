@@ -122,7 +122,7 @@ fn a_message_that_a_request_leaves_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
-/// Recalls the message of this log line for the only entry of the list named `list`. `more` holds further members of
+/// Recalls the message of this log line for the only entry of the list named `list`. `more` holds additional members of
 /// the entry.
 fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
     let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
@@ -178,7 +178,7 @@ fn a_message_that_returns_soon_is_left_alone() {
         Err(NotRecalled::Soon),
         "no later"
     );
-    // The message is due in 200 s, and hidden for `longer` seconds more.
+    // The message is due in 200 s, and its hiding ends `longer` seconds after that.
     let hidden_for = |longer: u64| {
         let (due, delay) = (at(AT + 200), 800 + longer);
         let what = What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None };

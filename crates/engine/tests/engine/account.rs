@@ -1,5 +1,5 @@
 //! A stand-in for the AWS account. It records the handler's calls and fails as planned. This file also has an executor
-//! for the account's futures that cannot hang.
+//! that runs the account's futures and cannot hang.
 
 pub(crate) mod queue;
 
@@ -82,7 +82,7 @@ pub(crate) struct World<'w> {
     pub(crate) calls: RefCell<Vec<Call>>,
     /// The messages that SQS hid, each with its receipt handle and its visibility timeout in seconds.
     pub(crate) hidden: RefCell<Vec<(String, u64)>>,
-    /// The payloads that Lambda accepted for a target.
+    /// The payloads of the invocations that Lambda accepted.
     pub(crate) invoked: RefCell<Vec<String>>,
     /// The trace header of each `Invoke` that was started; `None` if the `Invoke` had none.
     pub(crate) traces: RefCell<Vec<Option<String>>>,
@@ -95,13 +95,13 @@ pub(crate) struct World<'w> {
     /// The number of invokes, reads of the pauses, and counts that have started but not ended.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
-    /// One entry for each call with a parameter `past_deadline`: true if the deadline had passed once the call was
-    /// started.
+    /// One entry for each call with a parameter `past_deadline`: the value that `past_deadline` returned after the call
+    /// was started.
     pub(crate) passed: RefCell<Vec<bool>>,
     pub(crate) batches: Batches,
 }
 
-/// The batches that were handled so far, kept because their reports borrow from them.
+/// The batches that have been handled, kept because their reports borrow from them.
 #[derive(Default)]
 pub(crate) struct Batches(OnceCell<Box<(BatchEvent, Batches)>>);
 
@@ -195,7 +195,7 @@ impl World<'_> {
         answers
     }
 
-    /// Stays pending for `steps` polls. During these polls, one more call counts as in flight.
+    /// Stays pending for `steps` polls. During these polls, the call counts as in flight.
     async fn answer_comes(&self, steps: usize) {
         self.in_flight.update(|count| count + 1);
         self.most_in_flight.update(|most| most.max(self.in_flight.get()));

@@ -1,6 +1,6 @@
-//! Tests of a batch's calls: the calls are grouped, in order and concurrent, with at most one call for each message.
-//! Messages whose calls fail or must not start are kept, hidden or dead-lettered, and so are messages that are received
-//! while no function may be re-invoked.
+//! Tests of a batch's calls: how the calls are grouped, their order, which calls run at the same time, and that each
+//! message has at most one call. A message is kept, hidden or dead-lettered if its call fails or must not start, or if
+//! no function may be re-invoked yet.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -144,8 +144,8 @@ fn an_unguarded_move_is_hidden_for_its_wait() {
     assert_eq!((kept(&report).len(), report.moves.made), (1, 0));
 }
 
-/// Two messages could not be hidden before their re-invocations, which are throttled. These two messages take the room,
-/// so the third message is moved.
+/// Two messages cannot be hidden before their re-invocations, and the re-invocations are throttled. These two messages
+/// take the room, so the third message is moved.
 #[test]
 fn messages_whose_guard_failed_take_the_room_first() {
     let failures = Cell::new(1);
@@ -205,7 +205,7 @@ fn a_reinvocation_continues_the_trace() {
     assert_eq!(traces.collect::<Vec<_>>(), [Some(root), None, None]);
 }
 
-/// Three messages of each kind. The nine messages need one call to hide, three invokes and one call to send
+/// Three messages of each of three kinds. The nine messages need one call to hide, three invokes and one call to send
 /// dead-letters.
 fn mixed() -> Vec<Record> {
     let mut records = [garbage(3), due(3), first_receives(3)].concat();

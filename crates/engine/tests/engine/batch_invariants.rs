@@ -71,7 +71,7 @@ fn invoke_plan() -> impl Strategy<Value = Vec<Invoke>> {
     vec(prop_oneof![1 => Just(Invoke::Works), 1 => any], 1..30)
 }
 
-/// Any planned result of reading the pauses; `None` if the handler has no `PAUSES`.
+/// A random planned result of reading the pauses; `None` if the variable `PAUSES` is not set.
 fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFailure>>> {
     let open =
         |target| format!(r#"{{"v":1,"pauses":[{{"target":"{target}","from":1,"until":null,"spread":9}}]}}"#);
@@ -79,7 +79,7 @@ fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFail
     proptest::option::of(select(answers))
 }
 
-/// A function that returns the entries of a plan, one for each call, and starts again after the last entry.
+/// Creates a function that returns the next entry of a plan on each call, and starts over after the last entry.
 fn follow<B: Copy>(plan: Vec<B>) -> impl Fn() -> B {
     let calls = Cell::new(0);
     move || plan[calls.replace(calls.get() + 1) % plan.len()]
@@ -91,7 +91,7 @@ fn id_in(text: &str) -> String {
     text[start..start + text[start..].find('>').expect("its end")].to_owned()
 }
 
-/// The ids of the messages that may leave the retry queue because of this call.
+/// Returns the ids of the messages that may leave the retry queue because of this call.
 fn ids_of(call: &Call) -> Vec<String> {
     match call {
         Call::Invoke(_, payload) => vec![id_in(payload)],
@@ -100,7 +100,7 @@ fn ids_of(call: &Call) -> Vec<String> {
     }
 }
 
-/// Any plan of batch calls that succeed, fail, or succeed without an answer.
+/// A random plan for batch calls. Each call succeeds, fails, or succeeds without an answer.
 fn unanswered_batch_plan() -> impl Strategy<Value = Vec<Batch>> {
     let any = select(vec![Batch::Fails, Batch::FailsFor(0), Batch::AnswersOnly(2), Batch::AnswerLost]);
     vec(prop_oneof![2 => Just(Batch::Works), 1 => any], 1..8)

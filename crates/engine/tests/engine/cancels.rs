@@ -20,7 +20,7 @@ fn waits() -> Policy {
     })
 }
 
-/// The JSON of a cancel made an hour after [`T0`], with `more` as further members.
+/// The JSON of a cancel made an hour after [`T0`], with the additional members `more`.
 fn cancel(more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{}{more}}}"#, T0.as_secs() + HOUR)
 }
@@ -34,8 +34,8 @@ fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp)
     decide(record, &Policies::from(policy.clone()), pauses, now)
 }
 
-/// Returns true if the handler dead-letters a message as cancelled, half a minute after a cancel with the members
-/// `more`.
+/// Returns true if the handler dead-letters a message as cancelled, half a minute after a cancel with the additional
+/// members `more`.
 fn is_cancelled(record: &Record, more: &str) -> bool {
     match seen(&act(record, &waits(), &with(&[cancel(more)], ""), at(HOUR + 30))) {
         Seen::DeadLetter(reason) => {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::account::World;
 use crate::support::*;
 
-/// The dead-letter of a message under this policy.
+/// The dead-letter for a message under this policy.
 fn dead_letter_under(record: Record, policy: &Policy) -> DeadLetter {
     let world = World::default();
     world.handle(&[record], policy, NOW);
@@ -22,7 +22,7 @@ fn string(name: &'static str, value: &str) -> Attribute {
     Attribute { name: name.into(), data_type: "String".into(), value: value.into() }
 }
 
-/// The dead-letter of a message with this body, under a policy without retries.
+/// The dead-letter for a message with this body, under a policy without retries.
 fn dead_letter(body: impl Into<String>) -> DeadLetter {
     dead_letter_under(record(body), &policy(|settings| settings.max_retries = 0))
 }
@@ -149,7 +149,7 @@ fn unparsed_messages_keep_their_attributes() {
     let dead_letter = dead_letter_under(sent_with(ten, "{}"), &policy(|_| ()));
     let kept: Vec<_> = dead_letter.attributes.iter().map(|it| &*it.name).collect();
     assert_eq!(kept, ["Reason", "Detail", "A", "B", "C", "D", "E", "F", "G", "H"]);
-    // The dead-letter of a parsed event needs no attributes of the sender.
+    // The dead-letter for a parsed event needs no attributes from the sender.
     let understood = sent_with(vec![string("RequestID", "r-1")], &body("7"));
     assert_eq!(attribute(&dead_letter_under(understood, &without_retries()), "RequestID"), None);
 }
@@ -407,8 +407,8 @@ fn a_moved_record_keeps_its_originals_key() {
 }
 
 proptest! {
-    /// Any message can be redriven from the dead-letter queue if and only if the handler can read an event from its
-    /// body.
+    /// A message can be redriven from the dead-letter queue if the handler can read an event from its body, and not
+    /// otherwise.
     #[test]
     fn any_body_is_read(body in "\\PC{0,40}", reason in "max_age|because|") {
         let record = record(body);

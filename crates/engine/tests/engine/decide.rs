@@ -131,8 +131,8 @@ fn max_age_before_the_message_is_too_old_for_the_queue() {
     );
 }
 
-/// The size of the next failure's record apart from the payload, in bytes: this record, the envelope around the
-/// payload, and 64 KiB.
+/// The size of the next failure's record without the payload, in bytes. It is the sum of this record's size without its
+/// payload, the size of the envelope, and 64 KiB.
 fn bytes_beside(envelope: &str) -> usize {
     body("").len() + envelope.len() + 64 * 1_024
 }
@@ -155,7 +155,8 @@ fn payload_too_large_by_one_byte() {
         detail(&larger, &policy(|_| ()), due),
         "the record of its next failure could have 1048577 bytes; SQS accepts 1048576"
     );
-    // Only messages whose retry is due are measured. Until then, a message that is too large waits like any other.
+    // Only messages whose retry is due are measured. Until its retry is due, a message that is too large waits like any
+    // other message.
     let waiting = Record { receive_count: 1, ..larger };
     assert_eq!(decided(&waiting, &policy(|_| ()), SENT), Seen::Defer(1));
 }
@@ -166,7 +167,7 @@ fn payload_too_large_counts_the_new_envelope() {
     type Payload = fn(String) -> String;
     let wrapped: Payload = |text| enveloped(9, &text);
     let inlined: Payload = |text| format!(r#"{{"a":{text}}}"#);
-    // Attempt 10 has one digit more than the 9 in the received envelope.
+    // The attempt number 10 has one digit more than the 9 in the received envelope.
     for (style, beside, payload, retry) in [
         (Style::Wrap, bytes_beside(&enveloped(9, "")) + 1, wrapped, 10),
         (Style::Inline, bytes_beside(inline) + inlined(String::new()).len(), inlined, 1),

@@ -5,7 +5,7 @@ use comeback_engine::{Directive, FailedEvent, Policy, Record, Timestamp};
 use crate::support::*;
 
 const DAY: u64 = 86_400;
-/// When the event failed, according to the record of [`body`].
+/// When the event failed, according to the record that [`body`] returns.
 const FAILED_AT: Timestamp = Timestamp::from_millis(T0.as_millis() + 145);
 
 /// A message on its first receive, whose event failed with this error.
@@ -169,7 +169,8 @@ fn shared_cases_are_read_as_expected() {
         match (said(&record, &days(14)), wait) {
             (Some(Directive::RetryAfter(moment)), Some(wait)) => {
                 let late = moment.since(time).as_millis() as f64 - wait * 1_000.0;
-                // Waits are rounded up to a millisecond, and a float has few digits left for a date in the year 9999.
+                // Waits are rounded up to a millisecond. For a wait until the year 9999, a float may be off by a
+                // fraction of a millisecond.
                 assert!((-0.1..1.0).contains(&late), "{text}: {late} ms late");
             }
             (Some(Directive::Unreadable { why, .. }), wait) => {
@@ -198,7 +199,7 @@ fn a_forged_timestamp_does_not_delay_the_wait() {
     for time in ["2027-09-14T15:46:54.145Z", "9999-12-31T23:59:59Z", "soon"] {
         assert!(from_sending.contains(&wait(&with_time(time))), "{time}");
     }
-    // The record was written an hour before it was sent: the wait is over.
+    // The record was written an hour before it was sent, so the wait is over.
     assert_eq!(decided(&with_time("2026-09-14T14:46:54.145Z"), &days(14), FIRST_RECEIVE), Seen::Defer(1));
     // The record was written over a day before it was sent: an operator moved the event back, so the event starts over.
     assert_eq!(said(&with_time("1970-01-01T00:00:00Z"), &days(14)), None);

@@ -1,7 +1,7 @@
 //! Model-checks the protocol of one event: the queue, the handler, the target and the dead-letter queue, in every order
 //! of steps, faults and outages, with a bound on the number of faults.
 //!
-//! The handler is not modelled: each of its steps is a call of `Environment::handle`, and so of `decide`, on a real
+//! The handler itself is not modelled. Each of its steps calls `Environment::handle`, which calls `decide`, with a real
 //! record at a virtual time. The checker stops when it has seen every state, which also proves that every path ends.
 
 mod protocol;

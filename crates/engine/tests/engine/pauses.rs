@@ -127,7 +127,7 @@ fn a_pause_does_not_extend_the_retention() {
     assert_eq!(decided(&received_at(1), &waits(1, 60), &open, late), Seen::DeadLetter("max_age"));
 }
 
-/// The last second in which an event is re-invoked under these pauses, with a `MAX_AGE` of an hour and a backoff of a
+/// The last second in which an event is re-invoked with these pauses, with a `MAX_AGE` of an hour and a backoff of a
 /// second.
 fn last_retry(pauses: &Pauses) -> u64 {
     let (record, policy) = (received_at(1), waits(1, 3_600));
@@ -224,8 +224,8 @@ fn a_second_pause_moves_the_retry_again() {
     assert!(twice > once && twice <= (before as u64 + 601) * 1_000, "{twice}");
 }
 
-/// If the open pause moved the retry, each check during the pause would delay the retry a little, and use up the
-/// message's receives.
+/// If the open pause moved the retry, each check during the pause would delay the retry a little more, and would use up
+/// one of the message's receives.
 #[test]
 fn an_open_pause_does_not_move_returning_events() {
     let policy = waits(10, 3_600);
@@ -260,7 +260,7 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     assert!(mean.abs_diff((9_000 + last) / 2) < 200, "evenly, not at its end: {mean}");
 }
 
-/// How and when a message left the queue, under a handler that notices each change of the pauses late.
+/// How and when a message left the queue, with a handler that notices each change to the pauses late.
 struct Life {
     end: Seen,
     ended: Timestamp,
@@ -277,7 +277,8 @@ struct Paused<'a> {
 }
 
 impl Paused<'_> {
-    /// The document at `now`: the pauses that have begun. A pause has an end if the end has come or is planned.
+    /// The pauses' document at `now`, with the pauses that have begun. A pause has an end if the pause is over or its
+    /// end is planned.
     fn known(&self, now: Timestamp) -> Pauses {
         let second = now.as_secs().cast_signed() - T0.as_secs().cast_signed();
         let begun = self.spans.iter().filter(|(from, ..)| *from <= second);
@@ -287,7 +288,7 @@ impl Paused<'_> {
     }
 }
 
-/// Simulates all receives of a message. The handler notices changes of the pauses `lag` seconds late, and receives the
+/// Simulates all receives of a message. The handler notices changes to the pauses `lag` seconds late, and receives the
 /// message `latency` milliseconds late.
 fn live(policy: &Policy, paused: &Paused<'_>, lag: u64, latency: u64) -> Life {
     let policies = Policies::from(policy.clone());
@@ -322,7 +323,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     /// No event is dead-lettered because of a pause: an event that would be retried without pauses is also retried with
-    /// pauses, whenever the pauses begin and end. The event's message takes no more receives than SQS allows.
+    /// pauses, whenever the pauses begin and end. The number of times that the event's message is received stays within
+    /// SQS's limit.
     #[test]
     fn no_pause_costs_an_event_its_retry(
         max_age in prop_oneof![60..120u64, 60..7_200u64, 7_200..DAY],

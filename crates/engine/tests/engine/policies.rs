@@ -107,8 +107,8 @@ fn a_mistake_in_the_stack_is_reported_once() {
     );
 }
 
-/// An event whose `MAX_AGE` is two hours is re-invoked in its function's style an hour after its first failure. Before
-/// that call, its message is hidden for less than an hour.
+/// The entry for `orders` sets an envelope style and a `MAX_AGE` of two hours. An hour after its first failure, the
+/// event is re-invoked in that style. Before the call, its message is hidden for less than an hour.
 #[test]
 fn a_functions_policy_applies_to_call_and_guard() {
     let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();
@@ -191,8 +191,8 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Everything that an environment does with a message, as a string: once in an account that answers its calls, and once
-/// in an account that does not answer.
+/// Formats everything that an environment does with a message as a string: once in an account that answers its calls,
+/// and once in an account that does not answer.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);

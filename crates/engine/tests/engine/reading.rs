@@ -1,5 +1,5 @@
-//! Tests of reading messages: records with missing members, payloads whose bytes never change, and the next retry,
-//! first failure and payload of an event.
+//! Tests of reading messages. Records may lack members, and a payload's bytes never change. The tests also check an
+//! event's next retry, first failure and payload.
 
 use comeback_engine::{
     Action, Attribute, Envelope, FailedEvent, InvocationRecord, ReasonCode, Record, Style, Timestamp,
@@ -177,7 +177,7 @@ fn a_functions_own_dead_letter_is_named() {
     assert_eq!(of(["RequestID", "Other"]), "missing field `requestContext` at line 1 column 11");
 }
 
-/// If one member of a record has an unexpected shape, the rest is still read.
+/// If one member of a record has an unexpected shape, the other members are still read.
 #[test]
 fn missing_or_odd_members_stay_unknown() {
     let whole = body("7");

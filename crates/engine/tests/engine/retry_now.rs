@@ -24,7 +24,7 @@ fn record() -> Record {
 }
 
 /// The JSON of a retry request, made `second` seconds after [`T0`], that spreads its retries over five minutes. `more`
-/// is appended to the members.
+/// holds additional members.
 fn request(second: u64, more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{},"within":300{more}}}"#, T0.as_secs() + second)
 }
@@ -284,8 +284,8 @@ fn unreadable_requests_harm_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever the pauses and requests are, no retry is due later than it would be without requests, and no request
-    /// makes a retry due before the request's own moment.
+    /// With any pauses and requests, no retry is due later than it would be without the requests. No request makes a
+    /// retry due before the request's own moment.
     #[test]
     fn a_request_makes_no_retry_later(
         requests in proptest::collection::vec((0..60_000u64, 0..=39_600u64), 0..4),

@@ -13,7 +13,8 @@ pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:
 /// 2026-09-14T15:46:54Z, when the event of [`record`] first failed.
 pub(crate) const T0: Timestamp = Timestamp::from_secs(1_789_400_814);
 pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
-/// An hour after [`T0`]: a message on its second receive is due, and the end of the default `MAX_AGE` is far away.
+/// An hour after [`T0`]. At this time, a message on its second receive is due, and the default `MAX_AGE` is far from
+/// its end.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(T0.as_secs() + 3_600);
 pub(crate) const FIRST_RECEIVE: Timestamp = Timestamp::from_millis(T0.as_millis() + 1_000);
 
@@ -52,7 +53,7 @@ pub(crate) fn received_again(body: impl Into<String>) -> Record {
     Record { receive_count: 2, ..record(body) }
 }
 
-/// The string with `from`, which it must contain, replaced by `to`.
+/// Returns the string with `from` replaced by `to`. Panics if the string does not contain `from`.
 pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from} is not in {text}");
     text.replace(from, to)
@@ -95,7 +96,7 @@ pub(crate) enum Seen {
     DeadLetter(&'static str),
 }
 
-/// A decision reduced to its kind, with its seconds, attempt or reason, to compare in tests.
+/// Reduces a decision to its kind and its seconds, attempt or reason, so that tests can compare decisions.
 pub(crate) fn seen(action: &Action<'_>) -> Seen {
     match action {
         Action::Defer { visibility_timeout, .. } => {
@@ -111,7 +112,7 @@ pub(crate) fn seen(action: &Action<'_>) -> Seen {
     }
 }
 
-/// The decision on a message while no function is paused.
+/// Returns the decision on a message while no function is paused.
 pub(crate) fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Action<'a> {
     comeback_engine::decide(record, &Policies::from(policy.clone()), &Pauses::default(), now)
 }
@@ -120,7 +121,7 @@ pub(crate) fn decided(record: &Record, policy: &Policy, now: Timestamp) -> Seen 
     seen(&decide(record, policy, now))
 }
 
-/// The reason's detail if the decision is to dead-letter the message. Panics otherwise.
+/// Returns the reason's detail if the decision is to dead-letter the message, and panics otherwise.
 pub(crate) fn detail(record: &Record, policy: &Policy, now: Timestamp) -> String {
     match decide(record, policy, now) {
         Action::DeadLetter { reason, .. } => reason.detail,

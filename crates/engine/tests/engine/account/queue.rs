@@ -1,5 +1,5 @@
-//! A model of an SQS standard queue, for the model-checked protocol. `tests/tests/stack/contract` checks that
-//! MiniStack's queue behaves in the same way.
+//! A model of an SQS standard queue, which the model checker uses. `tests/tests/stack/contract` checks that MiniStack's
+//! queue behaves in the same way.
 
 use std::time::Duration;
 

@@ -33,7 +33,7 @@ pub(super) struct State {
     faults: u8,
 }
 
-/// A failed event, with the data that its message carries in the model.
+/// The data about a failed event that its message carries in the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Failed {
     event: usize,
@@ -47,7 +47,7 @@ pub(super) struct Invocation {
     after: Failed,
     function: String,
     payload: String,
-    /// When Lambda accepted the retry, and when its message was first received.
+    /// When Lambda accepted the retry. The next field is the first receive of the retry's message.
     accepted: Timestamp,
     first_receive: Timestamp,
 }
@@ -120,7 +120,7 @@ impl State {
         self.queue.messages().is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
     }
 
-    /// The state in which one event of each of these functions has failed once, all at the same moment.
+    /// The state after one event for each of these functions has failed once, all at the same moment.
     fn after_failures_of(functions: &[&str], faults: u8) -> Self {
         let mut state = Self {
             now: SENT,
@@ -143,8 +143,7 @@ impl State {
         self.queue.send(self.now, body, failed);
     }
 
-    /// Lets the handler handle a batch with only this message. Returns false if the fault could not occur in that
-    /// batch.
+    /// Runs the handler on a batch with only this message. Returns false if the fault could not occur in that batch.
     fn handle(&mut self, policy: &Policy, message: &Message<Failed>, fault: Option<Fault>) -> bool {
         let (account, record) = (Fault::account(fault), message.record());
         let report = account.handle(std::slice::from_ref(&record), policy, self.now);
@@ -208,7 +207,7 @@ pub(super) struct Protocol {
     pub(super) outage: Duration,
 }
 
-/// One step of the model. Numbers are indices into the lists of the state.
+/// One step of the model. Numbers are indices into the state's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Action {
     Receive(usize),
@@ -356,7 +355,7 @@ fn faults_struck(model: &Protocol, state: &State) -> usize {
     usize::from(model.faults - state.faults)
 }
 
-/// The attempt number and the payload of each retry under way, as its envelope has them.
+/// The attempt number and the payload in the envelope of each retry that is under way.
 fn retries(state: &State) -> impl Iterator<Item = (u64, String)> {
     state.invocations.iter().map(|Invocation { payload, .. }| {
         let event: &RawValue = serde_json::from_str(payload).expect("a retry's payload is JSON");
