@@ -11,7 +11,8 @@ use crate::error::BackoffError;
 use crate::growth::Growth;
 use crate::jitter::Jitter;
 
-/// A description of the waits before retries: growth of the ceilings, cap, jitter, tick and number of retries.
+/// Describes the waits before retries: how their ceilings grow, the cap, the jitter, the tick and the number of
+/// retries.
 ///
 /// Every `Backoff` is valid: constructors and options refuse settings that would give a wait of zero, a wait over the
 /// cap, or a wait that would have to be rounded. By default, a growing backoff has [full jitter](Jitter::Full) and an

@@ -33,8 +33,8 @@ pub enum Jitter {
     Full,
     /// Uniform over {⌈c/2⌉ … c}, where c is the ceiling: no wait is shorter than half the ceiling.
     Equal,
-    /// The first wait is uniform over {base … min(cap, 3·base)}, each later wait over {base … min(cap, 3·previous)}.
-    /// These ranges replace exponential growth: there is a cap, but no ceiling.
+    /// The first wait is uniform over {base … min(cap, 3·base)}. Each later wait is uniform over {base … min(cap,
+    /// 3·previous)}. These ranges replace exponential growth: there is a cap, but no ceiling.
     Decorrelated,
     /// Every wait is exactly its ceiling. Operations that fail together retry together.
     None,

@@ -1,7 +1,7 @@
-//! The macro `ladder!`: waits as a type, checked at compile time.
+//! The macro `ladder!`, which declares a list of waits as a type, so that the compiler can check the waits.
 
-/// Declares a type of waits in whole `ms`, `s`, `m` or `h`. The declaration compiles only if each wait is longer than
-/// the previous wait.
+/// Declares a list of waits as a type. Each wait is in whole `ms`, `s`, `m` or `h`. The declaration compiles only if
+/// each wait is longer than the previous wait.
 ///
 /// `start()` returns the first rung. Each `climb()` consumes its rung, and returns the rung's wait and the next rung.
 /// Therefore no rung can be climbed twice. The top rung has only `give_up()`.

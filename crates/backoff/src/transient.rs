@@ -8,7 +8,7 @@ use std::io;
 ///
 /// | status | why it is transient |
 /// |---|---|
-/// | 408, 504 | a timeout of the server, or of a server behind it |
+/// | 408, 504 | a timeout in the server, or in a server behind it |
 /// | 425 | asks for the request again, once the handshake is done |
 /// | 429, 503 | asks for the request again later, often with `Retry-After` |
 /// | 500 | an unexpected condition: most often a crash or an overload |

@@ -32,7 +32,7 @@ pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 /// accepted.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time kept free after the last `Invoke`: each `Invoke` ends this long before the handler's own timeout. So messages
-/// can still be dead-lettered and hidden even if Lambda answers no call.
+/// can still be dead-lettered and hidden even if Lambda does not answer any call.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
 /// Time kept free at the end of a batch: the batch's deadline is this long before the handler's own timeout, so that a
 /// call under way can end and the response is sent in time.
@@ -42,7 +42,7 @@ pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2)
 pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit for reading the pauses from SSM. The limit is short because the batch waits for the answer.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum number of concurrent `Invoke` calls: all ten messages of a batch may be due.
+/// Maximum number of concurrent `Invoke` calls, because all ten messages in a batch may be due.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
 // The deadline does not cut short a wait between two tries of a call, so all waits of a call must fit into its time
 // limit.
@@ -160,7 +160,7 @@ pub struct InFlightCount {
     pub at: Timestamp,
 }
 
-/// A failed AWS call, or a failed entry of a batch call, as logged.
+/// A failed AWS call, or a failed entry in a batch call, in the form in which it is logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
     /// The error message from the AWS service, or the reason why the service gave no answer.

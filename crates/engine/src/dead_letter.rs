@@ -21,10 +21,11 @@ const ATTRIBUTE_CHARACTERS: usize = 256;
 /// The reason for dead-lettering an event: a code for programs, and an explanation for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// Code for filtering and counting.
+    /// The reason's code, for filtering and counting.
     #[serde(rename = "reason")]
     pub code: ReasonCode,
-    /// Explanation for people: the value that was found, and the limit that it exceeded. Never contains the payload.
+    /// The explanation for people: the value that was found, and the limit that it exceeded. The payload is never part
+    /// of it.
     pub detail: String,
 }
 

@@ -101,8 +101,8 @@ const SHOWN_CHARACTERS: usize = 256;
 /// Time from the last retry to the end of `MAX_AGE`, unless a tenth of `MAX_AGE` is shorter. A poll that is late by
 /// less than this margin does not miss the last retry.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
-/// Maximum jitter of a `RetryAfter`, as a share of the requested wait. An overloaded function requests the same wait
-/// each time, and its events must not all come back at once.
+/// Maximum jitter that is added to the wait that a `RetryAfter` requests, as a share of this wait. An overloaded
+/// function requests the same wait each time, and its events must not all come back at once.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
 /// The next step for a message, as decided by [`decide()`].

@@ -1,5 +1,5 @@
-//! Directives: a function controls the retries of its event by the type of its error. For `RetryAfter`, the error's
-//! message says when to retry.
+//! Directives. A function controls the retries of its event through the type of the error that it returns. If the type
+//! is `RetryAfter`, the error's message says when to retry.
 
 use std::time::{Duration, UNIX_EPOCH};
 

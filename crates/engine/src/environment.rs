@@ -1,4 +1,4 @@
-//! A running handler. For each message of a batch, the handler decides on an action, performs it and reports the
+//! A running handler. For each message in a batch, the handler decides on an action, performs it and reports the
 //! outcome.
 
 use std::cmp::Reverse;

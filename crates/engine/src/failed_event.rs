@@ -61,7 +61,8 @@ pub struct FailedEvent<'a> {
 }
 
 impl<'a> FailedEvent<'a> {
-    /// Reads the event in a message: an invocation record, a redriven dead-letter, or a redriven record.
+    /// Reads the event in a message. The message's body is an invocation record, a redriven dead-letter, or a redriven
+    /// record.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@
 //! | `waits`, `room` | waits after failures, and hops of moves; [`Room`] for hidden messages |
 //! | `known_pauses` | the pauses that an environment has read, and when it reads them again |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
-//! | `outcome`, `report` | [`Outcome`] of a message, and [`BatchReport`], those of a batch |
+//! | `outcome`, `report` | [`Outcome`] for one message; [`BatchReport`], the outcomes for a batch |
 //! | `log_line`, `log_fold` | [`LogLine`], written for each outcome; [`LogFold`], the state of each message according to the log |
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Attribute`], [`Moved`], [`TraceHeader`] |
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |

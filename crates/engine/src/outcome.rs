@@ -219,7 +219,8 @@ impl Outcome<'_> {
         self.what.failure()
     }
 
-    /// Returns true for a copy that was only moved again. The due time is in the log line about the first move.
+    /// Returns true for a copy that was only moved again. This copy gets no log line, because the log line about the
+    /// first move already has the due time.
     pub fn only_moves_on(&self) -> bool {
         self.location == Location::Moved && self.record.moved.is_some() && self.problem().is_none()
     }

@@ -126,8 +126,8 @@ pub struct Moved {
     pub message_id: String,
     /// The original's `SentTimestamp`; never after the copy's `SentTimestamp`.
     pub sent: Timestamp,
-    /// The original's `ApproximateFirstReceiveTimestamp`; never before its `SentTimestamp`, nor after the copy's first
-    /// receive.
+    /// The original's `ApproximateFirstReceiveTimestamp`, limited to the time from the original's `SentTimestamp` to
+    /// the copy's `SentTimestamp`.
     pub first_receive: Timestamp,
     /// The number of receives of the original, plus the receives of earlier copies whose wait was over; at least 1.
     pub receives: u32,

@@ -145,7 +145,7 @@ impl Setting {
         SettingError::Unreadable { name: self.name, value: value.to_owned(), form: self.kind.form() }
     }
 
-    /// The word that the variable of a [`Kind::Choice`] is set to, or the default.
+    /// Reads a setting whose kind is [`Kind::Choice`]. Returns the word that the variable is set to, or the default.
     ///
     /// # Errors
     ///

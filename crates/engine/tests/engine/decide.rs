@@ -1,5 +1,5 @@
 //! Tests of the rules: a case for each reason, the limits to the millisecond or byte, the order of the rules, and due
-//! times. Jitter spreads messages evenly, and a repeated decision draws the same delay.
+//! times. The tests also check that jitter spreads messages evenly, and that a repeated decision draws the same delay.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -12,8 +12,8 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs() + seconds)
 }
 
-/// A document with pauses of [`ORDERS`]. Each pause has a start, an end and a spread, in seconds after the first
-/// failure. Start and end may be negative.
+/// A document with pauses of [`ORDERS`]. Each pause has a start and an end, in seconds after the first failure, and a
+/// spread in seconds. Start and end may be negative.
 fn pauses(all: &[(i64, Option<i64>, u64)]) -> Pauses {
     of_targets(&all.iter().map(|&(from, until, spread)| (ORDERS, from, until, spread)).collect::<Vec<_>>())
 }
