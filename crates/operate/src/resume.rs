@@ -86,7 +86,8 @@ impl Change for ResumeRetries {
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let spread = self.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
         check_spread(spread)?;
-        let open: Vec<Pause> = open_of(&pauses, &target, now).cloned().collect();
+        // A pause that ends in this second is over: if two operators ended it, both would recall its messages.
+        let open: Vec<Pause> = open_of(&pauses, &target, now.rounded_up_to_secs()).cloned().collect();
         let closed = edits::closed(&pauses, &target, spread, now);
         let (held, unknown) = match self.held(&deployment, &closed, now).await {
             Ok(held) => (Some(held), None),

@@ -167,12 +167,13 @@ pub fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     pauses.with(others.chain([pause]).cloned())
 }
 
-/// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started.
+/// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started. Keeps
+/// a pause that ends in this second anyway, because another operator may have just ended it.
 pub fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
     // If `end` were rounded down, the pause would end before the latest event that it has held.
     let end = now.rounded_up_to_secs();
     let close = |pause: &Pause| match pause {
-        pause if pause.target != *target || pause.is_over(now) => Some(pause.clone()),
+        pause if pause.target != *target || pause.is_over(end) => Some(pause.clone()),
         pause => (pause.from < end).then(|| pause.ended(end, spread)),
     };
     pauses.with(pauses.iter().filter_map(close))
@@ -205,6 +206,18 @@ mod tests {
 
     fn orders() -> PauseTarget {
         ORDERS.parse().unwrap()
+    }
+
+    #[test]
+    fn pause_that_another_operator_has_just_ended_keeps_its_spread() {
+        let pauses = Pauses::default().with([pause(ORDERS, 0, Some(40))]);
+        let half_a_second = Duration::from_millis(500);
+        let closed = |second: u64| {
+            let now = at(second).saturating_add(half_a_second);
+            closed(&pauses, &orders(), Duration::from_secs(9), now).iter().next().unwrap().clone()
+        };
+        assert_eq!((closed(39).until, closed(39).spread), (Some(at(40)), DEFAULT_SPREAD));
+        assert_eq!((closed(38).until, closed(38).spread), (Some(at(39)), Duration::from_secs(9)));
     }
 
     #[test]

@@ -56,6 +56,9 @@ pub(super) struct WrittenRequest {
     until: Option<u64>,
     #[serde(default)]
     pub(super) withdrawn: bool,
+    /// The time of the write that withdrew the request; `None` if the request is in force.
+    #[serde(skip)]
+    withdrawn_at: Option<Timestamp>,
     #[serde(skip)]
     bytes: usize,
 }
@@ -127,7 +130,7 @@ impl Document {
         for (requests, before) in [(&self.retries, &before.retries), (&self.cancels, &before.cancels)] {
             for request in before.iter().filter(|request| request.is_settled(now)) {
                 match requests.iter().find(|it| it.is(request)) {
-                    Some(now) if now.withdrawn || !request.withdrawn => {}
+                    Some(kept) if kept.withdrawn || !request.is_long_withdrawn(now) => {}
                     None if request.withdrawn => dropped.push((request.bytes, format!("{request:?}"))),
                     Some(_) => return Err(format!("a request is no longer withdrawn: {request:?}")),
                     None => return Err(format!("a request is lost: {request:?}")),
@@ -138,6 +141,17 @@ impl Document {
         match dropped.pop() {
             Some((_, lost)) if with_these <= LONGEST_TEXT => Err(format!("there was room for {lost}")),
             _ => Ok(()),
+        }
+    }
+
+    /// Dates the withdrawals in the text: those that `before` lacks were made at `now`.
+    pub(super) fn date_withdrawals(&mut self, before: &Self, now: Timestamp) {
+        for (requests, before) in [(&mut self.retries, &before.retries), (&mut self.cancels, &before.cancels)]
+        {
+            for request in requests.iter_mut().filter(|request| request.withdrawn) {
+                let earlier = before.iter().find(|it| it.is(request)).and_then(|it| it.withdrawn_at);
+                request.withdrawn_at = earlier.or(Some(now));
+            }
         }
     }
 
@@ -198,6 +212,12 @@ impl WrittenRequest {
         parts(self) == parts(other) && texts(self) == texts(other)
     }
 
+    /// Returns true if the request was withdrawn before the last `SETTLES`. A later withdrawal may be undone for a
+    /// moment by an operator who writes at the same time.
+    fn is_long_withdrawn(&self, now: Timestamp) -> bool {
+        self.withdrawn_at.is_some_and(|at| at.saturating_add(SETTLES) <= now)
+    }
+
     fn is_settled(&self, now: Timestamp) -> bool {
         self.at().saturating_add(SETTLES) <= now && now.saturating_add(SETTLES) <= self.until()
     }
@@ -224,9 +244,12 @@ impl WrittenRequest {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pauses::Written;
     use super::*;
 
     const NOW: u64 = 1_800_000_000;
+    const WAITS: Waits =
+        Waits { longest_backoff: Duration::from_secs(3_600), between_reads: Duration::from_secs(38) };
 
     /// Checks a write that replaces the pauses, retries and cancels `before` with those in `after`. Returns the
     /// invariant that the write breaks, if any.
@@ -236,9 +259,9 @@ mod tests {
                 format!(r#"{{"v":1,"pauses":[{pauses}],"retries":[{retries}],"cancels":[{cancels}]}}"#);
             Document::read(&text).unwrap()
         };
-        let waits =
-            Waits { longest_backoff: Duration::from_secs(3_600), between_reads: Duration::from_secs(38) };
-        let checked = read(after).check(&read(before), waits, Timestamp::from_secs(NOW));
+        let mut before = read(before);
+        before.date_withdrawals(&Document::default(), Timestamp::from_secs(NOW - 240));
+        let checked = read(after).check(&before, WAITS, Timestamp::from_secs(NOW));
         checked.err().map(|broken| broken.invariant)
     }
 
@@ -282,6 +305,13 @@ mod tests {
         let (given, withdrawn) = (request(300, ""), request(300, r#","withdrawn":true"#));
         assert_eq!(cancels(&given, &withdrawn), None);
         assert_eq!(cancels(&withdrawn, &given), Some(Invariant::KeptEdits));
+        let mut written = Written::default();
+        let mut add = |cancel: &str, at| {
+            let text = format!(r#"{{"v":1,"pauses":[],"cancels":[{cancel}]}}"#);
+            written.add(&text, WAITS, Timestamp::from_secs(at)).err().map(|broken| broken.invariant)
+        };
+        assert_eq!([add(&given, NOW - 300), add(&withdrawn, NOW - 60), add(&withdrawn, NOW)], [None; 3]);
+        assert_eq!(add(&given, NOW), None, "another operator writes at once");
         assert_eq!(cancels(&given, ""), Some(Invariant::KeptEdits));
         assert_eq!(cancels(&request(30_000, ""), ""), None, "it has ended");
         assert_eq!(cancels(&request(60, ""), ""), None, "another operator writes at once");

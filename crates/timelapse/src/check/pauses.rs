@@ -79,8 +79,9 @@ impl Written {
     /// make.
     pub(super) fn add(&mut self, text: &str, waits: Waits, now: Timestamp) -> Result<(), Broken> {
         let unreadable = |why| Broken::new(Invariant::KeptEdits, None, format!("it is unreadable: {why}"));
-        let document = Document::read(text).map_err(unreadable)?;
+        let mut document = Document::read(text).map_err(unreadable)?;
         document.check(&self.latest, waits, now)?;
+        document.date_withdrawals(&self.latest, now);
         self.texts.push((now, KnownPauses::of(&document, self.texts.len() + 1)));
         self.latest = document;
         Ok(())
