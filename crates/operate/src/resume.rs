@@ -177,8 +177,19 @@ impl ResumeRetries {
         let parameter = Parameter::of(account, &plan.deployment)?;
         let (now, spread) = (self.operator.now(), Duration::from_secs(plan.spread_seconds));
         let end = now.rounded_up_to_secs();
-        let make = |pauses: &Pauses| Ok(edits::closed(pauses, &plan.target, spread, now));
-        let is_in = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
+        let is_over = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
+        // If two operators ended the pause, both would recall its messages, and a message may then be handled twice.
+        let make = |pauses: &Pauses| match is_over(pauses) {
+            true => Err(plan.ended_by_another()),
+            false => Ok(edits::closed(pauses, &plan.target, spread, now)),
+        };
+        let is_ours = |pause: &Pause| pause.until == Some(end) && pause.spread == spread;
+        let is_in = |pauses: &Pauses| {
+            let was_open = |pause: &&Pause| {
+                plan.open.iter().any(|open| (&open.target, open.from) == (&pause.target, pause.from))
+            };
+            is_over(pauses) && pauses.iter().filter(was_open).all(is_ours)
+        };
         Ok((end, parameter.edit(now, make, is_in).await?))
     }
 }
@@ -201,6 +212,12 @@ fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPaus
 }
 
 impl ResumePlan {
+    /// The failure to report if another operator has ended the pause since this plan was made.
+    fn ended_by_another(&self) -> Failure {
+        let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
+        Failure::undone(text![format!("{}: another operator has just resumed it; see ", self.name), list])
+    }
+
     /// Fails if another pause still holds the function.
     fn still_covered(&self) -> Result<(), Failure> {
         let Some(still) = self.still_paused_by.first() else { return Ok(()) };

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use crate::aws::NewMessage;
     use crate::aws::simulated::{Call, Fault, Sample, SimulatedAws, function_arn};
-    use crate::change::{Change, Performed};
+    use crate::change::{Change, Performed, Plan as _};
     use crate::operator::Operator;
     use crate::pause::PauseRetries;
     use crate::pauses::edits::Wanted;
@@ -328,6 +328,39 @@ mod tests {
             drop(done(&RequestEvents { function, ..request(&operator) }).await);
         }
         assert_eq!(listed(&operator).await, [1, SEVEN]);
+    }
+
+    /// In each round, the second operator begins one call later than in the round before.
+    #[tokio::test]
+    async fn one_of_two_operators_resumes_a_function() {
+        let (aws, operator) = sample();
+        let other = Operator {
+            account: aws.called_by("arn:aws:iam::123456789012:user/other").account(),
+            ..operator.clone()
+        };
+        let has_resumed = async |operator: &Operator, spread: u64| {
+            let spread = Some(Duration::from_secs(spread));
+            let resume = ResumeRetries { spread, ..resume(operator, Sample::ORDERS) };
+            let Ok(plan) = resume.plan().await else { panic!("the pause is readable") };
+            plan.question().is_some() && matches!(resume.perform(&plan).await, Performed::Done(..))
+        };
+        let mut resumed = 0;
+        for calls in 0..30 {
+            drop(done(&pause(&operator, Sample::ORDERS)).await);
+            let (first, second) = tokio::join!(has_resumed(&operator, 60), async {
+                for _ in 0..calls {
+                    tokio::task::yield_now().await;
+                }
+                has_resumed(&other, 120).await
+            });
+            assert!(!(first && second), "{calls} calls later");
+            assert_eq!(listed(&operator).await, [0, 0], "{calls} calls later");
+            resumed += u32::from(first || second);
+            aws.advance(Duration::from_secs(60));
+        }
+        // If the second operator overwrites the first's edit, and restores it only after the first has checked, both are
+        // refused.
+        assert!(resumed >= 29, "{resumed}");
     }
 
     /// In each round, the second operator begins one call later than in the round before.
