@@ -60,7 +60,7 @@ test('nonsense is left to the handler', () => {
 });
 
 test('text is passed on unchanged', () => {
-  // `RetryAfter` keeps a header unchanged, so this test uses the shared cases for reading headers.
+  // `RetryAfter` must pass on the value of any `Retry-After` header. The cases are those for parsing that header.
   const cases = new URL('../../../tests/golden/directives/retry-after.json', import.meta.url);
   for (const { text } of JSON.parse(readFileSync(cases, 'utf8'))) {
     assert.equal(new RetryAfter(text).message, text);

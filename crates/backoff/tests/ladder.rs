@@ -9,7 +9,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 const MS: Duration = Duration::from_millis(1);
 
 ladder! {
-    /// A ladder may have a doc comment, and a comma at its end.
+    /// A ladder may have a doc comment and a trailing comma.
     pub(crate) Sends: 100ms, 300ms, 1s, 2m,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Board<E, R> {
     /// Halves of calls that the service refused as a whole. Each half is sent again unchanged.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
-    /// Entries in a call or waiting for a retry, by lane. Contains only lanes that send just their last entry.
+    /// For each lane that sends only its last entry, the index of the entry that is in a call or waits for a retry.
     under_way: HashMap<Lane, usize>,
     refusals: Refusals,
     /// Number of consecutive calls that failed as a whole with a retriable error.

@@ -58,8 +58,8 @@ impl Directive {
     }
 }
 
-/// Reads the moment that a message names, which must be after `failed_at`. The returned error does not quote the
-/// message.
+/// Parses the time in the message of a `RetryAfter` error. Fails if the time is not after `failed_at`. The returned
+/// reason does not quote the message.
 fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str> {
     let now = UNIX_EPOCH + Duration::from_millis(failed_at.as_millis());
     let wait = requested_wait(message, now).map_err(|unreadable| unreadable.reason())?;

@@ -298,7 +298,8 @@ impl Environment {
         message.next(Happened::NotInvoked { cause, failure, wait });
     }
 
-    /// Moves the messages that did not fit into the room. If a copy cannot be sent, its original is hidden instead.
+    /// Moves the messages that the environment has no room to hide. If a copy cannot be sent, hides the original
+    /// instead.
     async fn move_others<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],

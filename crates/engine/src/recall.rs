@@ -39,7 +39,7 @@ pub enum Recall<'p> {
     Retry(&'p RetryNow),
     /// A request to dead-letter waiting events. The events return at once, because no due time applies to them.
     Cancel(&'p Cancel),
-    /// A pause that is over: the events that were held during the pause return.
+    /// A pause that has ended. The events that it held return to the handler.
     Resume(&'p Pause),
 }
 

@@ -209,7 +209,7 @@ const LONGEST_TRACE: usize = 512;
 pub struct TraceHeader<'a>(&'a str);
 
 impl<'a> TraceHeader<'a> {
-    /// The trace header of a message; `None` if the message has no header, or a header in another form.
+    /// The trace header of a message; `None` if the header is missing or is not in X-Ray's format.
     pub fn of(record: &'a Record) -> Option<Self> {
         Self::read(record.trace_header.as_deref()?)
     }

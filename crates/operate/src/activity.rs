@@ -156,7 +156,7 @@ mod tests {
         ResumeRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), spread: None }
     }
 
-    /// Performs a change. Returns the result of the change, and the notes in its layout.
+    /// Performs a change. Returns the change's result, and the notes that the operator would see.
     async fn made<C: Change + 'static>(change: C) -> (Result<(), Failure>, Vec<String>) {
         let Ended::Done { layout, not_recorded, result, .. } =
             Planned::of(change).await.unwrap().perform().await

@@ -192,8 +192,8 @@ enum Ending {
     Settled,
     /// The record failed, and the message returns at this time.
     Due(Timestamp),
-    /// An earlier message of the same FIFO group did not succeed. This message is not run, and becomes visible again at
-    /// once.
+    /// An earlier message of the same FIFO group was not processed successfully. This message is skipped and becomes
+    /// visible again at once.
     Blocked,
 }
 

@@ -45,7 +45,7 @@ pub enum Call {
 /// A message to hide, and its new visibility timeout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hidden {
-    /// SQS's id of the message.
+    /// The message's SQS id.
     pub message_id: String,
     /// The visibility timeout, in seconds.
     pub visibility_timeout: u64,
@@ -63,7 +63,7 @@ pub struct SentMessage {
 /// The copy of a moved message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SentAgain {
-    /// SQS's id of the message that is moved.
+    /// The SQS id of the message that is moved.
     pub message_id: String,
     /// The delay of the copy, in seconds.
     pub delay: u64,

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use comeback_tests::{pages, root};
 
-/// The test that runs the `sh` blocks of each section, as page, section and test. A section with only `comeback` and
-/// `make` commands is not listed.
+/// Which test runs the `sh` blocks of a section: the page, the section, and the test's path. A section with only
+/// `comeback` and `make` commands is not listed.
 const CLAIMS: [(&str, &str, &str); 24] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),

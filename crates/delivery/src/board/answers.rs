@@ -138,8 +138,8 @@ impl<E, R: Clone> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Schedules retries. An entry's wait depends on how many calls have carried it. Entries of one lane wait equally
-    /// long: as long as the entry with the most calls.
+    /// Schedules retries. An entry's wait depends on the number of calls that have carried the entry. All entries of a
+    /// lane wait as long as the entry that the most calls have carried.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
@@ -203,9 +203,10 @@ fn throttled_whole<R>(answers: &[Answer<R>]) -> Option<ServiceError> {
     answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }
 
-/// Once this many calls were refused as a whole with one code, the sender assumes that every call would be refused. Two
-/// of these calls must be halves.
+/// Once the service has refused this many whole calls with the same error code, the sender assumes that the service
+/// would refuse every call.
 const CALLS: u32 = 6;
+/// At least this many of the refused calls must be halves of an earlier refused call.
 const HALVES: u32 = 2;
 /// If at most this many entries are open, each entry is tried, so that the good entries are delivered. This takes at
 /// most twice as many calls as entries.

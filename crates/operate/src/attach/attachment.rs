@@ -48,8 +48,7 @@ pub(crate) struct Attachment {
     pub(crate) list_owner: ListOwner,
 }
 
-/// The place where the allow-list, `TARGET_FUNCTIONS`, is set. The place determines whether and how `attach` can edit
-/// the list.
+/// Where the allow-list, `TARGET_FUNCTIONS`, is set, which determines whether and how `attach` can edit the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
     /// The parameter `TargetFunctions` of a stack. The stack also lets the handler invoke the functions in this

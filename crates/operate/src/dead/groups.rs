@@ -32,8 +32,8 @@ pub struct Alike {
     pub target: Option<String>,
     /// The last error's type, cut after 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if it could parse the
-    /// messages, or if they name an error.
+    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if the handler
+    /// could parse the messages, or if the messages have an error.
     pub detail: Option<String>,
 }
 
@@ -65,8 +65,8 @@ pub struct Group {
     /// The error message of the group's first dead-letter, cut after 256 characters. `None` if the first dead-letter
     /// has no error message.
     pub error_message: Option<String>,
-    /// The reason why the handler could not parse the messages, cut after 256 characters. `None` if it could parse the
-    /// messages, or if they name an error.
+    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if the handler
+    /// could parse the messages, or if the messages have an error.
     pub detail: Option<String>,
     /// The number of dead-letters in the group.
     pub count: u64,
@@ -125,7 +125,7 @@ pub(super) fn largest_first<T>(groups: &mut [(T, Group)]) {
 pub struct Described {
     /// The event's key; `None` for a message that could not be parsed.
     pub key: Option<String>,
-    /// SQS's id of the message.
+    /// The message's SQS id.
     pub message_id: String,
     /// The format of the message. `event`: the handler wrote the event in its own format. `verbatim`: the handler kept
     /// the body as received. `record`: SQS moved the message from the retry queue, so the body is an invocation record.

@@ -51,7 +51,7 @@ pub struct Snapshot {
 /// A dead-letter in a snapshot. A row takes at most 500 bytes of memory.
 #[derive(Debug)]
 pub struct Row {
-    /// SQS's id of the message.
+    /// The message's SQS id.
     pub message_id: Box<str>,
     /// The event's key, cut after 120 bytes. `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,

@@ -298,8 +298,8 @@ mod tests {
         assert!(unknown.ends_with("it may have been written all the same: see pause --list"), "{unknown}");
     }
 
-    /// Ended pauses fill the parameter, and a new pause or request replaces the oldest ended pauses. One pause and
-    /// seven requests fit.
+    /// When ended pauses fill the parameter, there is still room for a new pause and seven requests, because each of
+    /// them replaces the oldest ended pauses.
     #[tokio::test]
     async fn full_history_leaves_room_for_pauses_and_requests() {
         const SEVEN: usize = 7;

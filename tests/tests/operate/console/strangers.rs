@@ -1,4 +1,4 @@
-//! Tests that pages of other origins, in a signed-in browser, cannot change anything. The tests of `comeback-console`
+//! Tests that pages from other origins, in a signed-in browser, cannot change anything. The tests of `comeback-console`
 //! send requests that no browser would send.
 
 use std::io::{Read as _, Write as _};
@@ -9,7 +9,7 @@ use crate::world::World;
 
 const REASON: &str = "a stranger's";
 
-/// Pages of other origins send forms to the console with the browser's cookie. The console must refuse each form.
+/// The console must refuse every form that a page from another origin submits with the browser's cookie.
 pub(crate) async fn console_refuses_strangers(_: &World) {
     let running = Running::start_demonstration("strangers").await;
     let mut browser = Browser::signed_in(&running, "strangers").await;

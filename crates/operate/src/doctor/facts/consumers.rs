@@ -64,7 +64,8 @@ pub(crate) enum MaxAge {
 }
 
 impl Consumer {
-    /// Reads the named functions. Returns a `Consumer` for each queue that a function reads.
+    /// Looks up the named functions. Returns a `Consumer` for each function and each queue from which the function
+    /// receives messages.
     pub(crate) async fn all(account: &Account, named: &[FunctionName]) -> Result<Vec<Self>, Failure> {
         let mut consumers = Vec::new();
         for function in named {
