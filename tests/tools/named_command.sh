@@ -4,7 +4,7 @@
 command=$1
 [ "$1" != dead ] || command="dead-$2"
 for argument; do
-    [ "$argument" != --probe ] || command="$command--probe"
+    case "$1 $argument" in "doctor --probe" | "attach --list") command="$command$argument" ;; esac
 done
 export AWS_SDK_UA_APP_ID="$command"
 exec "$COMEBACK_PROGRAM" "$@"
