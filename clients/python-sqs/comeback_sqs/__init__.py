@@ -328,9 +328,9 @@ class _Batch:
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
 
     def settle_early(self, messages: list[_Message]) -> None:
-        """Once only the reserve is left, hides or deletes the messages whose outcome is known. A timeout then affects
-        only the records that are still running. The response waits for these records, because they would otherwise
-        continue in the next invocation."""
+        """Hides or deletes the messages whose outcome is known, once only the reserve time is left. A timeout then
+        affects only the records that are still running. The response waits for these records, because they would
+        otherwise continue in the next invocation."""
         if self.ended.wait(self.until_reserve):
             return
         with self.settling:

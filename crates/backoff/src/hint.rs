@@ -7,11 +7,11 @@ use rand::{Rng, RngExt};
 /// The wait that an error requests, such as a server's `Retry-After`. Return a hint from the closure that is passed to
 /// [`Retry::hint`](crate::Retry::hint).
 ///
-/// The operation is never called before the hint's wait is over. The retry waits for the whole time, or gives up the
-/// operation.
+/// The operation is never called before the hint's wait is over. The retry either waits for the whole time, or ends
+/// without a further call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The full wait, or `None` to give up the operation.
+    /// The full wait, or `None` to end without a further call.
     wait: Option<Duration>,
     may_shorten: bool,
 }
@@ -43,7 +43,7 @@ impl Hint {
         crate::requested_wait(header, now).map(Self::new)
     }
 
-    /// Makes the retry give up the operation if the wait is longer than `longest`.
+    /// Ends the retry without a further call if the wait is longer than `longest`.
     #[must_use]
     pub fn up_to(self, longest: Duration) -> Self {
         Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }

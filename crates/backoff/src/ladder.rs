@@ -86,7 +86,7 @@ macro_rules! ladder {
 
         #[allow(dead_code)]
         impl<const RUNG: usize> $name<RUNG> {
-            /// Gives up the operation at this rung. `error` is the error from the last call.
+            /// Ends the retries at this rung. `error` is the error from the last call.
             $vis fn give_up<E>(self, error: E) -> $crate::RetryError<E> {
                 $crate::__ladder::give_up(RUNG, self.0, error)
             }

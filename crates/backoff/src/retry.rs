@@ -273,7 +273,7 @@ where
         with!(self: notify; operation, delays, when, when_ok, hint, elapsed, tally)
     }
 
-    /// Gives up instead of waiting past `limit`, so that no retry starts after `limit`. A call that has started is not
+    /// Ends the retries instead of waiting past `limit`, so that none starts after it. A call that has started is not
     /// cut short. `elapsed` returns the time since the retry started, which is compared with `limit`.
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
         mut self,
@@ -284,7 +284,7 @@ where
         with!(self: elapsed; operation, delays, when, when_ok, hint, notify, tally)
     }
 
-    /// Gives up instead of waiting longer than `limit` in total, including hints. The time that the calls take does not
+    /// Ends the retries instead of waiting longer than `limit` in total, including hints. The calls' own time does not
     /// count, so this limit needs no clock.
     pub fn max_waited(self, limit: Duration) -> Self {
         Self { longest_total: limit, ..self }
@@ -360,7 +360,7 @@ where
         }
     }
 
-    /// The wait between a call with this result and the next call; `None` if there is no next call.
+    /// The wait after a call with this result; `None` if no call follows.
     fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
         self.so_far.attempts = self.so_far.attempts.saturating_add(1);
         let is_retried = self.is_retried(result);

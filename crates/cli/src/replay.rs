@@ -250,7 +250,7 @@ impl MessageDecision {
 }
 
 /// Returns a note that says why the handler ignores the `RetryAfter` in the function's error. Returns an empty string
-/// if there is no such `RetryAfter`.
+/// if the handler ignores no `RetryAfter`.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),

@@ -96,7 +96,7 @@ struct DeadPage {
     under_way: Option<String>,
     filters: Vec<Input>,
     once: String,
-    /// Name of the function whose dead-letters are shown; empty if the page shows the dead-letters of all functions.
+    /// Name of the function that the page is limited to; empty if the page shows all functions.
     only_of: String,
     scanned: Option<Scanned>,
     files: Vec<String>,
@@ -332,7 +332,7 @@ struct DeadLettersPage {
     frame: Frame,
     scan: String,
     once: String,
-    /// The number of the group whose dead-letters are listed; empty if all dead-letters are listed.
+    /// Number of the listed group; empty if the page lists all groups.
     group: String,
     what: String,
     range: String,

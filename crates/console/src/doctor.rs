@@ -27,7 +27,7 @@ pub(super) struct Shown {
     pub(super) colour: &'static str,
     pub(super) mark: &'static str,
     pub(super) name: String,
-    /// The problem that the doctor found or, if there is no problem, the check's title with the facts.
+    /// The problem. If the check is ok, the check's title with the facts.
     pub(super) found: Text,
     pub(super) means: Option<Text>,
     /// The lines of the fix, without the lines that still need a topic; empty if nothing is wrong.

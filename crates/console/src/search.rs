@@ -31,7 +31,7 @@ async fn search(visit: Visit) -> Result<Response, Problem> {
     }))
 }
 
-/// What the text of a search can refer to.
+/// The possible meanings of a search text.
 pub(super) enum Searched {
     /// The name of a function, in the form that commands accept.
     Function(String),

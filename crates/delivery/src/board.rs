@@ -185,7 +185,7 @@ impl<E, R: Clone> Board<E, R> {
     /// Marks entries as ready when their wait is over.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
         for index in entries {
-            let Some(track) = self.tracks.get_mut(&index) else { continue }; // The entry was given up in the meantime.
+            let Some(track) = self.tracks.get_mut(&index) else { continue }; // The entry has failed in the meantime.
             track.place = Place::Here;
             match track.lane.clone() {
                 None => drop(self.ready.insert(index)),
@@ -291,20 +291,20 @@ impl<E, R: Clone> Board<E, R> {
     }
 }
 
-/// Gives up undelivered entries, and the entries behind them in their lanes.
+/// Settles undelivered entries as failed, and the entries behind them in their lanes.
 impl<E, R: Clone> Board<E, R> {
-    /// Gives up every entry at the deadline: nothing more is sent, and calls under way are not awaited.
+    /// Settles every entry as failed at the deadline. Nothing more is sent, and calls under way are not awaited.
     pub(crate) fn stop(&mut self) {
         self.leave_all(Self::is_away, |_| EntryError::Unanswered);
         self.leave_all(|_, _| true, EntryError::Stopped);
     }
 
-    /// Gives up every entry because the delivery was interrupted.
+    /// Settles every entry as failed, because the delivery was interrupted.
     pub(crate) fn interrupt(&mut self) {
         self.leave_all(|_, _| true, EntryError::Interrupted);
     }
 
-    /// Gives up every entry that is not in a call, because a further call would fail with the same error.
+    /// Settles every entry that is not in a call as failed, because a further call would fail with the same error.
     fn halt(&mut self, error: &ServiceError) {
         self.leave_all(|board, track| !board.is_away(track), |_| EntryError::Halted(error.clone()));
     }
@@ -319,11 +319,11 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Gives up an entry. The entries behind it in its lane are given up too, unless only the lane's last entry
+    /// Settles an entry as failed. The entries behind it in its lane fail too, unless only the lane's last entry
     /// matters.
     fn leave(&mut self, index: usize, cause: EntryError) {
         if !self.tracks.contains_key(&index) {
-            return; // Already given up, because it is behind another entry of its call.
+            return; // Already settled, behind another entry of its call.
         }
         let Some(lane) = self.set_left(index, cause) else { return };
         if lane.last_wins {

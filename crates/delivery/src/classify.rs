@@ -31,7 +31,7 @@ pub(crate) use send_once;
 
 /// Converts an AWS SDK error into a [`ServiceError`]. The error's kind decides whether a sender retries.
 ///
-/// A known service code decides the kind; without a known code, the HTTP status decides. If there is no answer, the
+/// The kind follows from the service's error code or, if that is unknown, from the HTTP status. Without a response, the
 /// request may have arrived, so the error is transient. A request that could not be built is refused. A request that
 /// could not be signed, because there are no credentials, is denied. A 4xx with an unknown code is refused. A 4xx
 /// without a code comes from something between the client and the service, and its kind is unknown. A 413 always means
@@ -106,7 +106,7 @@ fn kind_without_code<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> E
         SdkError::DispatchFailure(failure) if failure.is_user() => ErrorKind::Refused,
         _ if has_no_credentials(error) => ErrorKind::Denied,
         SdkError::ServiceError(_) => kind_of_status(error),
-        // There is no answer, or it is unreadable. The request may have arrived.
+        // The response is missing or unreadable. The request may have arrived.
         _ => ErrorKind::Transient,
     }
 }

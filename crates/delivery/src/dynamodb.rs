@@ -236,7 +236,7 @@ mod tests {
 
     type Bodies = Arc<Mutex<Vec<String>>>;
 
-    /// Makes an operation whose calls all get this HTTP response. Also returns the recorded bodies of its requests.
+    /// Makes an operation. Each of its calls gets this HTTP response. Also returns the recorded bodies of its requests.
     fn answering(status: u16, answer: &Value) -> (BatchWriteItem, Bodies) {
         let bodies = Bodies::default();
         let (seen, answer) = (bodies.clone(), answer.to_string());

@@ -20,7 +20,7 @@
 //! | [`waiting`], [`trace`] | which events are waiting, why, and until when; what happened to one event |
 //! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
 //! | [`mod@doctor`] | numbered checks, and the command that fixes each problem |
-//! | [`attach`] | sending the failures of functions to a deployment, and undoing that |
+//! | [`attach`] | sending the failures of functions to a deployment, undoing that, and listing these functions |
 //! | [`mod@text`], [`layout`], [`command`] | how an answer is laid out |
 //! | [`durations`], [`numbers`], [`shown`] | formatting durations and counts, and escaping text that others wrote |
 //! | [`failure`] | why a question or a change failed |

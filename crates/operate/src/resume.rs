@@ -180,7 +180,7 @@ impl ResumeRetries {
         let is_over = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
         // If two operators ended the pause, both would recall its messages, and a message may then be handled twice.
         let make = |pauses: &Pauses| match is_over(pauses) {
-            true => Err(plan.ended_by_another()),
+            true => Err(plan.already_ended()),
             false => Ok(edits::closed(pauses, &plan.target, spread, now)),
         };
         let is_ours = |pause: &Pause| pause.until == Some(end) && pause.spread == spread;
@@ -212,10 +212,13 @@ fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPaus
 }
 
 impl ResumePlan {
-    /// The failure to report if another operator has ended the pause since this plan was made.
-    fn ended_by_another(&self) -> Failure {
+    /// The failure to report if the pause has ended since this plan was made, most likely by another operator.
+    fn already_ended(&self) -> Failure {
         let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
-        Failure::undone(text![format!("{}: another operator has just resumed it; see ", self.name), list])
+        Failure::undone(text![
+            format!("{}: the pause has just ended without this command; see ", self.name),
+            list
+        ])
     }
 
     /// Fails if another pause still holds the function.

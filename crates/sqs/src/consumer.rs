@@ -278,9 +278,9 @@ where
         response
     }
 
-    /// Once only the reserve is left, hides or deletes the messages whose outcome is known. If the function then times
-    /// out, only the running records are affected. The response waits for those records, which would otherwise continue
-    /// in the next invocation.
+    /// Hides or deletes the messages whose outcome is known, once only the reserve time is left. If the function then
+    /// times out, only the running records are affected. The response waits for those records, which would otherwise
+    /// continue in the next invocation.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
         // If the batch has only one record, a timeout affects no other record.
         if messages.len() > 1 {

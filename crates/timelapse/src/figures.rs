@@ -149,7 +149,7 @@ pub struct Summary {
     /// The run, minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
-    /// How many of the arrived events had 0 retries, 1 retry, 2 retries and so on. Not part of the JSON.
+    /// The numbers of arrived events with 0 retries, 1 retry, 2 retries and so on. Not part of the JSON.
     #[serde(skip)]
     pub events_by_attempts: Vec<usize>,
     /// Number of events that arrived during the outage, delivered or not. Not part of the JSON.

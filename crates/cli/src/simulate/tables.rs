@@ -81,8 +81,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// A bar whose length is proportional to `count`. The bar for `most` has the full length. A bar for any count above 0
-/// is visible.
+/// A bar in proportion to `count`; `most` fills the whole width. Any count above 0 is visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -113,8 +113,8 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Gives up these entries as refused, starting with the last. Otherwise, a refused entry would be given up as
-    /// behind an earlier entry of its lane.
+    /// Settles these entries as refused, starting with the last. In the other order, an entry would be settled as
+    /// behind an earlier entry of its lane, not as refused.
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
     }

@@ -260,7 +260,7 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     assert!(mean.abs_diff((9_000 + last) / 2) < 200, "evenly, not at its end: {mean}");
 }
 
-/// How and when a message left the queue, with a handler that notices each change to the pauses late.
+/// The end of a message's time in the queue, with a handler that notices each change to the pauses late.
 struct Life {
     end: Seen,
     ended: Timestamp,

@@ -26,13 +26,13 @@ pub(crate) struct Attachment {
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
     /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. Only `attach` needs this fact.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// Whether the function's role may send to the retry queue and use the queue's key, according to IAM's simulator.
+    /// The verdict of IAM's simulator on sending to the retry queue, and using the queue's key, as the function's role.
     pub(crate) may_send: Verdict,
     /// The permissions needed to send that a policy explicitly denies, such as `kms:Decrypt on KEY`.
     pub(crate) denied: Vec<String>,
     /// True if `attach` has given the function's role the permission to send to the retry queue.
     pub(crate) send_policy: bool,
-    /// Whether the handler's role may invoke the function, according to IAM's simulator.
+    /// The verdict of IAM's simulator on invoking the function as the handler's role.
     pub(crate) may_invoke: Verdict,
     /// True if `attach` has given the handler's role the permission to invoke the function. `attach` gives this
     /// permission only if no stack owns the handler.

@@ -253,6 +253,12 @@ mod tests {
         ResumeRetries { operator: operator.clone(), function: Some(function.parse().unwrap()), spread: None }
     }
 
+    /// Another operator of the same deployment.
+    fn another(aws: &SimulatedAws, operator: &Operator) -> Operator {
+        let account = aws.called_by("arn:aws:iam::123456789012:user/other").account();
+        Operator { account, ..operator.clone() }
+    }
+
     fn publish(aws: &SimulatedAws, alias: &str) -> String {
         aws.function_named(Sample::ORDERS).publish(alias);
         format!("{}:{alias}", Sample::ORDERS)
@@ -334,10 +340,7 @@ mod tests {
     #[tokio::test]
     async fn one_of_two_operators_resumes_a_function() {
         let (aws, operator) = sample();
-        let other = Operator {
-            account: aws.called_by("arn:aws:iam::123456789012:user/other").account(),
-            ..operator.clone()
-        };
+        let other = another(&aws, &operator);
         let has_resumed = async |operator: &Operator, spread: u64| {
             let spread = Some(Duration::from_secs(spread));
             let resume = ResumeRetries { spread, ..resume(operator, Sample::ORDERS) };
@@ -367,10 +370,7 @@ mod tests {
     #[tokio::test]
     async fn pauses_of_two_operators_at_once_are_both_kept() {
         let (aws, operator) = sample();
-        let other = Operator {
-            account: aws.called_by("arn:aws:iam::123456789012:user/other").account(),
-            ..operator.clone()
-        };
+        let other = another(&aws, &operator);
         let [first, second] = ["first", "second"].map(|alias| publish(&aws, alias));
         for calls in 0..30 {
             let later = async || {
