@@ -12,6 +12,7 @@ export default defineConfig(
     rules: {
       // A construct adds itself to its scope, so `new` without an assignment is useful.
       'no-new': 'off',
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       'max-lines-per-function': ['error', { max: 70, skipBlankLines: true, skipComments: true }],
     },
   },

@@ -16,8 +16,8 @@ export interface Watched {
   readonly hideUpTo: string;
 }
 
-/** The properties of one alarm, without the properties that all alarms share. */
-export type AlarmProps = Omit<cloudwatch.AlarmProps, 'treatMissingData'>;
+/** The properties of one alarm. An alarm without a threshold is raised when a single value is 1 or more. */
+type AlarmProps = Pick<cloudwatch.AlarmProps, 'metric' | 'alarmDescription'> & Partial<cloudwatch.AlarmProps>;
 
 /** The page that explains each alarm, and what to do when it is raised. */
 export const RUNBOOK = 'https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md';
@@ -27,11 +27,24 @@ const STACK = `--stack ${Aws.STACK_NAME}`;
 
 const MINUTE = Duration.minutes(1);
 const QUARTER_HOUR = Duration.minutes(15);
-const { GREATER_THAN_THRESHOLD, GREATER_THAN_OR_EQUAL_TO_THRESHOLD } = cloudwatch.ComparisonOperator;
 
-/** The alarms of a deployment, by id. */
-export function alarms(watched: Watched, logged: LogMetrics): Record<string, AlarmProps> {
-  return { ...ofDeadLetters(watched, logged), ...ofHandler(watched, logged), ...ofRetryQueue(watched) };
+/** Returns the alarms of a deployment, by id. */
+export function alarms(watched: Watched, logged: LogMetrics): Record<string, cloudwatch.AlarmProps> {
+  const all = { ...ofDeadLetters(watched, logged), ...ofHandler(watched, logged), ...ofRetryQueue(watched) };
+  return Object.fromEntries(Object.entries(all).map(([id, props]) => [id, completed(id, props)]));
+}
+
+/** Adds the properties that alarms share, and a link to the section of the page that is named as the alarm. */
+function completed(id: string, { alarmDescription = '', ...props }: AlarmProps): cloudwatch.AlarmProps {
+  const section = id.replace(/\B[A-Z]/g, '-$&').toLowerCase();
+  return {
+    threshold: 1,
+    comparisonOperator: cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+    evaluationPeriods: 1,
+    treatMissingData: cloudwatch.TreatMissingData.NOT_BREACHING,
+    ...props,
+    alarmDescription: `${alarmDescription} ${RUNBOOK}#${section}`,
+  };
 }
 
 /** Counts of lines in the handler's log. */
@@ -71,18 +84,15 @@ function counted(
  * The alarm for failures of `fn` that Lambda dropped, because it could not send them to the retry queue. `of` is the
  * retry queue's stack.
  */
-export function lostOnTheWay(fn: lambda.IFunction, of: Stack): AlarmProps {
+export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
   // If the function is in the retry queue's stack, this is the name with which the stack is deployed.
   const name = Stack.of(fn) === of ? Aws.STACK_NAME : of.stackName;
-  return {
+  return completed('LostOnTheWay', {
     metric: fn.metric('DestinationDeliveryFailures', { statistic: 'Sum', period: Duration.minutes(5) }),
-    threshold: 1,
-    comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-    evaluationPeriods: 1,
     alarmDescription:
-      'Lambda could not send failed events of this function to the retry queue, and has dropped them. ' +
-      `Run comeback doctor --stack ${name} ${fn.functionName}. ${RUNBOOK}#lost-on-the-way`,
-  };
+      'Lambda could not send failed events of this function to the retry queue, and has dropped them. Run ' +
+      `comeback doctor --stack ${name} ${fn.functionName}.`,
+  });
 }
 
 function ofDeadLetters(
@@ -95,35 +105,26 @@ function ofDeadLetters(
   return {
     DeadLetters: {
       metric: held(MINUTE),
-      threshold: 1,
-      comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: 5,
       alarmDescription:
-        'Comeback has dead-lettered events, and somebody must decide what to do with them. Run ' +
-        `comeback dead list ${STACK}, then redrive or discard them. ` +
-        `${RUNBOOK}#dead-letters`,
+        'Comeback has dead-lettered events, and somebody must decide what to do with them. Run comeback ' +
+        `dead list ${STACK}, then redrive or discard them.`,
     },
     DeadLettersExpire: {
       metric: held(Duration.hours(1)),
-      threshold: 1,
-      comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       // An alarm can evaluate at most 7 days.
       evaluationPeriods: 7 * 24,
       alarmDescription:
-        'The dead-letter queue has not been empty for 7 days, the longest that CloudWatch can look back, and ' +
-        `SQS deletes each dead-letter 14 days after it was sent. Run comeback dead list ${STACK}, which shows ` +
-        'the age of the oldest, then redrive or discard them. ' +
-        `${RUNBOOK}#dead-letters-expire`,
+        'The dead-letter queue has not been empty for 7 days, the longest that CloudWatch can look back, ' +
+        `and SQS deletes each dead-letter 14 days after it was sent. Run comeback dead list ${STACK}, ` +
+        'which shows the age of the oldest, then redrive or discard them.',
     },
     LostPayload: {
       metric: lostPayload,
-      threshold: 1,
-      comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      evaluationPeriods: 1,
       alarmDescription:
-        'Lambda has left the payload out of the record of a failed event, because it was too large. The event ' +
-        `is lost, and its record is a dead-letter. Run comeback dead list ${STACK} --reason payload_lost. ` +
-        `${RUNBOOK}#lost-payload`,
+        'Lambda has left the payload out of the record of a failed event, because it was too large. The ' +
+        `event is lost, and its record is a dead-letter. Run comeback dead list ${STACK} --reason ` +
+        'payload_lost.',
     },
   };
 }
@@ -133,42 +134,32 @@ function ofHandler({ handler }: Watched, { needsAnOperator }: LogMetrics): Recor
   return {
     HandlerErrors: {
       metric: fn.metricErrors({ period: MINUTE }),
-      threshold: 1,
-      comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: 5,
       datapointsToAlarm: 2,
       alarmDescription:
-        'The retry handler is failing, which never happens in normal operation: it refuses a setting, times ' +
-        `out or has a bug. Events wait, and none is lost. Run comeback doctor ${STACK}, and read the handler's ` +
-        'log. ' +
-        `${RUNBOOK}#handler-errors`,
+        'The retry handler is failing, which never happens in normal operation: it refuses a setting, ' +
+        `times out or has a bug. Events wait, and none is lost. Run comeback doctor ${STACK}, and read ` +
+        "the handler's log.",
     },
     Throttled: {
       metric: expression('IF(throttles > 0 AND FILL(invocations, 0) == 0, 1, 0)', QUARTER_HOUR, {
         throttles: fn.metricThrottles(),
         invocations: fn.metricInvocations(),
       }),
-      threshold: 1,
-      comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      evaluationPeriods: 1,
       alarmDescription:
-        'Lambda has throttled the retry handler for 15 minutes without running it once: the account has no ' +
-        'concurrency left, or the handler has a reserved concurrency. Each attempt hides its messages for 20 ' +
-        `minutes. Run comeback doctor ${STACK}. ` +
-        `${RUNBOOK}#throttled`,
+        'Lambda has throttled the retry handler for 15 minutes without running it once: the account has ' +
+        'no concurrency left, or the handler has a reserved concurrency. Each attempt hides its messages ' +
+        `for 20 minutes. Run comeback doctor ${STACK}.`,
     },
     NeedsAnOperator: {
       metric: needsAnOperator,
-      threshold: 1,
-      comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       // The handler checks an event at least once an hour, and logs an ERROR on each check.
       evaluationPeriods: 13,
       datapointsToAlarm: 1,
       alarmDescription:
         'The retry handler has logged an ERROR, such as a missing permission or a disabled key. Most such ' +
         'problems do not go away by themselves, and their log lines name the remedy. Run comeback doctor ' +
-        `${STACK}. ` +
-        `${RUNBOOK}#needs-an-operator`,
+        `${STACK}.`,
     },
   };
 }
@@ -180,36 +171,30 @@ function ofRetryQueue({ queue }: Watched): Record<string, AlarmProps> {
         visible: visible(queue),
         received: queue.metricNumberOfMessagesReceived({ statistic: 'Sum' }),
       }),
-      threshold: 1,
-      comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: 15,
       alarmDescription:
-        "Retries are due, but for 15 minutes nothing has received a message: the retry handler's event source " +
-        'mapping is disabled or gone, its role may not receive, or the queue is full. Run comeback doctor ' +
-        `${STACK}. ` +
-        `${RUNBOOK}#stalled`,
+        "Retries are due, but for 15 minutes nothing has received a message: the retry handler's event " +
+        'source mapping is disabled or gone, its role may not receive, or the queue is full. Run comeback ' +
+        `doctor ${STACK}.`,
     },
     Late: {
       metric: visible(queue, MINUTE),
       threshold: 1_000,
-      comparisonOperator: GREATER_THAN_THRESHOLD,
+      comparisonOperator: cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
       evaluationPeriods: 15,
       alarmDescription:
         'More than 1,000 retries have been due for 15 minutes: there are too few pollers, so retries come ' +
         `late. Run comeback waiting ${STACK} to see which functions fail, and raise MaximumConcurrency ` +
-        '(maxConcurrency in the construct). ' +
-        `${RUNBOOK}#late`,
+        '(maxConcurrency in the construct).',
     },
     Crowded: {
       metric: hidden(queue, MINUTE),
       threshold: 105_000,
-      comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: 5,
       alarmDescription:
         '105,000 messages are hidden. That is more than 2 x HIDE_UP_TO at its default, and close to the ' +
-        '120,000 or so at which SQS stops delivering and all retries stall. Run comeback status ' +
-        `${STACK} and comeback doctor ${STACK}. ` +
-        `${RUNBOOK}#crowded`,
+        `120,000 or so at which SQS stops delivering and all retries stall. Run comeback status ${STACK} ` +
+        `and comeback doctor ${STACK}.`,
     },
   };
 }

@@ -19,6 +19,7 @@ import { RetryHandler } from './retry-handler';
 import { checkTarget, entryFor, patternFor, unqualified } from './target';
 import { targetFunctions } from './target-functions';
 import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
+import { type Refusals } from './values';
 
 /**
  * The retry queue's visibility timeout. With this timeout, 1,000 receives take longer than the 14 days for which the
@@ -55,7 +56,6 @@ export class AsyncRetries extends Construct {
   /** The function that defers, re-invokes or dead-letters the messages of the retry queue. */
   readonly handler: lambda.IFunction;
 
-  private readonly retryQueue: sqs.Queue;
   private readonly retryHandler: RetryHandler;
   private readonly patterns: string[];
   private readonly hideUpTo: string;
@@ -66,7 +66,7 @@ export class AsyncRetries extends Construct {
   /** @throws with all refused properties, not only the first */
   constructor(scope: Construct, id: string, props: AsyncRetriesProps = {}) {
     super(scope, id);
-    const refusals: string[] = [];
+    const refusals: Refusals = [];
     const typed = wellTyped(props, PROPS, refusals);
     checkProps(typed, Stack.of(this), refusals);
     const waiting = waitingVariables(typed, refusals);
@@ -77,7 +77,7 @@ export class AsyncRetries extends Construct {
     throwAll(refusals);
     const deadLetterQueue = props.deadLetterQueue ?? this.newQueue('DeadLetterQueue', props);
     warnOfShortRetention(deadLetterQueue);
-    this.retryQueue = this.newQueue('Queue', props, {
+    this.queue = this.newQueue('Queue', props, {
       visibilityTimeout: VISIBILITY_TIMEOUT,
       // The maximum that SQS allows, so that the handler dead-letters an event, with its reason, before SQS moves the
       // event without a reason.
@@ -85,14 +85,13 @@ export class AsyncRetries extends Construct {
     });
     this.retryHandler = new RetryHandler(this, 'Handler', {
       ...props,
-      queue: this.retryQueue,
+      queue: this.queue,
       deadLetterQueue,
       settings,
     });
     for (const entry of this.patterns) {
       this.retryHandler.allow(entry);
     }
-    this.queue = this.retryQueue;
     this.deadLetterQueue = deadLetterQueue;
     this.handler = this.retryHandler.function;
   }
@@ -112,7 +111,7 @@ export class AsyncRetries extends Construct {
    */
   attach(target: lambda.IFunction, options: AttachOptions = {}): void {
     checkIsFunction(target);
-    const refusals: string[] = [];
+    const refusals: Refusals = [];
     const { policy } = wellTyped(options, OPTIONS, refusals);
     const settings = policy && this.settingsOf(target, policy, refusals);
     throwAll(refusals);
@@ -131,7 +130,7 @@ export class AsyncRetries extends Construct {
     if (settings !== undefined) {
       this.retryHandler.setPolicy(patternFor(target, stack), settings);
     }
-    sendFailures(target, this.retryQueue, this.retryHandler, options);
+    sendFailures(target, this.queue, this.retryHandler, options);
     this.attached.push(target);
     this.monitoring?.watch(target);
   }
@@ -144,7 +143,7 @@ export class AsyncRetries extends Construct {
    * @throws if `monitor` was already called, or the topic is a FIFO topic
    */
   monitor(options: MonitorOptions = {}): void {
-    const refusals: string[] = [];
+    const refusals: Refusals = [];
     checkTopic(wellTyped(options, MONITOR_OPTIONS, refusals), refusals);
     throwAll(refusals);
     if (this.monitoring !== undefined) {
@@ -178,8 +177,8 @@ export class AsyncRetries extends Construct {
     return this.deadLetterQueue.metricApproximateNumberOfMessagesVisible(props);
   }
 
-  private settingsOf(target: lambda.IFunction, policy: FunctionPolicy, refusals: string[]): string {
-    const ofPolicy: string[] = [];
+  private settingsOf(target: lambda.IFunction, policy: FunctionPolicy, refusals: Refusals): string {
+    const ofPolicy: Refusals = [];
     const settings = policySettings(wellTyped(policy, FUNCTION_POLICY, ofPolicy), this.policy, ofPolicy);
     const { path } = target.node;
     refusals.push(...ofPolicy.map((refusal) => `the policy of ${path} (POLICIES) is refused: ${refusal}`));
@@ -204,7 +203,7 @@ export class AsyncRetries extends Construct {
   }
 }
 
-function throwAll(refusals: string[]): void {
+function throwAll(refusals: Refusals): void {
   if (refusals.length > 0) {
     throw new Error(refusals.join('\n'));
   }

@@ -38,7 +38,7 @@ export interface AttachOptions {
 /** Sends a function's failed asynchronous invocations to the retry queue, and turns off Lambda's own retries. */
 export function sendFailures(
   target: lambda.IFunction,
-  queue: sqs.Queue,
+  queue: sqs.IQueue,
   handler: RetryHandler,
   options: AttachOptions,
 ): void {
@@ -91,16 +91,16 @@ function hasDeadLetterQueue(fn: lambda.IFunction): boolean {
 }
 
 /** Allows the function's role to send to the queue. Returns the IAM policy, or undefined if the role is unknown. */
-function grantSend({ role }: lambda.IFunction, queue: sqs.Queue): IDependable | undefined {
+function grantSend({ role }: lambda.IFunction, queue: sqs.IQueue): IDependable | undefined {
   if (role === undefined) {
     return undefined;
   }
-  allowKey(queue, role, 'kms:GenerateDataKey', 'kms:Decrypt');
+  allowKey(queue, role);
   const statement = new iam.PolicyStatement({ actions: ['sqs:SendMessage'], resources: [queue.queueArn] });
   return role.addToPrincipalPolicy(statement).policyDependable;
 }
 
-function sendDuty(queue: sqs.Queue): string {
+function sendDuty(queue: sqs.IQueue): string {
   const stack = Stack.of(queue);
   const name = `${literal(stack.stackName)}-${logicalIdOf(queue.node.defaultChild as sqs.CfnQueue)}-`;
   const key = queue.encryptionMasterKey && ", and kms:GenerateDataKey and kms:Decrypt on the queue's key";

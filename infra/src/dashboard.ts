@@ -5,8 +5,6 @@ import { type Construct } from 'constructs';
 import { RUNBOOK, type Watched } from './alarms';
 
 const PERIOD = Duration.minutes(5);
-const HALF = { width: 12, height: 6 };
-const FROM_ZERO = { min: 0 };
 
 const LINKS = [
   '**Comeback** retries failed asynchronous events.',
@@ -30,96 +28,74 @@ export function dashboard(scope: Construct, watched: Watched, alarms: cloudwatch
   });
 }
 
+/** Returns a graph of half the dashboard's width. */
+function graph(
+  title: string,
+  left: cloudwatch.IMetric[],
+  more: cloudwatch.GraphWidgetProps = {},
+): cloudwatch.IWidget {
+  return new cloudwatch.GraphWidget({ width: 12, height: 6, title, left, leftYAxis: { min: 0 }, ...more });
+}
+
 function waiting({ queue, hideUpTo }: Watched): cloudwatch.IWidget {
   const hidden = queue.metricApproximateNumberOfMessagesNotVisible({ statistic: 'Maximum', label: 'Hidden' });
-  const budget = hideUpTo === 'always' ? '120000' : `(2 * ${hideUpTo})`;
-  return new cloudwatch.GraphWidget({
-    ...HALF,
-    title: 'Waiting messages, and how much of the room for hidden ones is used',
-    left: [
-      hidden,
-      queue.metricApproximateNumberOfMessagesDelayed({
-        statistic: 'Maximum',
-        label: 'Delayed, past HIDE_UP_TO',
-      }),
-    ],
-    leftYAxis: FROM_ZERO,
-    right: [
-      new cloudwatch.MathExpression({
-        expression: `100 * hidden / ${budget}`,
-        usingMetrics: { hidden },
-        label: 'Room used, %',
-      }),
-    ],
-    rightYAxis: { min: 0, max: 100 },
+  const delayed = { statistic: 'Maximum', label: 'Delayed, past HIDE_UP_TO' };
+  const room = hideUpTo === 'always' ? '120000' : `(2 * ${hideUpTo})`;
+  const used = new cloudwatch.MathExpression({
+    expression: `100 * hidden / ${room}`,
+    usingMetrics: { hidden },
+    label: 'Room used, %',
   });
+  return graph(
+    'Waiting messages, and how much of the room for hidden ones is used',
+    [hidden, queue.metricApproximateNumberOfMessagesDelayed(delayed)],
+    { right: [used], rightYAxis: { min: 0, max: 100 } },
+  );
 }
 
 function throughput({ queue, deadLetterQueue }: Watched): cloudwatch.IWidget {
   const dead = deadLetterQueue.metricNumberOfMessagesSent({ statistic: 'Sum', label: 'Dead-lettered' });
-  return new cloudwatch.GraphWidget({
-    ...HALF,
-    title: 'Failures, retries and dead-letters (past HIDE_UP_TO, a move counts as a failure and as a retry)',
-    left: [
+  const settled = queue.metricNumberOfMessagesDeleted({ statistic: 'Sum' });
+  return graph(
+    'Failures, retries and dead-letters (past HIDE_UP_TO, a move counts as a failure and as a retry)',
+    [
       queue.metricNumberOfMessagesSent({ statistic: 'Sum', label: 'Failures' }),
       new cloudwatch.MathExpression({
         expression: 'settled - FILL(dead, 0)',
-        usingMetrics: { settled: queue.metricNumberOfMessagesDeleted({ statistic: 'Sum' }), dead },
+        usingMetrics: { settled, dead },
         label: 'Retries',
       }),
       dead,
     ],
-    leftYAxis: FROM_ZERO,
-  });
+  );
 }
 
 function lateness({ queue }: Watched): cloudwatch.IWidget {
-  return new cloudwatch.GraphWidget({
-    ...HALF,
-    title: 'Lateness: due but not yet received by the handler',
-    left: [queue.metricApproximateNumberOfMessagesVisible({ statistic: 'Maximum', label: 'Due' })],
-    leftYAxis: FROM_ZERO,
-  });
+  return graph('Lateness: due but not yet received by the handler', [
+    queue.metricApproximateNumberOfMessagesVisible({ statistic: 'Maximum', label: 'Due' }),
+  ]);
 }
 
 function oldest({ queue, deadLetterQueue }: Watched): cloudwatch.IWidget {
-  const age = { statistic: 'Maximum' };
-  return new cloudwatch.GraphWidget({
-    ...HALF,
-    title: 'Age of the oldest message, in seconds',
-    left: [
-      queue.metricApproximateAgeOfOldestMessage({ ...age, label: 'Waiting' }),
-      deadLetterQueue.metricApproximateAgeOfOldestMessage({
-        ...age,
-        label: 'Dead-letter (only those received fewer than three times)',
-      }),
-    ],
-    leftYAxis: FROM_ZERO,
-  });
+  const dead = 'Dead-letter (only those received fewer than three times)';
+  return graph('Age of the oldest message, in seconds', [
+    queue.metricApproximateAgeOfOldestMessage({ statistic: 'Maximum', label: 'Waiting' }),
+    deadLetterQueue.metricApproximateAgeOfOldestMessage({ statistic: 'Maximum', label: dead }),
+  ]);
 }
 
 function health({ handler }: Watched): cloudwatch.IWidget {
-  return new cloudwatch.GraphWidget({
-    ...HALF,
-    title: 'Retry handler: errors and throttles',
-    left: [
-      handler.function.metricErrors({ label: 'Errors' }),
-      handler.function.metricThrottles({ label: 'Throttles' }),
-    ],
-    leftYAxis: FROM_ZERO,
-  });
+  return graph('Retry handler: errors and throttles', [
+    handler.function.metricErrors({ label: 'Errors' }),
+    handler.function.metricThrottles({ label: 'Throttles' }),
+  ]);
 }
 
 function duration({ handler }: Watched): cloudwatch.IWidget {
-  return new cloudwatch.GraphWidget({
-    ...HALF,
-    title: 'Retry handler: duration of a batch, in milliseconds',
-    left: [
-      handler.function.metricDuration({ statistic: 'Average', label: 'Average' }),
-      handler.function.metricDuration({ statistic: 'Maximum', label: 'Longest' }),
-    ],
-    leftYAxis: FROM_ZERO,
-  });
+  return graph('Retry handler: duration of a batch, in milliseconds', [
+    handler.function.metricDuration({ statistic: 'Average', label: 'Average' }),
+    handler.function.metricDuration({ statistic: 'Maximum', label: 'Longest' }),
+  ]);
 }
 
 /**
@@ -127,13 +103,9 @@ function duration({ handler }: Watched): cloudwatch.IWidget {
  * functions that are not attached, because CloudWatch cannot search by failure destination.
  */
 function ofFunctions(metric: 'Errors' | 'Throttles'): cloudwatch.IWidget {
-  const all = `SEARCH('{AWS/Lambda,FunctionName} MetricName="${metric}"', 'Sum', ${String(PERIOD.toSeconds())})`;
-  return new cloudwatch.GraphWidget({
-    ...HALF,
-    title: `${metric}: the ten functions of this region with the most`,
-    left: [
-      new cloudwatch.MathExpression({ expression: `SORT(REMOVE_EMPTY(${all}), SUM, DESC, 10)`, label: '' }),
-    ],
-    leftYAxis: FROM_ZERO,
-  });
+  const all = `SEARCH('{AWS/Lambda,FunctionName} MetricName="${metric}"', 'Sum', ${PERIOD.toSeconds()})`;
+  const most = `SORT(REMOVE_EMPTY(${all}), SUM, DESC, 10)`;
+  return graph(`${metric}: the ten functions of this region with the most`, [
+    new cloudwatch.MathExpression({ expression: most, label: '' }),
+  ]);
 }

@@ -34,7 +34,7 @@ export function environmentProblems(stack: Stack, variables: Record<string, stri
     .sort(([, left], [, right]) => right.length - left.length)
     .flatMap(([name]) => REMEDIES[name] ?? []);
   return [
-    `the retry handler's environment has at least ${String(bytes)} bytes, and Lambda allows ${String(LIMIT)}; ${remedy}`,
+    `the retry handler's environment has at least ${bytes} bytes, and Lambda allows ${LIMIT}; ${remedy}`,
   ];
 }
 
@@ -42,7 +42,7 @@ export function environmentProblems(stack: Stack, variables: Record<string, stri
 export function environmentLeft(stack: Stack, variables: Record<string, string>): string {
   const { bytes } = shortest(stack, variables);
   const left = String(Math.max(0, LIMIT - bytes));
-  return `the retry handler's environment has at least ${String(bytes)} bytes of ${String(LIMIT)}; at most ${left} are left`;
+  return `the retry handler's environment has at least ${bytes} bytes of ${LIMIT}; at most ${left} are left`;
 }
 
 /** Returns the shortest possible values of the variables, and their total size in bytes. */

@@ -22,11 +22,6 @@ const MACHINES = new Map([
   [0xb7, lambda.Architecture.ARM_64.name],
 ]);
 
-/** The properties of the retry handler's function, without its code. */
-export interface HandlerFunctionOptions extends lambda.FunctionOptions {
-  readonly architecture: lambda.Architecture;
-}
-
 /**
  * Creates the Lambda function of the retry handler.
  *
@@ -37,12 +32,12 @@ export function handlerFunction(
   scope: Construct,
   id: string,
   bootstrap: string | undefined,
-  options: HandlerFunctionOptions,
+  options: lambda.FunctionOptions & { readonly architecture: lambda.Architecture },
 ): lambda.Function {
   return new lambda.Function(scope, id, {
     ...options,
     runtime: lambda.Runtime.PROVIDED_AL2023,
-    handler: 'bootstrap',
+    handler: BOOTSTRAP,
     code: code(bootstrap ?? packaged(options.architecture), options.architecture),
   });
 }
@@ -64,42 +59,33 @@ export function packaged(architecture: lambda.Architecture, folder = PACKAGED): 
   return zip;
 }
 
-function code(bootstrap: string, architecture: lambda.Architecture): lambda.Code {
-  checkBootstrap(bootstrap, architecture);
-  // The folder may contain other files, such as the zip file of an older build.
-  const alone = { exclude: ['/*', '!/bootstrap'], ignoreMode: IgnoreMode.GIT };
-  return lambda.Code.fromAsset(bootstrap, fs.statSync(bootstrap).isDirectory() ? alone : {});
-}
-
 /**
- * Refuses code that could be deployed, but would then fail every invocation.
+ * Returns the code in a folder or zip file.
  *
- * @param bootstrap a folder or zip file that should contain a `bootstrap` for this architecture
- * @throws if `bootstrap` contains no such file, or if the file is for another architecture or not executable
+ * @throws if it has no `bootstrap` for this architecture, or one that is not executable: such code could be deployed,
+ *   but would then fail every invocation
  */
-function checkBootstrap(bootstrap: string, architecture: lambda.Architecture): void {
+function code(bootstrap: string, architecture: lambda.Architecture): lambda.Code {
   const found = fs.statSync(bootstrap, { throwIfNoEntry: false });
   if (found === undefined) {
     throw new Error(`bootstrap: ${bootstrap} does not exist; ${buildHint(architecture)}`);
   }
-  if (found.isDirectory()) {
-    checkFolder(path.join(bootstrap, BOOTSTRAP), architecture);
-  } else {
+  if (!found.isDirectory()) {
     checkZip(bootstrap, architecture);
+    return lambda.Code.fromAsset(bootstrap);
   }
+  checkFolder(path.join(bootstrap, BOOTSTRAP), architecture);
+  // The folder may contain other files, such as the zip file of an older build.
+  return lambda.Code.fromAsset(bootstrap, { exclude: ['/*', '!/bootstrap'], ignoreMode: IgnoreMode.GIT });
 }
 
 /** Returns a hint about where to get a `bootstrap` for this architecture. */
 function buildHint(architecture: lambda.Architecture): string {
+  const flag = `--${literal(architecture.name).replace('_', '-')}`;
   return (
-    `build it in a checkout of Comeback with \`cargo lambda build --release ${architectureFlag(architecture)} -p retry-handler\`, ` +
+    `build it in a checkout of Comeback with \`cargo lambda build --release ${flag} -p retry-handler\`, ` +
     'and give the path of target/lambda/retry-handler there'
   );
-}
-
-/** Returns cargo-lambda's flag for an architecture. */
-function architectureFlag(architecture: lambda.Architecture): string {
-  return `--${literal(architecture.name).replace('_', '-')}`;
 }
 
 function checkFolder(binary: string, architecture: lambda.Architecture): void {

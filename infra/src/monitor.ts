@@ -6,9 +6,10 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as sns from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 
-import { type AlarmProps, alarms, logMetrics, lostOnTheWay, type Watched } from './alarms';
+import { alarms, logMetrics, lostOnTheWay, type Watched } from './alarms';
 import { dashboard } from './dashboard';
 import { unqualified } from './target';
+import { type Refusals } from './values';
 
 /** Options for monitoring: the topic to notify, and the dashboard. */
 export interface MonitorOptions {
@@ -66,7 +67,7 @@ const QUERIES: Record<string, readonly [name: string, steps: readonly string[]]>
 };
 
 /** Refuses a FIFO topic, which alarms cannot notify. */
-export function checkTopic({ topic }: MonitorOptions, refusals: string[]): void {
+export function checkTopic({ topic }: MonitorOptions, refusals: Refusals): void {
   if (topic?.fifo === true) {
     refusals.push(`topic is ${topic.node.path}; it must be a standard topic, not a FIFO one`);
   }
@@ -107,11 +108,8 @@ export class Monitor extends Construct {
     }
   }
 
-  private alarm(scope: Construct, id: string, props: AlarmProps): void {
-    const alarm = new cloudwatch.Alarm(scope, id, {
-      ...props,
-      treatMissingData: cloudwatch.TreatMissingData.NOT_BREACHING,
-    });
+  private alarm(scope: Construct, id: string, props: cloudwatch.AlarmProps): void {
+    const alarm = new cloudwatch.Alarm(scope, id, props);
     if (this.action !== undefined) {
       alarm.addAlarmAction(this.action);
       alarm.addOkAction(this.action);

@@ -1,8 +1,8 @@
-import { Duration, Token, Tokenization } from 'aws-cdk-lib';
+import { type Duration, Token, Tokenization } from 'aws-cdk-lib';
 
 import { type FunctionPolicy, VARIABLES } from './function-policy';
 import * as SETTINGS from './settings.json';
-import { isOutside, replaceTokens, shown, textProblem, wholeNumber } from './values';
+import { isOutside, type Refusals, replaceTokens, shown } from './values';
 
 /** The metrics that the handler writes. Sets `METRICS`. CloudWatch bills each metric by the month. */
 export enum HandlerMetrics {
@@ -71,29 +71,27 @@ const PROPERTIES = {
 } as const;
 
 type Property = keyof typeof PROPERTIES;
+type Choice = 'jitter' | 'envelope' | 'metrics';
+/** The properties with a range and a default value. */
+type Ranged = 'maxAge' | 'maxRetries' | 'baseBackoff' | 'maxBackoff' | 'hideUpTo' | 'maxConcurrency';
 
 /** Returns a property's name for messages, such as `maxAge (MAX_AGE)`. */
 function label(property: Property): string {
   return `${property} (${PROPERTIES[property]})`;
 }
 
-/**
- * Converts the retry policy to environment variables of the retry handler.
- *
- * @param refusals receives a line for each property that the handler would refuse at startup
- */
-export function policyVariables(props: PolicyProps, refusals: string[]): Record<string, string> {
-  const maxAge = duration('maxAge', props, refusals);
-  const maxRetries = number('maxRetries', props.maxRetries, refusals);
-  const baseBackoff = duration('baseBackoff', props, refusals);
-  const maxBackoff = duration('maxBackoff', props, refusals);
-  const backoffs = props.backoffs?.map((ceiling) => seconds('backoffs', ceiling, refusals));
+/** Converts the retry policy to environment variables of the retry handler. */
+export function policyVariables(props: PolicyProps, refusals: Refusals): Record<string, string> {
+  const ranged = (property: Ranged & keyof PolicyProps) =>
+    whole(property, props[property] ?? SETTINGS[PROPERTIES[property]].default, refusals);
+  const [maxAge, maxRetries] = [ranged('maxAge'), ranged('maxRetries')];
+  const [baseBackoff, maxBackoff] = [ranged('baseBackoff'), ranged('maxBackoff')];
+  const backoffs = props.backoffs?.map((ceiling) => whole('backoffs', ceiling, refusals));
   if (backoffs?.length === 0) {
     refusals.push(`${label('backoffs')} is ""; it must be a list of Durations`);
   }
-  const jitter = choice('jitter', props, refusals);
-  const envelope = choice('envelope', props, refusals);
-  const metrics = choice('metrics', props, refusals);
+  const choice = (property: Choice) => chosen(property, props[property], refusals);
+  const [jitter, envelope, metrics] = [choice('jitter'), choice('envelope'), choice('metrics')];
   for (const replaced of ['baseBackoff', 'maxBackoff'] as const) {
     if (backoffs !== undefined && props[replaced] !== undefined) {
       refusals.push(
@@ -132,9 +130,8 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
  * Returns the settings for a function's entry in `POLICIES`. In the entry, they follow the pattern.
  *
  * @param inherited the policy of the AsyncRetries
- * @param refusals receives a line for each property that the handler would refuse at startup
  */
-export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, refusals: string[]): string {
+export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, refusals: Refusals): string {
   const names = Object.keys(VARIABLES) as (keyof FunctionPolicy)[];
   const given = names.filter((name) => policy[name] !== undefined);
   if (given.length === 0) {
@@ -156,78 +153,82 @@ export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, r
   return given.map((name) => `${VARIABLES[name]}=${values[VARIABLES[name]] ?? ''}`).join(' ');
 }
 
-/**
- * Converts the limits on waiting messages to environment variables of the retry handler.
- *
- * @param refusals receives a line for each property that the handler would refuse at startup
- */
+/** Converts the limits on waiting messages to environment variables of the retry handler. */
 export function waitingVariables(
-  props: WaitingProps,
-  refusals: string[],
+  { hideUpTo, alwaysHide = false, maxConcurrency = DEFAULT_MAX_CONCURRENCY }: WaitingProps,
+  refusals: Refusals,
 ): Record<'HIDE_UP_TO' | 'MAXIMUM_CONCURRENCY', string> {
-  const maxConcurrency = number('maxConcurrency', props.maxConcurrency, refusals);
-  checkRange('maxConcurrency', maxConcurrency, refusals);
-  return {
-    HIDE_UP_TO: hideUpTo(props, refusals),
-    MAXIMUM_CONCURRENCY: maxConcurrency,
-  };
-}
-
-function hideUpTo({ hideUpTo, alwaysHide = false }: WaitingProps, refusals: string[]): string {
+  const concurrency = whole('maxConcurrency', maxConcurrency, refusals);
+  checkRange('maxConcurrency', concurrency, refusals);
   if (alwaysHide && hideUpTo !== undefined) {
     refusals.push('hideUpTo and alwaysHide (HIDE_UP_TO) are both set; leave one of them out');
   }
-  const { default: unset, min, max, range } = SETTINGS.HIDE_UP_TO;
-  const expected = `it must be ${range.replace(', or always', '; to hide without a limit, set alwaysHide')}`;
-  const value = wholeNumber(label('hideUpTo'), hideUpTo ?? unset, refusals, expected);
+  const row = SETTINGS.HIDE_UP_TO;
+  const range = row.range.replace(', or always', '; to hide without a limit, set alwaysHide');
+  const hidden = whole('hideUpTo', hideUpTo ?? row.default, refusals, range);
+  checkRange('hideUpTo', hidden, refusals, { ...row, range });
+  return { HIDE_UP_TO: alwaysHide ? 'always' : hidden, MAXIMUM_CONCURRENCY: concurrency };
+}
+
+/**
+ * Returns a whole number, or a duration in whole seconds, as a string. A token stays a token. For a refused value,
+ * returns an empty string.
+ */
+function whole(
+  property: Property,
+  given: number | Duration,
+  refusals: Refusals,
+  expected = typeof given === 'number' ? 'a whole number' : 'whole seconds',
+): string {
+  const value = typeof given === 'number' ? given : given.toSeconds({ integral: false });
+  if (Token.isUnresolved(value)) {
+    return Tokenization.stringifyNumber(value);
+  }
+  if (!Number.isInteger(value) || value < 0) {
+    refusals.push(`${label(property)} is "${value}"; it must be ${expected}`);
+    return '';
+  }
+  return String(value);
+}
+
+function checkRange(
+  property: Ranged,
+  value: string,
+  refusals: Refusals,
+  { min, max, range } = SETTINGS[PROPERTIES[property]],
+): void {
   if (isOutside(value, min, max)) {
-    refusals.push(`${label('hideUpTo')} is ${value}; ${expected}`);
+    const unit = ['maxAge', 'baseBackoff', 'maxBackoff'].includes(property) ? ' s' : '';
+    refusals.push(`${label(property)} is ${value}${unit}; it must be ${range}`);
   }
-  return alwaysHide ? 'always' : value;
 }
 
-function globProblem(glob: string): string | undefined {
-  // The handler would split a glob at a comma, and ignore a blank glob.
-  if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {
-    return 'each must be one errorType glob';
-  }
-  // CloudFormation replaces other characters with `?`, which would match more than intended.
-  const isAscii = /^[ -~]*$/.test(replaceTokens(glob, ''));
-  const onlyAscii = isAscii ? undefined : 'it must be ASCII; write ? for any other character';
-  return textProblem(glob, LONGEST_GLOB) ?? onlyAscii;
-}
-
-function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: string[]): void {
+function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: Refusals): void {
   checkRange('maxBackoff', maxBackoff, refusals);
-  const { min, max } = SETTINGS.BASE_BACKOFF;
+  const row = SETTINGS.BASE_BACKOFF;
   // Do not refuse a base because of a cap that is itself refused, or known only at deployment.
-  const cap = Math.min(max, Number(maxBackoff) || max);
-  if (isOutside(baseBackoff, min, cap)) {
-    const range = SETTINGS.BASE_BACKOFF.range.replace('MAX_BACKOFF', `maxBackoff (${String(cap)} s)`);
-    const wayOut = Number(baseBackoff) > cap ? ': lower it, or raise maxBackoff' : '';
-    refusals.push(`${label('baseBackoff')} is ${baseBackoff} s; it must be ${range}${wayOut}`);
-  }
+  const max = Math.min(row.max, Number(maxBackoff) || row.max);
+  const range = row.range.replace('MAX_BACKOFF', `maxBackoff (${max} s)`);
+  const wayOut = Number(baseBackoff) > max ? ': lower it, or raise maxBackoff' : '';
+  checkRange('baseBackoff', baseBackoff, refusals, { ...row, max, range: `${range}${wayOut}` });
 }
 
-function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): void {
+function checkCeilings(ceilings: string[], jitter: string, refusals: Refusals): void {
   const { min, max, entries, range } = SETTINGS.BACKOFFS;
   if (ceilings.length > entries) {
-    refusals.push(
-      `${label('backoffs')} has ${String(ceilings.length)} ceilings; the maximum is ${String(entries)}`,
-    );
+    refusals.push(`${label('backoffs')} has ${ceilings.length} ceilings; the maximum is ${entries}`);
   }
   const outside = ceilings.find((ceiling) => isOutside(ceiling, min, max));
   if (outside !== undefined) {
     refusals.push(`${label('backoffs')} has a ceiling of ${outside} s; each must be ${range}`);
   }
-  for (const [index, ceiling] of ceilings.entries()) {
-    const before = ceilings[index - 1] ?? '0';
-    if (isOutside(ceiling, Number(before) || 0, Infinity)) {
-      refusals.push(
-        `${label('backoffs')} falls from ${before} s to ${ceiling} s; no ceiling may be shorter than the one before it`,
-      );
-      break;
-    }
+  const before = (index: number) => ceilings[index - 1] ?? '0';
+  const fall = ceilings.findIndex((ceiling, n) => isOutside(ceiling, Number(before(n)) || 0, Infinity));
+  if (fall !== -1) {
+    refusals.push(
+      `${label('backoffs')} falls from ${before(fall)} s to ${ceilings[fall]} s; ` +
+        'no ceiling may be shorter than the one before it',
+    );
   }
   if (jitter === 'decorrelated') {
     refusals.push(
@@ -236,56 +237,33 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): 
   }
 }
 
-/** Returns a duration in seconds, as a string. A token stays a token. */
-function seconds(property: Property, duration: Duration, refusals: string[]): string {
-  if (duration.isUnresolved()) {
-    return Tokenization.stringifyNumber(duration.toSeconds());
-  }
-  const value = duration.toSeconds({ integral: false });
-  if (!Number.isInteger(value)) {
-    refusals.push(`${label(property)} is "${String(value)}"; it must be whole seconds`);
-    return '';
-  }
-  return String(value);
-}
-
-/** Returns a duration property in seconds, or the setting's default. */
-function duration(
-  property: 'maxAge' | 'baseBackoff' | 'maxBackoff',
-  props: FunctionPolicy,
-  refusals: string[],
-): string {
-  const unset = SETTINGS[PROPERTIES[property]].default;
-  return seconds(property, props[property] ?? Duration.seconds(unset), refusals);
-}
-
-/** Returns a number property, or the setting's default, as a string. */
-function number(
-  property: 'maxRetries' | 'maxConcurrency',
-  given: number | undefined,
-  refusals: string[],
-): string {
-  return wholeNumber(label(property), given ?? SETTINGS[PROPERTIES[property]].default, refusals);
-}
-
 /** Returns a property with fixed choices, or the setting's default. Only the handler can check a token. */
-function choice(property: 'jitter' | 'envelope' | 'metrics', props: PolicyProps, refusals: string[]): string {
+function chosen(property: Choice, given: string | undefined, refusals: Refusals): string {
   const { default: unset, choices, range } = SETTINGS[PROPERTIES[property]];
-  const value: string = props[property] ?? unset;
+  const value = given ?? unset;
   if (!Token.isUnresolved(value) && !choices.includes(value)) {
     refusals.push(`${label(property)} is ${shown(value)}; it must be ${range}`);
   }
   return value;
 }
 
-function checkRange(
-  property: 'maxAge' | 'maxRetries' | 'maxBackoff' | 'maxConcurrency',
-  value: string,
-  refusals: string[],
-): void {
-  const { min, max, range } = SETTINGS[PROPERTIES[property]];
-  if (isOutside(value, min, max)) {
-    const unit = property === 'maxAge' || property === 'maxBackoff' ? ' s' : '';
-    refusals.push(`${label(property)} is ${value}${unit}; it must be ${range}`);
+/** Returns the problem with a glob; undefined for a valid glob. Tokens count as empty. */
+function globProblem(glob: string): string | undefined {
+  // The handler would split a glob at a comma, and ignore a blank glob.
+  if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {
+    return 'each must be one errorType glob';
   }
+  const known = replaceTokens(glob, '');
+  if (/\p{Cc}/u.test(known)) {
+    return 'it must not have control characters';
+  }
+  // An environment variable cannot contain half a surrogate pair.
+  if (/\p{Cs}/u.test(known)) {
+    return 'it must be well-formed Unicode';
+  }
+  if (known.length > LONGEST_GLOB) {
+    return `it has ${known.length} characters, and must have at most ${LONGEST_GLOB}`;
+  }
+  // CloudFormation replaces other characters with `?`, which would match more than intended.
+  return /^[ -~]*$/.test(known) ? undefined : 'it must be ASCII; write ? for any other character';
 }

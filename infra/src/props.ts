@@ -5,7 +5,7 @@ import type * as logs from 'aws-cdk-lib/aws-logs';
 import * as sqs from 'aws-cdk-lib/aws-sqs';
 
 import { type PolicyProps, type WaitingProps } from './policy';
-import { isOutside, shown } from './values';
+import { isOutside, type Refusals, shown } from './values';
 
 /** The properties of {@link AsyncRetries}. */
 export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
@@ -103,12 +103,8 @@ const KEY_ELSEWHERE =
 const DEAD_LETTER_KEY_ELSEWHERE =
   ', because a handler that may not use the key cannot send to the queue, and keeps each dead-letter until it expires';
 
-/**
- * Checks the dead-letter queue, the key and the numbers that are not variables of the retry handler.
- *
- * @param refusals receives a line for each refused property
- */
-export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: string[]): void {
+/** Checks the dead-letter queue, the key and the numbers that are not variables of the retry handler. */
+export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: Refusals): void {
   const { deadLetterQueue, encryptionKey } = props;
   if (deadLetterQueue?.fifo === true) {
     const queue = Token.isUnresolved(deadLetterQueue.queueUrl) ? deadLetterQueue : deadLetterQueue.queueUrl;
@@ -122,9 +118,8 @@ export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: str
     ['encryptionKey', encryptionKey, KEY_ELSEWHERE],
   ] as const) {
     for (const place of ['account', 'region'] as const) {
-      const theirs = resource?.env[place];
-      if (theirs !== undefined && Token.compareStrings(theirs, stack[place]) === TokenComparison.DIFFERENT) {
-        const own = stack[place];
+      const [theirs, own] = [resource?.env[place], stack[place]];
+      if (theirs !== undefined && Token.compareStrings(theirs, own) === TokenComparison.DIFFERENT) {
         refusals.push(
           `${name} is in ${place} ${theirs}; it must be in ${own}, like this AsyncRetries${reason}`,
         );
@@ -134,19 +129,17 @@ export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: str
   const { maximumMessageSize } = resourceOf(deadLetterQueue) ?? {};
   if (maximumMessageSize !== undefined && isOutside(String(maximumMessageSize), LARGEST_MESSAGE, Infinity)) {
     refusals.push(
-      `deadLetterQueue accepts messages of up to ${String(maximumMessageSize)} bytes; it must accept ` +
-        `${String(LARGEST_MESSAGE)} (maxMessageSizeBytes), because SQS would refuse a larger dead-letter every time`,
+      `deadLetterQueue accepts messages of up to ${maximumMessageSize} bytes; it must accept ` +
+        `${LARGEST_MESSAGE} (maxMessageSizeBytes), because SQS would refuse a larger dead-letter every time`,
     );
   }
-  const ranges: [string, number | undefined, number, number][] = [
-    ['memorySize', props.memorySize, 128, 10_240],
-    ['batchSize', props.batchSize, 1, 10],
-  ];
-  for (const [name, value, min, max] of ranges) {
-    const given = value !== undefined && !Token.isUnresolved(value);
-    if (given && !(Number.isInteger(value) && value >= min && value <= max)) {
-      const range = `${String(min)} to ${String(max)}`;
-      refusals.push(`${name} is ${String(value)}; it must be a whole number from ${range}`);
+  for (const [name, min, max] of [
+    ['memorySize', 128, 10_240],
+    ['batchSize', 1, 10],
+  ] as const) {
+    const value = props[name] ?? min;
+    if (!Token.isUnresolved(value) && !(Number.isInteger(value) && value >= min && value <= max)) {
+      refusals.push(`${name} is ${value}; it must be a whole number from ${min} to ${max}`);
     }
   }
 }
@@ -158,7 +151,7 @@ export function warnOfShortRetention(deadLetterQueue: sqs.IQueue): void {
   if (own !== undefined && isOutside(String(retention), LONGEST_RETENTION.toSeconds(), Infinity)) {
     Annotations.of(deadLetterQueue).addWarningV2(
       'comeback-cdk:deadLettersExpire',
-      `SQS deletes dead-letters from this queue after ${String(retention)} s; with retentionPeriod: ` +
+      `SQS deletes dead-letters from this queue after ${retention} s; with retentionPeriod: ` +
         'Duration.days(14) there is more time to redrive them',
     );
   }

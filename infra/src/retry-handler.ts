@@ -32,8 +32,6 @@ export class RetryHandler extends Construct {
   readonly function: lambda.Function;
   readonly role: iam.Role;
   readonly logGroup: logs.LogGroup;
-  /** The name of the SSM parameter for the pauses, without its first slash. */
-  private readonly pauses: string;
   private readonly targets = new Set<string>();
   /** The settings for each pattern that has its own policy. */
   private readonly policies = new Map<string, string>();
@@ -48,13 +46,14 @@ export class RetryHandler extends Construct {
       retention: props.logRetention ?? logs.RetentionDays.ONE_MONTH,
       removalPolicy: RemovalPolicy.DESTROY,
     });
-    this.pauses = `comeback/${Aws.STACK_NAME}/${Names.uniqueResourceName(scope, { maxLength: 64 })}/pauses`;
+    // The name of the SSM parameter for the pauses, without its first slash.
+    const pauses = `comeback/${Aws.STACK_NAME}/${Names.uniqueResourceName(scope, { maxLength: 64 })}/pauses`;
     const environment = {
       RETRY_QUEUE_URL: props.queue.queueUrl,
       DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
       TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
       // The first pause creates the parameter. Each execution environment reads the parameter twice a minute.
-      PAUSES: `/${this.pauses}`,
+      PAUSES: `/${pauses}`,
       POLICIES: Lazy.string({ produce: () => this.policyEntries() }),
       ...props.settings,
     };
@@ -68,7 +67,7 @@ export class RetryHandler extends Construct {
       },
     });
     this.role = new iam.Role(this, 'Role', { assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com') });
-    this.grant(props);
+    this.grant(props, pauses);
     this.function = handlerFunction(this, 'Function', props.bootstrap, {
       description: 'Defers, re-invokes or dead-letters the messages of the retry queue.',
       architecture: props.architecture ?? lambda.Architecture.ARM_64,
@@ -128,33 +127,21 @@ export class RetryHandler extends Construct {
   }
 
   /** Grants exactly the calls that the retry handler makes. The queues' own grant methods would allow more. */
-  private grant({ queue, deadLetterQueue }: RetryHandlerProps): void {
-    const statements = {
-      TakeFromTheRetryQueue: {
-        actions: [
-          'sqs:ReceiveMessage',
-          'sqs:DeleteMessage',
-          'sqs:GetQueueAttributes',
-          'sqs:ChangeMessageVisibility',
-        ],
-        resources: [queue.queueArn],
-      },
-      DeadLetter: { actions: ['sqs:SendMessage'], resources: [deadLetterQueue.queueArn] },
-      // When HIDE_UP_TO messages are hidden, the handler sends further messages to the retry queue again, with a delay.
-      Move: { actions: ['sqs:SendMessage'], resources: [queue.queueArn] },
-      ReadPauses: {
-        actions: ['ssm:GetParameter'],
-        resources: [
-          Stack.of(this).formatArn({ service: 'ssm', resource: 'parameter', resourceName: this.pauses }),
-        ],
-      },
-      Log: { actions: ['logs:CreateLogStream', 'logs:PutLogEvents'], resources: [this.logGroup.logGroupArn] },
+  private grant({ queue, deadLetterQueue }: RetryHandlerProps, pauses: string): void {
+    const allow = (sid: string, resource: string, service: string, ...calls: string[]) => {
+      const actions = calls.map((call) => `${service}:${call}`);
+      this.role.addToPrincipalPolicy(new iam.PolicyStatement({ sid, actions, resources: [resource] }));
     };
-    for (const [sid, statement] of Object.entries(statements)) {
-      this.role.addToPrincipalPolicy(new iam.PolicyStatement({ sid, ...statement }));
-    }
+    const taking = ['ReceiveMessage', 'DeleteMessage', 'GetQueueAttributes', 'ChangeMessageVisibility'];
+    const parameter = { service: 'ssm', resource: 'parameter', resourceName: pauses };
+    allow('TakeFromTheRetryQueue', queue.queueArn, 'sqs', ...taking);
+    allow('DeadLetter', deadLetterQueue.queueArn, 'sqs', 'SendMessage');
+    // When HIDE_UP_TO messages are hidden, the handler sends further messages to the retry queue again, with a delay.
+    allow('Move', queue.queueArn, 'sqs', 'SendMessage');
+    allow('ReadPauses', Stack.of(this).formatArn(parameter), 'ssm', 'GetParameter');
+    allow('Log', this.logGroup.logGroupArn, 'logs', 'CreateLogStream', 'PutLogEvents');
     for (const sentTo of [queue, deadLetterQueue]) {
-      allowKey(sentTo, this.role, 'kms:GenerateDataKey', 'kms:Decrypt');
+      allowKey(sentTo, this.role);
     }
   }
 }
@@ -164,12 +151,8 @@ export class RetryHandler extends Construct {
  *
  * @throws if this app cannot grant the key, because without the permission events would be lost silently
  */
-export function allowKey(
-  { encryptionMasterKey: key }: sqs.IQueue,
-  role: iam.IRole,
-  ...actions: string[]
-): void {
-  if (key !== undefined && !key.grant(throughSqs(role), ...actions).success) {
+export function allowKey({ encryptionMasterKey: key }: sqs.IQueue, role: iam.IRole): void {
+  if (key !== undefined && !key.grant(throughSqs(role), 'kms:GenerateDataKey', 'kms:Decrypt').success) {
     throw new Error(
       `${key.node.path} cannot be granted to ${role.node.path}; import the key with Key.fromKeyArn, not an alias by name`,
     );

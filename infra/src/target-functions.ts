@@ -1,6 +1,6 @@
 import { ArnFormat, type Stack, Token, Tokenization } from 'aws-cdk-lib';
 
-import { replaceTokens, shown } from './values';
+import { type Refusals, replaceTokens, shown } from './values';
 
 /** Lambda's maximum length of a function's name. */
 const LONGEST_NAME = 64;
@@ -23,12 +23,8 @@ export function functionArn(stack: Stack, name: string): string {
   });
 }
 
-/**
- * Returns the `TARGET_FUNCTIONS` entries for name patterns and ARNs.
- *
- * @param refusals receives a line for each entry that the handler would refuse at startup
- */
-export function targetFunctions(stack: Stack, patterns: string[], refusals: string[]): string[] {
+/** Returns the `TARGET_FUNCTIONS` entries for name patterns and ARNs. */
+export function targetFunctions(stack: Stack, patterns: string[], refusals: Refusals): string[] {
   return patterns.map((pattern) => {
     const isBlank = pattern.trim() === '';
     const isName = !isBlank && !isToken(pattern) && !pattern.startsWith('arn:');
@@ -79,7 +75,7 @@ function problemOf(arn: string): string | undefined {
     return "has a * outside the function's name";
   }
   if (name.replaceAll('*', '').length > LONGEST_NAME) {
-    return `has a name of more than ${String(LONGEST_NAME)} characters`;
+    return `has a name of more than ${LONGEST_NAME} characters`;
   }
   if (!/^[\w*-]+$/.test(name) || !/^([\w-]+|\$LATEST(\.PUBLISHED)?)$/.test(qualifier ?? '1')) {
     return "has a character that is not allowed in a function's name or qualifier";

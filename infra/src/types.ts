@@ -7,7 +7,7 @@ import { type AttachOptions } from './attach';
 import { type FunctionPolicy } from './function-policy';
 import { type MonitorOptions } from './monitor';
 import { type AsyncRetriesProps } from './props';
-import { shown } from './values';
+import { type Refusals, shown } from './values';
 
 /** A type check, and a description of the expected type for messages. */
 type Type = readonly [is: (value: unknown) => boolean, expected: string];
@@ -15,17 +15,10 @@ type Type = readonly [is: (value: unknown) => boolean, expected: string];
 const DURATION: Type = [has('toSeconds'), 'a Duration, such as Duration.hours(1)'];
 const NUMBER: Type = [(value) => typeof value === 'number', 'a number'];
 const BOOLEAN: Type = [(value) => typeof value === 'boolean', 'true or false'];
-const STRINGS: Type = [
-  (value) => Array.isArray(value) && value.every((entry) => typeof entry === 'string'),
-  'a list of strings',
-];
+const STRINGS: Type = [listOf(isString), 'a list of strings'];
 const DURATIONS: Type = [
-  (value) => Array.isArray(value) && value.every(has('toSeconds')),
+  listOf(has('toSeconds')),
   'a list of Durations, such as [Duration.seconds(20), Duration.minutes(5)]',
-];
-const PATH: Type = [
-  (value) => typeof value === 'string' && !Token.isUnresolved(value),
-  'the path of a folder or a zip file',
 ];
 
 /**
@@ -48,7 +41,7 @@ export const PROPS: Readonly<
 > = {
   ...FUNCTION_POLICY,
   targetFunctions: STRINGS,
-  bootstrap: PATH,
+  bootstrap: [(value) => isString(value) && !Token.isUnresolved(value), 'the path of a folder or a zip file'],
   architecture: [has('dockerPlatform'), 'a lambda.Architecture, such as lambda.Architecture.ARM_64'],
   memorySize: NUMBER,
   batchSize: NUMBER,
@@ -81,26 +74,20 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
 };
 
 /**
- * Returns the values of the right type. Values of a wrong type are left out, so that the other values can still be
- * checked.
- *
- * @param refusals receives a line for each value of a wrong type
+ * Returns the values of the right type. Refuses the values of a wrong type and leaves them out, so that the other
+ * values can still be checked.
  */
 export function wellTyped<T extends object>(
   given: T,
   types: Readonly<Partial<Record<keyof T, Type>>>,
-  refusals: string[],
+  refusals: Refusals,
 ): T {
-  const wrong = Object.entries<Type | undefined>(types).filter(([name, type]) => {
-    const value = given[name as keyof T];
-    if (value === undefined || type?.[0](value) !== false) {
-      return false;
-    }
-    refusals.push(`${name} is ${shown(value)}; it must be ${type[1]}`);
-    return true;
-  });
-  const names = wrong.map(([name]) => name);
-  return Object.fromEntries(Object.entries(given).filter(([name]) => !names.includes(name))) as T;
+  const all = Object.entries(types) as [keyof T & string, Type][];
+  const wrong = all.filter(([name, [is]]) => given[name] !== undefined && !is(given[name]));
+  for (const [name, [, expected]] of wrong) {
+    refusals.push(`${name} is ${shown(given[name])}; it must be ${expected}`);
+  }
+  return { ...given, ...Object.fromEntries(wrong.map(([name]) => [name, undefined])) };
 }
 
 /** @throws if the target is not a function */
@@ -113,6 +100,14 @@ export function checkIsFunction(target: lambda.IFunction): void {
 /** Checks for a member instead of a class, because an app may contain several copies of a library. */
 function has(member: string): (value: unknown) => boolean {
   return (value) => typeof value === 'object' && value !== null && member in value;
+}
+
+function isString(value: unknown): boolean {
+  return typeof value === 'string';
+}
+
+function listOf(is: (value: unknown) => boolean): (value: unknown) => boolean {
+  return (value) => Array.isArray(value) && value.every(is);
 }
 
 function oneOf(values: object): (value: unknown) => boolean {

@@ -2,6 +2,12 @@ import { inspect } from 'node:util';
 import { Token, Tokenization } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 
+/**
+ * The reasons why properties are refused: a line for each property that the handler would refuse at startup, or that
+ * cannot work. Each check adds its own, so that one error names all refused properties.
+ */
+export type Refusals = string[];
+
 /** The placeholder in messages for a value that is known only at deployment. */
 const UNKNOWN = '…';
 
@@ -33,40 +39,6 @@ export function replaceTokens(text: string, by: string): string {
   }
   const mapped = Tokenization.reverseString(text).mapTokens({ mapToken: () => by });
   return String(mapped.join({ join: (left: string, right: string) => left + right }));
-}
-
-/**
- * Returns the problem with a string for the handler's environment; undefined for a valid string. Tokens count as empty.
- */
-export function textProblem(text: string, longest: number): string | undefined {
-  const known = replaceTokens(text, '');
-  if (/\p{Cc}/u.test(known)) {
-    return 'it must not have control characters';
-  }
-  // An environment variable cannot contain half a surrogate pair.
-  if (/\p{Cs}/u.test(known)) {
-    return 'it must be well-formed Unicode';
-  }
-  return known.length > longest
-    ? `it has ${String(known.length)} characters, and must have at most ${String(longest)}`
-    : undefined;
-}
-
-/** Returns a whole number as a string. A token stays a token. For a refused value, returns an empty string. */
-export function wholeNumber(
-  label: string,
-  value: number,
-  refusals: string[],
-  expected = 'it must be a whole number',
-): string {
-  if (Token.isUnresolved(value)) {
-    return Tokenization.stringifyNumber(value);
-  }
-  if (!Number.isInteger(value) || value < 0) {
-    refusals.push(`${label} is "${String(value)}"; ${expected}`);
-    return '';
-  }
-  return String(value);
 }
 
 /**

@@ -49,6 +49,6 @@ function unpacked(zip: Buffer, entry: number): Buffer {
     case DEFLATED:
       return zlib.inflateRawSync(packed);
     default:
-      throw new Error(`compression method ${String(method)} is not supported`);
+      throw new Error(`compression method ${method} is not supported`);
   }
 }
