@@ -124,7 +124,7 @@ lint-templates:
 	$(WITH) sam -- tests/tools/lint_templates.sh
 
 test-infra:
-	$(WITH) infra -- npm --prefix infra test
+	$(WITH) infra sam -- npm --prefix infra test
 
 test-clients:
 	$(WITH) clients clients/node clients/node-sqs -- tests/tools/clients.sh test
