@@ -174,7 +174,7 @@ class Policy {
 class Message {
   settled = false; // succeeded, or accepted by the dead-letter queue
   due; // when the message returns; 0: at once; undefined: after the queue's visibility timeout
-  told = false; // the message was already hidden or deleted, before the batch ended
+  applied = false; // SQS has hidden or deleted the message, perhaps before the batch ended
 
   constructor(record, fifo, now) {
     const attributes = record.attributes ?? {};
@@ -382,19 +382,19 @@ class Batch {
 
   /** Hides the failed messages. A message that cannot be hidden returns after the queue's own visibility timeout. */
   hide(messages) {
-    const failed = messages.filter(({ settled, due, told }) => !settled && due !== undefined && !told);
+    const failed = messages.filter(({ settled, due, applied }) => !settled && due !== undefined && !applied);
     const hiding = (message, now) => ({ VisibilityTimeout: message.hiding(now) });
-    return this.tell('ChangeMessageVisibility', 'hide', failed, hiding);
+    return this.apply('ChangeMessageVisibility', 'hide', failed, hiding);
   }
 
   /** Deletes the messages that succeeded, as the event source mapping does at the end of a batch. */
   delete(messages) {
-    const done = messages.filter(({ settled, told }) => settled && !told);
-    return this.tell('DeleteMessage', 'delete', done, () => ({}));
+    const done = messages.filter(({ settled, applied }) => settled && !applied);
+    return this.apply('DeleteMessage', 'delete', done, () => ({}));
   }
 
   /** Hides or deletes the messages, with one call for every ten messages. */
-  async tell(action, verb, messages, more) {
+  async apply(action, verb, messages, more) {
     for (let start = 0; start < messages.length; start += MOST_ENTRIES) {
       const time = this.timeForACall();
       if (time === 0) {
@@ -421,8 +421,8 @@ class Batch {
         said = part.map(() => problemOf(refused, `sqs:${action}`, this.queueArn));
       }
       part.forEach((message, index) => {
-        message.told = said[index] === undefined;
-        if (!message.told) log('ERROR', { message_id: message.id, action: 'keep', ...said[index] });
+        message.applied = said[index] === undefined;
+        if (!message.applied) log('ERROR', { message_id: message.id, action: 'keep', ...said[index] });
       });
     }
   }

@@ -200,16 +200,13 @@ class _Policy(NamedTuple):
             raise ValueError("; ".join(problems))
         return cls(base, highest, jitter, age, **rest)
 
-    def ceiling(self, receives: int, fifo: bool) -> int:
-        # The shift avoids floating point, and its limit avoids huge numbers.
-        return min(self.cap(fifo), self.base_backoff << min(receives - 1, 32))
-
     def cap(self, fifo: bool) -> int:
         return self.max_backoff or (max(self.base_backoff, _FIFO_MAX_BACKOFF) if fifo else _MAX_BACKOFF)
 
     def draw(self, receives: int, fifo: bool) -> int:
         """Draws the backoff after the given number of receives, in whole seconds."""
-        ceiling = self.ceiling(receives, fifo)
+        # The shift avoids floating point, and its limit avoids huge numbers.
+        ceiling = min(self.cap(fifo), self.base_backoff << min(receives - 1, 32))
         least = {"full": 1, "equal": -(-ceiling // 2), "none": ceiling}[self.jitter]
         return least + math.floor(_RANDOM.random() * (ceiling - least + 1))
 
@@ -268,8 +265,8 @@ class _Message:
         self.settled = False
         # The time at which the message returns. 0: at once. None: after the queue's own visibility timeout.
         self.due: float | None = None
-        # True if the message was hidden or deleted before the batch ended.
-        self.told = False
+        # True if SQS has hidden or deleted the message, perhaps before the batch ended.
+        self.applied = False
 
     def hiding(self, now: float) -> int:
         """Returns the visibility timeout to set at `now`, in seconds."""
@@ -448,15 +445,15 @@ class _Batch:
 
     def hide(self, messages: list[_Message]) -> None:
         """Hides the failed messages. A message that cannot be hidden returns after the queue's own timeout."""
-        failed = [message for message in messages if not message.settled and message.due is not None and not message.told]
-        self.tell("change_message_visibility_batch", "sqs:ChangeMessageVisibility", "hide", failed)
+        failed = [message for message in messages if not message.settled and message.due is not None and not message.applied]
+        self.apply("change_message_visibility_batch", "sqs:ChangeMessageVisibility", "hide", failed)
 
     def delete(self, messages: list[_Message]) -> None:
         """Deletes the messages that succeeded, as the event source mapping does at the end of a batch."""
-        done = [message for message in messages if message.settled and not message.told]
-        self.tell("delete_message_batch", "sqs:DeleteMessage", "delete", done)
+        done = [message for message in messages if message.settled and not message.applied]
+        self.apply("delete_message_batch", "sqs:DeleteMessage", "delete", done)
 
-    def tell(self, call: str, action: str, verb: str, messages: list[_Message]) -> None:
+    def apply(self, call: str, action: str, verb: str, messages: list[_Message]) -> None:
         """Hides or deletes the messages, with one call for every ten messages."""
         url = _queue_url(self.queue_arn)
         for start in range(0, len(messages), _MOST_ENTRIES):
@@ -485,10 +482,10 @@ class _Batch:
                 problem, remedy = _problem(refused, action, self.queue_arn)
                 problems = {str(index): problem for index in range(len(part))}
             for index, message in enumerate(part):
-                told = problems.get(str(index))
-                message.told = told is None
-                if told is not None:
-                    _log("ERROR", message_id=message.message_id, action="keep", problem=told, remedy=remedy)
+                refusal = problems.get(str(index))
+                message.applied = refusal is None
+                if refusal is not None:
+                    _log("ERROR", message_id=message.message_id, action="keep", problem=refusal, remedy=remedy)
 
 
 # Input from Lambda and the function
