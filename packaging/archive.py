@@ -1,4 +1,4 @@
-"""Archives whose bytes depend only on their content. (A zip written by `cargo lambda` contains the build time.)"""
+"""Writes archives whose bytes depend only on their content. (A zip written by `cargo lambda` contains the build time.)"""
 
 import os
 import time

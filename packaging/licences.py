@@ -50,7 +50,7 @@ def policy() -> str:
 
 
 def texts(licences: list[dict]) -> list[tuple[str, str]]:
-    """Yields each third-party crate with each of its licence texts."""
+    """Returns each third-party crate with each of its licence texts."""
     found = []
     for licence in licences:
         for crate in (use["crate"] for use in licence["used_by"]):

@@ -1,4 +1,4 @@
-"""Checks on a real AWS account the facts that no emulator shows. `make verify-aws` runs this; docs/verify-aws.md explains it.
+"""Checks facts that no emulator shows, on a real AWS account. `make verify-aws` runs this; docs/verify-aws.md explains it.
 
 | file | holds |
 |---|---|

@@ -1,4 +1,4 @@
-"""Creates queues, functions and the role. Their names begin with the run's name, by which `clean.py` finds them."""
+"""Creates queues, functions and the role. Their names begin with the run's name, so that `clean.py` finds them."""
 
 import io
 import json

@@ -43,7 +43,7 @@ class Run:
         self.stop.set()
 
     def go_on(self):
-        """Raises `Stopped` if the run was stopped. Called before each creation, so that none follows a stop."""
+        """Raises `Stopped` if the run was stopped. Each creation calls it first, so that nothing is created after a stop."""
         if self.stop.is_set():
             raise Stopped
 

@@ -1,5 +1,5 @@
-"""Rewrites tests/golden/providers/*.txt: the attributes in the packages of infrastructure tools, for the resources that
-docs/attach-with-your-tool.md uses. Needs npm, and a few minutes: the packages are large.
+"""Rewrites tests/golden/providers/*.txt: the attributes of the resources in docs/attach-with-your-tool.md, as the packages
+of infrastructure tools declare them. Needs npm, and takes a few minutes, because the packages are large.
 
 Run: python3 tests/tools/providers.py
 """
@@ -37,7 +37,7 @@ PROVIDERS = {
 
 
 def attributes(resource: str, text: str, pattern: str) -> list[str]:
-    """The resource's attributes, in alphabetical order."""
+    """Returns the resource's attributes, in alphabetical order."""
     if resource.startswith("inputs."):
         # One file has the inputs of every service. Keeps the inputs whose names begin with the name of this resource.
         name = resource.rsplit(".", 1)[1]
