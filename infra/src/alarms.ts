@@ -80,10 +80,7 @@ function counted(
   return filter.metric({ statistic: 'Sum', period: Duration.minutes(5) });
 }
 
-/**
- * The alarm for failures of `fn` that Lambda dropped, because it could not send them to the retry queue. `of` is the
- * retry queue's stack.
- */
+/** The alarm for failures of `fn` that Lambda could not send to the retry queue in the stack `of`, and has dropped. */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
   // If the function is in the retry queue's stack, this is the name with which the stack is deployed.
   const name = Stack.of(fn) === of ? Aws.STACK_NAME : of.stackName;

@@ -21,10 +21,7 @@ const PSEUDO_PARAMETERS: Record<string, string> = {
   'AWS::Region': 'eu-west-1',
 };
 
-/**
- * Returns a refusal if the environment is certainly too large; otherwise an empty list. A value known only at
- * deployment counts with its minimum length.
- */
+/** Returns a refusal if even the shortest possible environment is too large; otherwise an empty list. */
 export function environmentProblems(stack: Stack, variables: Record<string, string>): string[] {
   const { texts, bytes } = shortest(stack, variables);
   if (bytes <= LIMIT) {

@@ -71,7 +71,6 @@ const PROPERTIES = {
 } as const;
 
 type Property = keyof typeof PROPERTIES;
-type Choice = 'jitter' | 'envelope' | 'metrics';
 /** The properties with a range and a default value. */
 type Ranged = 'maxAge' | 'maxRetries' | 'baseBackoff' | 'maxBackoff' | 'hideUpTo' | 'maxConcurrency';
 
@@ -84,14 +83,17 @@ function label(property: Property): string {
 export function policyVariables(props: PolicyProps, refusals: Refusals): Record<string, string> {
   const ranged = (property: Ranged & keyof PolicyProps) =>
     whole(property, props[property] ?? SETTINGS[PROPERTIES[property]].default, refusals);
-  const [maxAge, maxRetries] = [ranged('maxAge'), ranged('maxRetries')];
-  const [baseBackoff, maxBackoff] = [ranged('baseBackoff'), ranged('maxBackoff')];
+  const maxAge = ranged('maxAge');
+  const maxRetries = ranged('maxRetries');
+  const baseBackoff = ranged('baseBackoff');
+  const maxBackoff = ranged('maxBackoff');
   const backoffs = props.backoffs?.map((ceiling) => whole('backoffs', ceiling, refusals));
   if (backoffs?.length === 0) {
     refusals.push(`${label('backoffs')} is ""; it must be a list of Durations`);
   }
-  const choice = (property: Choice) => chosen(property, props[property], refusals);
-  const [jitter, envelope, metrics] = [choice('jitter'), choice('envelope'), choice('metrics')];
+  const jitter = choice('jitter', props, refusals);
+  const envelope = choice('envelope', props, refusals);
+  const metrics = choice('metrics', props, refusals);
   for (const replaced of ['baseBackoff', 'maxBackoff'] as const) {
     if (backoffs !== undefined && props[replaced] !== undefined) {
       refusals.push(
@@ -126,11 +128,7 @@ export function policyVariables(props: PolicyProps, refusals: Refusals): Record<
   };
 }
 
-/**
- * Returns the settings for a function's entry in `POLICIES`. In the entry, they follow the pattern.
- *
- * @param inherited the policy of the AsyncRetries
- */
+/** Returns a function's settings for its entry in `POLICIES`. `inherited` is the policy of the AsyncRetries. */
 export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, refusals: Refusals): string {
   const names = Object.keys(VARIABLES) as (keyof FunctionPolicy)[];
   const given = names.filter((name) => policy[name] !== undefined);
@@ -231,16 +229,15 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: Refusals): 
     );
   }
   if (jitter === 'decorrelated') {
-    refusals.push(
-      `${label('jitter')} is decorrelated; with ${label('backoffs')} it must be full, equal or none`,
-    );
+    const others = SETTINGS.JITTER.range.replace(', decorrelated', '');
+    refusals.push(`${label('jitter')} is decorrelated; with ${label('backoffs')} it must be ${others}`);
   }
 }
 
 /** Returns a property with fixed choices, or the setting's default. Only the handler can check a token. */
-function chosen(property: Choice, given: string | undefined, refusals: Refusals): string {
+function choice(property: 'jitter' | 'envelope' | 'metrics', props: PolicyProps, refusals: Refusals): string {
   const { default: unset, choices, range } = SETTINGS[PROPERTIES[property]];
-  const value = given ?? unset;
+  const value: string = props[property] ?? unset;
   if (!Token.isUnresolved(value) && !choices.includes(value)) {
     refusals.push(`${label(property)} is ${shown(value)}; it must be ${range}`);
   }

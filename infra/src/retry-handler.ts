@@ -116,10 +116,7 @@ export class RetryHandler extends Construct {
     this.policies.set(pattern, settings);
   }
 
-  /**
-   * Returns the `POLICIES` variable. Entries of versions and aliases come first, because the first matching entry
-   * applies.
-   */
+  /** Returns the `POLICIES` variable. Versions and aliases come first, because the first matching entry applies. */
   private policyEntries(): string {
     const isQualified = ([pattern]: [string, string]) => Number(pattern.includes(':'));
     const entries = [...this.policies].sort((one, other) => isQualified(other) - isQualified(one));

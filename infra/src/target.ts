@@ -11,10 +11,7 @@ export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
 }
 
-/**
- * Returns the function, version or alias to configure for a target. For `$LATEST`, this is the function itself, because
- * both share one invoke configuration.
- */
+/** Returns the construct to configure for a target. `$LATEST` shares the invoke configuration of its function. */
 export function configurable(target: lambda.IFunction): lambda.IFunction {
   return qualifierOf(target) === '$LATEST' ? unqualified(target) : target;
 }
@@ -101,37 +98,37 @@ export function checkTarget(target: lambda.IFunction, stack: Stack): void {
       );
     }
   }
-  if (target === fn && resourceOf(fn) === undefined && fn.functionArn.split(':').length > 7) {
+  const resource = resourceOf(fn);
+  if (target === fn && resource === undefined && fn.functionArn.split(':').length > 7) {
     throw new Error(
       `${target.node.path} was imported by the ARN of a version or an alias; import it with ` +
         'Version.fromVersionArn or Alias.fromAliasAttributes instead',
     );
   }
-  if (resourceOf(fn)?.recursiveLoop === lambda.RecursiveLoop.TERMINATE) {
+  if (resource?.recursiveLoop === lambda.RecursiveLoop.TERMINATE) {
     throw new Error(
       `${fn.node.path} has recursiveLoop: TERMINATE, so Lambda would stop each event after 16 rounds; leave ` +
         'recursiveLoop out, and attach allows the loop',
     );
   }
-  const { durableConfig, tenancyConfig } = resourceOf(fn) ?? {};
-  if (durableConfig !== undefined) {
+  if (resource?.durableConfig !== undefined) {
     throw new Error(
       `${fn.node.path} is a durable function (durableConfig): AWS documents a dead-letter queue for its failed ` +
         'events, and no destination; let its steps retry, and set its deadLetterQueue',
     );
   }
-  if (tenancyConfig !== undefined) {
+  if (resource?.tenancyConfig !== undefined) {
     throw new Error(
       `${fn.node.path} is in tenant isolation mode (tenancyConfig): each invocation needs a tenant id, and a retry has ` +
         'none; attach a function that invokes this one with its tenant id, and fails if that does',
     );
   }
   const existing = invokeConfigOf(target);
+  const retries = existing && attachedTo(existing);
+  if (retries !== undefined) {
+    throw new Error(`${target.node.path} is already attached to ${retries}`);
+  }
   if (existing !== undefined) {
-    const retries = attachedTo(existing);
-    if (retries !== undefined) {
-      throw new Error(`${target.node.path} is already attached to ${retries}`);
-    }
     throw new Error(
       `${target.node.path} already has an invoke configuration, ${existing.node.path}, and can have only one; ` +
         'remove it, and pass its onSuccess and maxEventAge to attach',
@@ -145,9 +142,7 @@ function attachedTo(config: lambda.CfnEventInvokeConfig): string | undefined {
   return metadata?.data as string | undefined;
 }
 
-/**
- * Returns the target's invoke configuration from its props, from `configureAsyncInvoke` or from a separate construct.
- */
+/** Returns the target's invoke configuration, from its props, `configureAsyncInvoke` or a separate construct. */
 function invokeConfigOf(target: lambda.IFunction): lambda.CfnEventInvokeConfig | undefined {
   const fn = unqualified(target);
   const stack = Stack.of(target);

@@ -21,10 +21,7 @@ const DURATIONS: Type = [
   'a list of Durations, such as [Duration.seconds(20), Duration.minutes(5)]',
 ];
 
-/**
- * The type of each property of a policy, for callers in plain JavaScript. The enums are missing, because their values
- * are checked.
- */
+/** The types of a policy's properties, for callers in plain JavaScript. Enums are missing: their values are checked. */
 export const FUNCTION_POLICY: Readonly<Record<Exclude<keyof FunctionPolicy, 'jitter' | 'envelope'>, Type>> = {
   maxAge: DURATION,
   maxRetries: NUMBER,
@@ -73,10 +70,7 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
   dashboard: BOOLEAN,
 };
 
-/**
- * Returns the values of the right type. Refuses the values of a wrong type and leaves them out, so that the other
- * values can still be checked.
- */
+/** Returns the values of the right type. The others are refused and left out, so that the rest can still be checked. */
 export function wellTyped<T extends object>(
   given: T,
   types: Readonly<Partial<Record<keyof T, Type>>>,

@@ -41,10 +41,7 @@ export function replaceTokens(text: string, by: string): string {
   return String(mapped.join({ join: (left: string, right: string) => left + right }));
 }
 
-/**
- * Returns true if a number is out of range. Returns false for an empty value, which was refused before, and for a
- * token.
- */
+/** Returns true if a number is out of range; false for a token, and for an empty value, which was refused before. */
 export function isOutside(value: string, min: number, max: number): boolean {
   return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);
 }
