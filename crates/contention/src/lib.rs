@@ -33,6 +33,4 @@ mod study;
 
 pub use race::Write;
 pub use strategy::Strategy;
-pub use study::{
-    Cell, MAX_CLIENTS, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Study, growth_exponent, writes,
-};
+pub use study::{Cell, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Study, growth_exponent, writes};

@@ -8,7 +8,7 @@ use crate::reference::{self, CPython};
 use crate::strategy::Strategy;
 
 /// Maximum number of clients at one point of a study.
-pub const MAX_CLIENTS: u32 = 100_000;
+const MAX_CLIENTS: u32 = 100_000;
 /// Maximum number of clients with [`Strategy::None`]. Without backoff, the number of calls grows with the square of the
 /// number of clients.
 pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
@@ -16,7 +16,7 @@ pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
 /// One combination to study: a number of clients and a strategy. Each point becomes one cell of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Number of clients that update the row; 1 to [`MAX_CLIENTS`].
+    /// Number of clients that update the row; 1 to 100,000.
     pub clients: u32,
     /// The backoff that every client uses.
     pub strategy: Strategy,
