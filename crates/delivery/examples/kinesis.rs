@@ -8,7 +8,6 @@ use aws_config::BehaviorVersion;
 use aws_config::timeout::TimeoutConfig;
 use aws_sdk_kinesis::primitives::Blob;
 use aws_sdk_kinesis::types::PutRecordsRequestEntry;
-use comeback_delivery::Retries;
 use comeback_delivery::kinesis::Sender;
 
 #[tokio::main(flavor = "current_thread")]
@@ -19,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     // A shard accepts a thousand records a second. The other records fail, and are sent again after a wait. The waits
     // are random, so that concurrent programs do not retry at the same moments.
-    let deliver = Sender::new(aws_sdk_kinesis::Client::new(&config), stream).retries(Retries::exponential());
+    let deliver = Sender::new(aws_sdk_kinesis::Client::new(&config), stream);
 
     let record = |number: u32| {
         let record = PutRecordsRequestEntry::builder().partition_key(format!("customer {}", number % 7));

@@ -3,7 +3,7 @@
 
 mod answers;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,8 +23,6 @@ pub(crate) struct Board<E, R> {
     /// Halves of calls that the service refused as a whole. Each half is sent again unchanged.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
-    /// For each lane that sends only its last entry, the index of the entry that is in a call or waits for a retry.
-    under_way: HashMap<Lane, usize>,
     refusals: Refusals,
     /// Number of consecutive calls that failed as a whole with a retriable error.
     failed_whole: u64,
@@ -73,8 +71,6 @@ enum Place {
     Away,
     /// The entry is waiting for its next retry.
     Waiting,
-    /// A later entry of the same lane is sent instead of this entry.
-    Replaced,
 }
 
 /// The entries of one call, and their indexes in the input.
@@ -91,7 +87,7 @@ pub(crate) struct Delayed {
     pub(crate) entries: Vec<usize>,
 }
 
-impl<E, R: Clone> Board<E, R> {
+impl<E, R> Board<E, R> {
     pub(crate) fn new(limits: Limits, lanes: Lanes) -> Self {
         assert!(limits.entries > 0, "BUG: an operation takes at least one entry a call");
         Self {
@@ -100,7 +96,6 @@ impl<E, R: Clone> Board<E, R> {
             ready: BTreeSet::new(),
             halves: VecDeque::new(),
             lanes,
-            under_way: HashMap::new(),
             refusals: Refusals::default(),
             failed_whole: 0,
             settled: Vec::new(),
@@ -129,13 +124,7 @@ impl<E, R: Clone> Board<E, R> {
             self.settled.push(Err(Left { index, entry, cause, calls: 0 }));
             return;
         }
-        let before = lane.as_ref().and_then(|lane| self.lanes.push(lane, index));
-        let goes_next = match before {
-            None => true,
-            // The new entry replaces the entry before it in the lane, unless that entry is under way.
-            Some(before) => lane.as_ref().is_some_and(|lane| lane.only_last) && self.ready.remove(&before),
-        };
-        if goes_next {
+        if lane.as_ref().is_none_or(|lane| self.lanes.push(lane, index)) {
             self.ready.insert(index);
         }
         let (entry, place) = (Arc::new(entry), Place::Here);
@@ -172,7 +161,6 @@ impl<E, R: Clone> Board<E, R> {
         let indexes = half.unwrap_or_else(|| self.pack(most));
         self.counts.calls += 1;
         self.counts.retries += u64::from(indexes.iter().any(|index| self.tracks[index].calls > 0));
-        indexes.iter().for_each(|&index| self.replace_earlier(index));
         let entries = indexes.iter().map(|&index| {
             let track = self.track(index);
             track.calls += 1;
@@ -205,16 +193,13 @@ impl<E, R: Clone> Board<E, R> {
 }
 
 /// Packing: chooses the entries for the next call.
-impl<E, R: Clone> Board<E, R> {
+impl<E, R> Board<E, R> {
     /// Packs a batch in the order of the input, as far as lanes allow. A batch ends when it is full or the next entry
     /// does not fit, so any two successive batches together exceed one of the limits.
     fn pack(&mut self, most: usize) -> Vec<usize> {
         // If only a few more entries are ready, they go in this call too, which saves a separate call.
-        let most = if self.ready.len() <= most.saturating_add(most / 8) {
-            most.saturating_add(most / 8)
-        } else {
-            most
-        };
+        let with_rest = most.saturating_add(most / 8);
+        let most = if self.ready.len() <= with_rest { with_rest } else { most };
         let most = self.limits.entries.min(most);
         let mut batch = Vec::with_capacity(most.min(self.ready.len()));
         let mut bytes = 0usize;
@@ -246,34 +231,11 @@ impl<E, R: Clone> Board<E, R> {
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
-    /// If the entry's lane sends only its last entry, marks the earlier entries in the lane as replaced.
-    fn replace_earlier(&mut self, index: usize) {
-        let Some(lane) = self.tracks[&index].lane.clone().filter(|lane| lane.only_last) else { return };
-        for earlier in self.lanes.before(&lane, index) {
-            self.track(earlier).place = Place::Replaced;
-        }
-        self.under_way.insert(lane, index);
-    }
-
     /// Marks the next entry of a lane as ready, after an entry of the lane was settled or its wait ended.
     fn release(&mut self, lane: &Lane) {
-        if lane.only_last {
-            let under_way = self.under_way.get(lane).and_then(|index| self.tracks.get(index));
-            if under_way.is_some_and(|track| track.place != Place::Here) {
-                return;
-            }
-            self.under_way.remove(lane);
-            let Some(last) = self.lanes.last(lane) else { return };
-            for earlier in self.lanes.before(lane, last) {
-                self.track(earlier).place = Place::Here;
-                self.ready.remove(&earlier);
-            }
-            self.ready.insert(last);
-        } else {
-            // An entry that is waiting or under way is not ready.
-            let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
-            self.ready.extend(first);
-        }
+        // An entry that is waiting or under way is not ready.
+        let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
+        self.ready.extend(first);
     }
 
     /// Returns the failed entries of a call that delivered a later entry from the same lane.
@@ -292,31 +254,21 @@ impl<E, R: Clone> Board<E, R> {
 }
 
 /// Settles undelivered entries as failed, and the entries behind them in their lanes.
-impl<E, R: Clone> Board<E, R> {
+impl<E, R> Board<E, R> {
     /// Settles every entry as failed at the deadline. Nothing more is sent, and calls under way are not awaited.
     pub(crate) fn stop(&mut self) {
-        self.leave_all(Self::is_away, |_| EntryError::Unanswered);
-        self.leave_all(|_, _| true, EntryError::Stopped);
+        self.leave_all(|track| track.place == Place::Away, |_| EntryError::Unanswered);
+        self.leave_all(|_| true, EntryError::Stopped);
     }
 
-    /// Settles every entry as failed, because the delivery was interrupted.
+    /// Settles every entry as failed, because the delivery's future was dropped.
     pub(crate) fn interrupt(&mut self) {
-        self.leave_all(|_, _| true, EntryError::Interrupted);
+        self.leave_all(|_| true, EntryError::Interrupted);
     }
 
     /// Settles every entry that is not in a call as failed, because a further call would fail with the same error.
     fn halt(&mut self, error: &ServiceError) {
-        self.leave_all(|board, track| !board.is_away(track), |_| EntryError::Halted(error.clone()));
-    }
-
-    /// Returns true if a call under way carries the entry, or the entry that replaces it.
-    fn is_away(&self, track: &Track<E>) -> bool {
-        let by = || self.under_way.get(track.lane.as_ref()?).and_then(|index| self.tracks.get(index));
-        match track.place {
-            Place::Away => true,
-            Place::Replaced => by().is_some_and(|track| track.place == Place::Away),
-            Place::Here | Place::InHalf | Place::Waiting => false,
-        }
+        self.leave_all(|track| track.place != Place::Away, |_| EntryError::Halted(error.clone()));
     }
 
     /// Settles an entry as failed. The entries behind it in its lane fail too, unless only the lane's last entry
@@ -338,10 +290,10 @@ impl<E, R: Clone> Board<E, R> {
 
     fn leave_all(
         &mut self,
-        which: impl Fn(&Self, &Track<E>) -> bool,
+        which: impl Fn(&Track<E>) -> bool,
         cause: impl Fn(Option<ServiceError>) -> EntryError,
     ) {
-        let all = self.tracks.iter().filter(|(_, track)| which(self, track));
+        let all = self.tracks.iter().filter(|(_, track)| which(track));
         for index in all.map(|(&index, _)| index).collect::<Vec<_>>() {
             let error = self.track(index).error.take();
             if let Some(lane) = self.set_left(index, cause(error)) {

@@ -43,19 +43,8 @@ impl Sender {
     /// Makes a sender for these tables. Each [`Table`] names its key attributes. The client's own retries are switched
     /// off.
     pub fn new(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
-        Self::to(client, tables, false)
-    }
-
-    /// Like [`new`](Self::new), but if several writes to one key are waiting, the sender sends only the last. The
-    /// earlier writes count as delivered when the last is delivered. If the last write is refused, the write before it
-    /// is sent.
-    pub fn with_last_writes_only(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
-        Self::to(client, tables, true)
-    }
-
-    fn to(client: Client, tables: impl IntoIterator<Item = Table>, only_last: bool) -> Self {
         let tables = tables.into_iter().collect();
-        Self::over(BatchWriteItem { client, tables, only_last }, tokio::time::sleep)
+        Self::over(BatchWriteItem { client, tables }, tokio::time::sleep)
     }
 }
 
@@ -113,8 +102,6 @@ impl Write {
 pub struct BatchWriteItem {
     client: Client,
     tables: Vec<Table>,
-    /// True to send only the last of the waiting writes to one key.
-    only_last: bool,
 }
 
 impl Operation for BatchWriteItem {
@@ -136,8 +123,7 @@ impl Operation for BatchWriteItem {
     }
 
     fn lane(&self, write: &Write) -> Option<Lane> {
-        let key = self.key(write).ok()?;
-        Some(if self.only_last { key.only_last() } else { key.last_wins() })
+        self.key(write).ok().map(Lane::last_wins)
     }
 
     /// Refuses a write without a proper key, because DynamoDB would refuse the whole call that carries it.
@@ -253,7 +239,7 @@ mod tests {
             .build();
         let tables = [Table::new("orders", "pk").sort("sk"), Table::new("customers", "pk")];
         let (client, tables) = (Client::from_conf(config), tables.into_iter().collect());
-        (BatchWriteItem { client, tables, only_last: false }, bodies)
+        (BatchWriteItem { client, tables }, bodies)
     }
 
     fn key(pk: &str, sk: &str) -> Attributes {
@@ -336,23 +322,6 @@ mod tests {
         let body: Value = serde_json::from_str(&bodies.lock().unwrap()[0]).unwrap();
         let items = json!([{"PutRequest": {"Item": {"pk": {"S": "a"}}}}]);
         assert_eq!((undelivered.calls, body), (1, json!({"RequestItems": {"customers": items}})));
-    }
-
-    #[tokio::test]
-    async fn only_last_write_of_a_key_is_sent() {
-        let (mut operation, bodies) = answering(200, &json!({"UnprocessedItems": {}}));
-        operation.only_last = true;
-        let put = |state: &str| {
-            let state = ("state".to_owned(), S(state.into()));
-            Write::put("orders", key("a", "1").into_iter().chain([state]).collect())
-        };
-        let sender = crate::Sender::over(operation, |_| std::future::ready(()));
-        let delivered = sender.send([put("new"), put("paid"), customer("a"), put("sent")]).await.unwrap();
-        assert_eq!((delivered.count(), delivered.calls), (4, 1));
-        let body: Value = serde_json::from_str(&bodies.lock().unwrap()[0]).unwrap();
-        let orders = body["RequestItems"]["orders"].as_array().unwrap();
-        assert_eq!(orders.len(), 1);
-        assert_eq!(orders[0]["PutRequest"]["Item"]["state"], json!({"S": "sent"}));
     }
 
     fn value() -> impl Strategy<Value = AttributeValue> {

@@ -92,7 +92,7 @@ impl Gate {
 }
 
 /// Pace of one sender: the size of its next call, and the gap before it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// The service's limit on the number of entries in a call.
     most: usize,
@@ -119,20 +119,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     fn new(most: usize) -> Self {
-        let (pause, asked) = Default::default();
-        let (known, good) = (None, None);
-        Self {
-            most,
-            size: most as f64,
-            gap: 0.0,
-            known,
-            good,
-            nothing: 0,
-            is_hasty: false,
-            round: 0,
-            pause,
-            asked,
-        }
+        Self { most, size: most as f64, ..Self::default() }
     }
 
     /// Number of entries that the next call may carry.

@@ -12,7 +12,6 @@ pub struct Lane {
     name: Arc<[u8]>,
     pub(crate) together: bool,
     pub(crate) last_wins: bool,
-    pub(crate) only_last: bool,
 }
 
 impl Lane {
@@ -23,7 +22,7 @@ impl Lane {
             name.extend_from_slice(&part.as_ref().len().to_be_bytes());
             name.extend_from_slice(part.as_ref());
         }
-        Self { name: name.into(), together: false, last_wins: false, only_last: false }
+        Self { name: name.into(), together: false, last_wins: false }
     }
 
     /// Allows several entries of this lane in one call, for a service that keeps their order. Still, only one call at a
@@ -39,14 +38,6 @@ impl Lane {
     #[must_use]
     pub fn last_wins(self) -> Self {
         Self { last_wins: true, ..self }
-    }
-
-    /// Like [`last_wins`](Self::last_wins), but sends only the last of the entries that wait for their turn. When the
-    /// last is delivered, the earlier entries count as delivered too, with the same receipt. If the last is given up,
-    /// the entry before it is sent.
-    #[must_use]
-    pub fn only_last(self) -> Self {
-        Self { only_last: true, ..self.last_wins() }
     }
 }
 
@@ -64,11 +55,11 @@ impl Lanes {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
     }
 
-    /// Adds an entry to its lane. Returns the previous entry of the lane, or `None` if the lane was empty.
-    pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> Option<usize> {
+    /// Adds an entry to its lane. Returns true if no other entry of the lane is open.
+    pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> bool {
         let open = self.open.entry(lane.clone()).or_default();
         open.push_back(index);
-        open.iter().nth_back(1).copied()
+        open.len() == 1
     }
 
     pub(crate) fn is_broken(&self, lane: &Lane) -> bool {
@@ -77,16 +68,6 @@ impl Lanes {
 
     pub(crate) fn first(&self, lane: &Lane) -> Option<usize> {
         self.open.get(lane)?.front().copied()
-    }
-
-    pub(crate) fn last(&self, lane: &Lane) -> Option<usize> {
-        self.open.get(lane)?.back().copied()
-    }
-
-    /// Returns the lane's entries before the given entry.
-    pub(crate) fn before(&self, lane: &Lane, index: usize) -> Vec<usize> {
-        let open = self.open.get(lane).into_iter().flatten().copied();
-        open.take_while(|&other| other != index).collect()
     }
 
     /// Returns the lane's entry after the given entry; `None` if the given entry is the last.
@@ -111,17 +92,6 @@ impl Lanes {
         if let Some(broken) = self.broken.as_mut().filter(|_| !lane.last_wins) {
             broken.insert(lane.clone());
         }
-    }
-
-    /// Removes the given entry and the entries before it from the lane, and returns them.
-    pub(crate) fn remove_through(&mut self, lane: &Lane, index: usize) -> Vec<usize> {
-        let Some(open) = self.open.get_mut(lane) else { return Vec::new() };
-        let place = open.iter().position(|&other| other == index).expect("BUG: an open entry is in its lane");
-        let removed = open.drain(..=place).collect();
-        if open.is_empty() {
-            self.open.remove(lane);
-        }
-        removed
     }
 
     pub(crate) fn remove(&mut self, lane: &Lane, index: usize) {

@@ -22,7 +22,7 @@
 //! # Guarantees
 //!
 //! - **Nothing is lost.** Every entry of the input is returned as delivered or undelivered, even if the operation
-//!   panics. If you may drop the future, use [`Sender::start`], which keeps the entries outside the future.
+//!   panics. To end a delivery early, do not drop its future, but use [`Sender::send_until`].
 //! - **At least once.** An entry is sent again only if the service said that it failed, or did not answer. If the
 //!   service did not answer, the entry may arrive twice.
 //! - **Only errors that may be temporary are retried**: throttles, transient errors and unknown ones
@@ -45,13 +45,14 @@
 //!
 //! # Files
 //!
-//! A [`Sender`] is an [`Operation`] with the settings of its retries. A [`Delivery`] puts entries on a board, which
-//! chooses the entries of each call. A loop makes the calls and waits.
+//! A [`Sender`] is an [`Operation`] with the settings of its retries. A delivery puts entries on a board, which chooses
+//! the entries of each call. A loop makes the calls and waits.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `sender` | [`Sender`]: its options, and the functions that start a delivery |
-//! | `delivery`, `stream` | [`Delivery`] of entries given at once; `Sender::send_stream`, [`Batcher`] of many tasks |
+//! | `sender` | [`Sender`]: its options |
+//! | `delivery` | `Sender::send`, `send_until`, `send_while`: entries given at once |
+//! | `stream` | `Sender::send_stream`, and the [`Batcher`] of many tasks |
 //! | `run` | the loop of calls and waits |
 //! | `gate` | the number of concurrent calls, and their pace while a service throttles |
 //! | `board` | the state of each entry: packing, retries, what is left |
@@ -89,12 +90,11 @@ mod stream;
 
 #[cfg(feature = "sdk")]
 pub use classify::{TokioSleep, classify};
-pub use delivery::Delivery;
 /// Re-exported for the `Stream` in the signature of [`Sender::send_stream`].
 pub use futures_util;
 pub use lanes::Lane;
 pub use operation::{Answer, ErrorKind, Operation, ServiceError};
 pub use outcome::{Delivered, EntryError, Left, Outcome, Sent, Undelivered, by_entry};
 pub use retries::Retries;
-pub use sender::{CONCURRENCY, Sender};
+pub use sender::Sender;
 pub use stream::Batcher;

@@ -17,9 +17,9 @@ pub trait Operation {
 
     /// The data that the service returns for an accepted entry, such as a message's id; `()` if the service returns no
     /// data.
-    type Receipt: Clone;
+    type Receipt;
 
-    /// The limits of one call. A new sender reads the limits once.
+    /// The limits of one call; the same for every call.
     fn limits(&self) -> Limits;
 
     /// Size of an entry in bytes, as the service counts them.

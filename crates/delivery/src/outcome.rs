@@ -85,8 +85,8 @@ pub enum EntryError {
     /// `None` if the entry was never sent.
     #[error("not sent before the deadline{}", since(.0))]
     Stopped(Option<ServiceError>),
-    /// The delivery was interrupted. Contains the entry's last error, if any. A call that was under way may have
-    /// delivered the entry.
+    /// The future of [`Sender::batcher`](crate::Sender::batcher) was dropped. Contains the entry's last error, if any.
+    /// A call that was under way may have delivered the entry.
     #[error("interrupted{}", since(.0))]
     Interrupted(Option<ServiceError>),
     /// The hard deadline came while a call carried the entry, so it may have arrived.

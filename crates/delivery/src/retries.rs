@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use comeback_backoff::Backoff;
@@ -13,39 +12,20 @@ use comeback_backoff::Backoff;
 /// An entry uses up no retry if it is sent again in half of a call that was refused as a whole. The same is true if the
 /// service throttles the entry but accepts other entries of the same call. A throttled entry that has been in n calls
 /// is sent again after the nth wait, or after the last wait if there are fewer.
+///
+/// The default is 5 retries. Each wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full
+/// jitter](comeback_backoff::Jitter::Full)), on average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws
+/// its own waits, and the operating system seeds the draws, so that senders that fail together do not retry together.
 #[derive(Clone)]
 pub struct Retries {
-    /// Returns the wait before this retry. For a retry past the last wait, returns `None`, or the last wait if the flag
-    /// is set.
-    wait: Arc<dyn Fn(usize, bool) -> Option<Duration> + Send + Sync>,
+    /// Makes the waits of one failed batch.
+    waits: Arc<dyn Fn() -> Box<dyn Iterator<Item = Duration>> + Send + Sync>,
 }
 
 const RETRIES: u64 = 5;
 const STEP: Duration = Duration::from_millis(100);
 
 impl Retries {
-    /// The default: 5 retries. Each wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full
-    /// jitter](comeback_backoff::Jitter::Full)), on average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch
-    /// draws its own waits.
-    ///
-    /// The operating system seeds the draws, so that senders that fail together do not retry together. To have the same
-    /// draws in every run, use [`seeded`](Self::seeded).
-    pub fn exponential() -> Self {
-        let backoff = doubling();
-        // Only this function uses entropy. By default, senders must not retry at the same moments.
-        #[allow(clippy::disallowed_methods)]
-        Self::each(move || backoff.delays())
-    }
-
-    /// Like [`exponential`](Self::exponential), but draws from the given seed, so that the waits are the same in every
-    /// run.
-    pub fn seeded(seed: u64) -> Self {
-        let backoff = doubling();
-        // The seed goes into the upper 32 bits, so that senders with neighbouring seeds share no draws.
-        let next = AtomicU64::new(seed.rotate_left(32));
-        Self::each(move || backoff.seeded(next.fetch_add(1, Ordering::Relaxed)))
-    }
-
     /// No retries: every entry is sent once, even if it is throttled. Only calls that are refused as a whole are sent
     /// again, in halves.
     pub fn none() -> Self {
@@ -60,38 +40,28 @@ impl Retries {
         D::IntoIter: Clone + Send + Sync + 'static,
     {
         let waits = waits.into_iter();
-        Self::each(move || waits.clone())
-    }
-
-    /// Calls `make` for each failed batch to get its waits, so that they can have jitter: `Retries::each(move ||
-    /// backoff.delays())`, with comeback-backoff's `Backoff`.
-    pub fn each<D: IntoIterator<Item = Duration>>(make: impl Fn() -> D + Send + Sync + 'static) -> Self {
-        let wait = move |retry: usize, or_last: bool| {
-            let mut waits = make().into_iter();
-            if or_last { waits.take(retry).last() } else { waits.nth(retry.checked_sub(1)?) }
-        };
-        Self { wait: Arc::new(wait) }
+        Self { waits: Arc::new(move || Box::new(waits.clone())) }
     }
 
     /// Returns the wait before retry `n` (1 for the first), or `None` if there are fewer than `n` retries.
     pub(crate) fn wait(&self, n: u64) -> Option<Duration> {
-        (self.wait)(usize::try_from(n).ok()?, false)
+        (self.waits)().nth(usize::try_from(n).ok()?.checked_sub(1)?)
     }
 
     /// Returns the wait before retry `n`, or the last wait if there are fewer than `n`; `None` if there are no waits at
     /// all.
     pub(crate) fn wait_or_last(&self, n: u64) -> Option<Duration> {
-        (self.wait)(usize::try_from(n).ok()?, true)
+        (self.waits)().take(usize::try_from(n).ok()?).last()
     }
-}
-
-fn doubling() -> Backoff {
-    Backoff::exponential(STEP, STEP * 16).expect("BUG: constants in order").with_retries(RETRIES)
 }
 
 impl Default for Retries {
     fn default() -> Self {
-        Self::exponential()
+        let backoff = Backoff::exponential(STEP, STEP * 16).expect("BUG: constants in order");
+        let backoff = backoff.with_retries(RETRIES);
+        // Only this function uses entropy. By default, senders must not retry at the same moments.
+        #[allow(clippy::disallowed_methods)]
+        Self { waits: Arc::new(move || Box::new(backoff.delays())) }
     }
 }
 

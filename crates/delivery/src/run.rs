@@ -46,7 +46,7 @@ pub(crate) async fn run<O, S, F>(
     S: Fn(Duration) -> F,
 {
     let Intake { source, window, is_wanted, may_start, deadline } = intake;
-    let Sender { operation, sleep, retries, gate, linger, .. } = sender;
+    let Sender { operation, sleep, gate, linger, .. } = sender;
     // Each call also waits for its turn at the gate. This time counts towards the wait of the call's entries.
     let sleeping = |wait: Delayed| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
     let mut deadline = pin!(deadline);
@@ -54,7 +54,7 @@ pub(crate) async fn run<O, S, F>(
         source: pin!(source.fuse()),
         window,
         calls: FuturesUnordered::new(),
-        waits: board.resume(retries).into_iter().map(sleeping).collect(),
+        waits: FuturesUnordered::new(),
         entering: pin!(Fuse::terminated()),
         enter: || gate.enter(&**sleep),
         lingering: pin!(Fuse::terminated()),
@@ -80,14 +80,16 @@ pub(crate) async fn run<O, S, F>(
                 under_way.lingering.set(Fuse::terminated());
                 let batch = board.take(gate.pace().size());
                 match begun(call(operation.clone(), batch, pass)).await {
-                    Ok(answered) => under_way.waits.extend(take_in(sender, board, answered).map(sleeping)),
+                    Ok(answered) => {
+                        under_way.waits.extend(take_in(sender, board, answered).into_iter().map(sleeping))
+                    }
                     Err(call) => under_way.calls.push(call),
                 }
             }
             // No call may start any more, or the ready entries were settled in the meantime.
             Next::Pass(_) => {}
             Next::Answered(answered) => {
-                under_way.waits.extend(take_in(sender, board, answered).map(sleeping))
+                under_way.waits.extend(take_in(sender, board, answered).into_iter().map(sleeping))
             }
             Next::Waited(entries) => board.waited(entries),
             Next::End => break,
@@ -136,7 +138,7 @@ where
     L: Future<Output = ()>,
     G: Fn() -> L,
 {
-    fn poll<R: Clone>(
+    fn poll<R>(
         &mut self,
         context: &mut Context<'_>,
         board: &Board<I::Item, R>,
@@ -227,39 +229,24 @@ fn take_in<O: Operation, S>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
     (batch, pass, result): Answered<O::Entry, O::Receipt>,
-) -> impl Iterator<Item = Delayed> + use<O, S> {
-    let throttle = Throttle::of(&result, batch.entries.len());
-    if let Some(throttled) = throttle.entries {
-        let entries = batch.entries.len();
+) -> Vec<Delayed> {
+    let entries = batch.entries.len();
+    let errors: Vec<&ServiceError> = match &result {
+        Ok(answers) => answers.iter().filter_map(|answer| answer.as_ref().err()).collect(),
+        Err(error) => vec![error; entries],
+    };
+    let throttled = errors.iter().filter(|error| error.kind == ErrorKind::Throttled).count().min(entries);
+    let asked = errors.iter().filter_map(|&error| Some((error.retry_after?, error)));
+    let asked = asked.max_by_key(|(pause, _)| *pause).map(|(pause, error)| (pause, error.clone()));
+    // A call that failed as a whole for a reason other than throttling says nothing about the pace.
+    if result.is_ok() || throttled > 0 {
         sender.gate.pace().answered(pass.round, entries, entries - throttled);
     }
     let again = board.answered(batch, result, &sender.retries);
-    if let Some((asked, error)) = throttle.asked {
+    if let Some((asked, error)) = asked {
         let own = again.iter().map(|wait| wait.delay).max().unwrap_or_default();
         let pause = sender.gate.pace().pause(asked, own);
         sender.tell_pause(pause, &error);
     }
-    again.into_iter()
-}
-
-/// Effect of one call on the sender's pace.
-struct Throttle {
-    /// Number of throttled entries. `None` if the call failed as a whole for a reason other than throttling, because
-    /// such a call says nothing about the pace.
-    entries: Option<usize>,
-    /// The longest pause that the service requested, with its error; `None` if the service requested no pause.
-    asked: Option<(Duration, ServiceError)>,
-}
-
-impl Throttle {
-    fn of<R>(result: &Result<Vec<Answer<R>>, ServiceError>, entries: usize) -> Self {
-        let errors: Vec<&ServiceError> = match result {
-            Ok(answers) => answers.iter().filter_map(|answer| answer.as_ref().err()).collect(),
-            Err(error) => vec![error; entries],
-        };
-        let asked = errors.iter().filter_map(|&error| Some((error.retry_after?, error)));
-        let asked = asked.max_by_key(|(pause, _)| *pause).map(|(pause, error)| (pause, error.clone()));
-        let throttled = errors.iter().filter(|error| error.kind == ErrorKind::Throttled).count();
-        Self { entries: (result.is_ok() || throttled > 0).then_some(throttled.min(entries)), asked }
-    }
+    again
 }

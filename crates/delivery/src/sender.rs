@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::gate::Gate;
-use crate::limits::Limits;
 use crate::operation::{Operation, ServiceError};
 use crate::retries::Retries;
 
@@ -19,7 +18,6 @@ pub struct Sender<O, S> {
     pub(crate) gate: Arc<Gate>,
     pub(crate) retries: Retries,
     pub(crate) concurrency: usize,
-    pub(crate) limits: Limits,
     pub(crate) linger: Duration,
     on_pause: Option<Arc<OnPause>>,
 }
@@ -27,14 +25,13 @@ pub struct Sender<O, S> {
 type OnPause = dyn Fn(Duration, &ServiceError) + Send + Sync;
 
 /// Default number of concurrent calls of one sender.
-pub const CONCURRENCY: usize = 4;
+const CONCURRENCY: usize = 4;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Makes a sender for an operation. The sender waits with `sleep`, such as `tokio::time::sleep`. The `new` function
     /// of each adapter, such as SQS's, calls `over`.
     pub fn over(operation: O, sleep: S) -> Self {
         Self {
-            limits: operation.limits(),
             gate: Arc::new(Gate::new(CONCURRENCY, operation.limits().entries)),
             operation: Arc::new(operation),
             sleep: Arc::new(sleep),
@@ -51,14 +48,14 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { sleep: Arc::new(sleep), ..self }
     }
 
-    /// Sets the number of retries and the waits before them. The default is [`Retries::exponential`].
+    /// Sets the number of retries and the waits before them. The default is [`Retries::default`].
     #[must_use]
     pub fn retries(self, retries: Retries) -> Self {
         Self { retries, ..self }
     }
 
     /// Sets the maximum number of concurrent calls, over all deliveries of this sender and of clones made from it
-    /// afterwards. The default is [`CONCURRENCY`].
+    /// afterwards. The default is 4.
     ///
     /// # Panics
     ///
@@ -66,25 +63,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     #[must_use]
     pub fn concurrency(self, calls: usize) -> Self {
         assert!(calls > 0, "concurrency is 0; it must be at least 1");
-        Self { concurrency: calls, gate: Arc::new(Gate::new(calls, self.limits.entries)), ..self }
-    }
-
-    /// Lowers the service's limits, for example for a stream that accepts only smaller records.
-    ///
-    /// # Panics
-    ///
-    /// Panics if a limit is 0, or over the service's own limit.
-    #[must_use]
-    pub fn limits(self, limits: Limits) -> Self {
-        let most = self.operation.limits();
-        for (name, limit, most) in [
-            ("entries", limits.entries, most.entries),
-            ("bytes", limits.bytes, most.bytes),
-            ("entry_bytes", limits.entry_bytes, most.entry_bytes),
-        ] {
-            assert!((1..=most).contains(&limit), "the limit of {name} is {limit}; it must be 1 to {most}");
-        }
-        Self { limits, gate: Arc::new(Gate::new(self.concurrency, limits.entries)), ..self }
+        Self { concurrency: calls, gate: Arc::new(Gate::new(calls, self.operation.limits().entries)), ..self }
     }
 
     /// Sets the time that [`send_stream`](Self::send_stream) or [`batcher`](Self::batcher) waits for more entries
@@ -122,7 +101,6 @@ impl<O, S> Clone for Sender<O, S> {
             gate: self.gate.clone(),
             retries: self.retries.clone(),
             concurrency: self.concurrency,
-            limits: self.limits,
             linger: self.linger,
             on_pause: self.on_pause.clone(),
         }

@@ -89,7 +89,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         let outcomes = Arc::new(Mutex::new(VecDeque::new()));
         let taken = outcomes.clone();
         let mut running = Some(Box::pin(async move {
-            let mut board = Board::new(self.limits, Lanes::remembering());
+            let mut board = Board::new(self.operation.limits(), Lanes::remembering());
             let intake = Intake {
                 source: entries,
                 window: self.window(),
@@ -125,7 +125,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         // A channel allocates all its capacity at once.
         let (requests, received) = bounded(self.window().min(64));
         // The board is made outside the future, so that entries are handed back even if the future is never polled.
-        let board = Board::new(self.limits, Lanes::default());
+        let board = Board::new(self.operation.limits(), Lanes::default());
         let desk = Desk::<O> { board, replies: Arc::default(), received };
         let running = async move {
             let mut desk = desk;
@@ -148,7 +148,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 
     /// Maximum number of open entries in a stream or batcher.
     pub(crate) fn window(&self) -> usize {
-        self.limits.entries.saturating_mul(self.concurrency).saturating_mul(2)
+        self.operation.limits().entries.saturating_mul(self.concurrency).saturating_mul(2)
     }
 }
 

@@ -14,7 +14,7 @@ const DOWN: u64 = 6;
 /// Failed entries, each with its index, its error, and `true` if the failure uses up a retry.
 type Failed = Vec<(usize, ServiceError, bool)>;
 
-impl<E, R: Clone> Board<E, R> {
+impl<E, R> Board<E, R> {
     /// Applies the answer to a batch. Returns the entries to send again, and the waits before them.
     pub(crate) fn answered(
         &mut self,
@@ -69,7 +69,7 @@ impl<E, R: Clone> Board<E, R> {
         let mut failed = Vec::new();
         for (index, answer) in answers {
             match answer {
-                Ok(receipt) => self.deliver(index, &receipt),
+                Ok(receipt) => self.deliver(index, receipt),
                 Err(error) => failed.push((index, error)),
             }
         }
@@ -85,20 +85,6 @@ impl<E, R: Clone> Board<E, R> {
             self.leave(index, cause);
         }
         self.retry(again, retries)
-    }
-
-    /// Schedules retries for the entries whose calls or waits were dropped. Entries in a dropped call count as failed
-    /// without an answer.
-    pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Delayed> {
-        let dropped =
-            self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
-        let dropped = dropped.map(|(&index, track)| {
-            // A non-retriable error came from an earlier call, which was then halved. The dropped half got no answer.
-            let passing = track.error.take().filter(|error| error.kind.is_retriable());
-            (index, passing.unwrap_or_else(ServiceError::no_answer), true)
-        });
-        let dropped = dropped.collect();
-        self.retry(dropped, retries)
     }
 
     /// Handles the refusal of a whole call. The cause may be one entry of the call, or every entry.
@@ -178,22 +164,13 @@ impl<E, R: Clone> Board<E, R> {
         by_calls.into_values().flatten().collect()
     }
 
-    /// Marks an entry as delivered. In a lane that sends only its last entry, the earlier entries count as delivered
-    /// too.
-    fn deliver(&mut self, index: usize, receipt: &R) {
-        let lane = self.tracks[&index].lane.clone();
-        let delivered = match &lane {
-            Some(lane) if lane.only_last => self.lanes.remove_through(lane, index),
-            lane => {
-                lane.iter().for_each(|lane| self.lanes.remove(lane, index));
-                vec![index]
-            }
-        };
-        for index in delivered {
-            self.tracks.remove(&index).expect("BUG: an entry that is delivered is open");
-            self.settled.push(Ok(Sent { index, receipt: receipt.clone() }));
+    fn deliver(&mut self, index: usize, receipt: R) {
+        let track = self.tracks.remove(&index).expect("BUG: an entry that is delivered is open");
+        self.settled.push(Ok(Sent { index, receipt }));
+        if let Some(lane) = track.lane {
+            self.lanes.remove(&lane, index);
+            self.release(&lane);
         }
-        lane.iter().for_each(|lane| self.release(lane));
     }
 }
 

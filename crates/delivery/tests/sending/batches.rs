@@ -1,8 +1,5 @@
 //! Tests of packing: batches are few and full, and lanes keep their order.
 
-use std::time::Duration;
-
-use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{EntryError, ErrorKind, Lane, Left, Retries};
 use proptest::prelude::*;
@@ -190,58 +187,6 @@ fn last_wins_survives_a_left_write() {
         let undelivered = complete(sender.send(entries([LANE, LANE, LANE]))).unwrap_err();
         assert_eq!(service.sent(), [[0], [1], [2]]);
         assert_eq!(undelivered.by_entry(), [Err(cause), Ok(()), Ok(())]);
-    }
-}
-
-#[test]
-fn only_last_delivers_those_before_it() {
-    let service = Service { lanes: Lane::only_last, ..Service::new([Fate::Ok]) };
-    let delivered = complete(service.sender().send(entries([LANE, OTHER, LANE, None, LANE, OTHER]))).unwrap();
-    assert_eq!((service.sent(), delivered.count()), (vec![vec![3, 4, 5]], 6));
-}
-
-#[test]
-fn refused_last_sends_the_one_before() {
-    let refused = Fate::Error(ErrorKind::Refused);
-    let service = Service { lanes: Lane::only_last, ..Service::new([refused, refused, Fate::Ok]) };
-    let undelivered = complete(service.sender().send(entries([LANE; 4]))).unwrap_err();
-    assert_eq!(service.sent(), [[3], [2], [1]]);
-    let refused = || Err(EntryError::Refused(error(ErrorKind::Refused)));
-    assert_eq!(undelivered.by_entry(), [Ok(()), Ok(()), refused(), refused()]);
-}
-
-#[test]
-fn waiting_write_is_replaced_by_newer() {
-    let (passing, refused) = (Fate::Error(ErrorKind::Transient), Fate::Error(ErrorKind::Refused));
-    let one = Limits { entries: 1, ..ROOMY };
-    let sent = |concurrency, script: &[Fate]| {
-        let lanes = Lane::only_last;
-        let service = Service { limits: one, polls: 3, lanes, ..Service::new(script) };
-        let sender = service.sender().concurrency(concurrency).retries(Retries::of([Duration::ZERO]));
-        // At most two entries of a stream are open per concurrent call.
-        let outcomes = sender.send_stream(stream::iter(entries([LANE; 5]))).collect::<Vec<_>>();
-        let outcomes = complete(outcomes);
-        assert_eq!(outcomes.len(), 5);
-        let left = outcomes.into_iter().filter_map(Result::err).map(|left| left.index).collect::<Vec<_>>();
-        (service.sent(), left)
-    };
-    assert_eq!(sent(3, &[passing, Fate::Ok]).0, [[4], [4]], "all are at hand at once");
-    assert_eq!(sent(2, &[passing, Fate::Ok]).0, [[3], [3], [4]], "none comes while four are open");
-    // The refused entry does not close its lane: later entries of the stream are still sent.
-    assert_eq!(sent(1, &[Fate::Ok, refused, Fate::Ok]), (vec![vec![1], vec![3], vec![4]], vec![3]));
-}
-
-/// Checks that entries replaced by an entry in a call share its outcome, even if the delivery ends during the call.
-#[test]
-fn replaced_entry_shares_outcome_under_way() {
-    let one = Limits { entries: 1, ..ROOMY };
-    let script = [Fate::Ok, Fate::Whole(ErrorKind::Denied)];
-    for (first, arrived) in [([LANE, LANE, OTHER, None], true), ([OTHER, None, LANE, LANE], false)] {
-        let service = Service { limits: one, polls: 3, lanes: Lane::only_last, ..Service::new(script) };
-        let outcomes =
-            comeback_delivery::by_entry(complete(service.sender().concurrency(2).send(entries(first))));
-        let of_lane: Vec<_> = outcomes.iter().zip(first).filter(|(_, lane)| *lane == LANE).collect();
-        assert!(of_lane.iter().all(|(outcome, _)| outcome.is_ok() == arrived), "{outcomes:?}");
     }
 }
 

@@ -1,13 +1,14 @@
-//! Tests of deliveries that end early: the service denies access or is down, the deadline comes, or the caller
-//! interrupts.
+//! Tests of deliveries that end early: the service denies access or is down, or the deadline comes.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{EntryError, ErrorKind, Retries, Sender};
 use proptest::prelude::*;
 
-use crate::service::{Fate, ROOMY, Service, complete, entries, error, poll_until};
+use crate::service::{Fate, ROOMY, Service, complete, entries, error};
 
 const ONE: Limits = Limits { entries: 1, ..ROOMY };
 
@@ -51,24 +52,6 @@ fn later_success_keeps_it_going() {
         complete(service.sender().concurrency(1).retries(Retries::none()).send(entries([None; 20])))
             .unwrap_err();
     assert_eq!((undelivered.delivered.len(), undelivered.entries.len()), (15, 5));
-}
-
-#[test]
-fn limits_can_be_lowered() {
-    let service = Service::new([Fate::Ok]);
-    let lower = Limits { entries: 2, entry_bytes: 5, ..ROOMY };
-    let mut entries = entries([None; 4]);
-    entries[1].size = 6;
-    let undelivered = complete(service.sender().limits(lower).send(entries)).unwrap_err();
-    assert_eq!(undelivered.entries[0].cause, EntryError::TooLarge { size: 6, limit: 5 });
-    assert_eq!(service.sent(), [vec![0, 2], vec![3]]);
-}
-
-#[test]
-#[should_panic(expected = "the limit of entries is 11; it must be 1 to 10")]
-fn limits_cannot_be_raised() {
-    let service = Service::new([Fate::Ok]);
-    let _ = service.sender().limits(Limits { entries: 11, ..ROOMY });
 }
 
 /// Makes a condition that is true once the service's clock reaches `moment`.
@@ -115,14 +98,10 @@ async fn only_a_timer_cuts_a_wait_short() {
     assert_eq!(undelivered.by_entry(), [Err(EntryError::Stopped(Some(error(ErrorKind::Transient))))]);
 
     let started = tokio::time::Instant::now();
-    let mut delivery = sender.start(entries([None]));
-    tokio::select! {
-        () = delivery.run() => panic!("it waits for an hour"),
-        () = tokio::time::sleep(Duration::from_secs(2)) => {}
-    }
+    let deadline = tokio::time::sleep(Duration::from_secs(2));
+    let undelivered = sender.send_until(entries([None]), deadline).await.unwrap_err();
     assert_eq!(started.elapsed().as_secs(), 2);
-    let undelivered = delivery.finish().unwrap_err();
-    assert_eq!(undelivered.by_entry(), [Err(EntryError::Interrupted(Some(error(ErrorKind::Transient))))]);
+    assert_eq!(undelivered.by_entry(), [Err(EntryError::Stopped(Some(error(ErrorKind::Transient))))]);
 }
 
 proptest! {
@@ -152,32 +131,14 @@ proptest! {
 fn unanswered_entries_come_back() {
     let limits = Limits { entries: 2, ..ROOMY };
     let service = Service { limits, polls: 9, ..Service::new([Fate::Ok, PASSING, Fate::Ok]) };
-    let sender = service.sender().concurrency(1);
-    let mut delivery = sender.start(entries([None; 5]));
-    poll_until(|| service.sent().len() == 2, delivery.run());
-    let undelivered = delivery.finish().unwrap_err();
+    let deadline = poll_fn(|_| if service.sent().len() == 2 { Poll::Ready(()) } else { Poll::Pending });
+    let undelivered =
+        complete(service.sender().concurrency(1).send_until(entries([None; 5]), deadline)).unwrap_err();
     assert_eq!(service.sent(), [[0, 1], [2, 3]]);
     let calls: Vec<u64> = undelivered.entries.iter().map(|left| left.calls).collect();
     assert_eq!(calls, [1, 1, 1, 0], "1 failed, 2 and 3 were under way, 4 was not sent");
-    assert_eq!(
-        undelivered.entries[0].cause.to_string(),
-        "interrupted, after Code: message",
-        "{undelivered:?}"
-    );
-    let interrupted = || Err(EntryError::Interrupted(None));
-    let failed = Err(EntryError::Interrupted(Some(error(ErrorKind::Transient))));
-    assert_eq!(undelivered.by_entry(), [Ok(()), failed, interrupted(), interrupted(), interrupted()]);
-}
-
-#[test]
-fn second_run_resends_what_was_under_way() {
-    let service = Service { polls: 9, ..Service::new([Fate::Ok]) };
-    let waits = Retries::of([Duration::from_millis(5)]);
-    let sender = service.sender().retries(waits);
-    let mut delivery = sender.start(entries([None; 2]));
-    poll_until(|| service.sent().len() == 1, delivery.run());
-    complete(delivery.run());
-    assert_eq!(*service.waits.borrow(), [Duration::from_millis(5)]);
-    let delivered = delivery.finish().unwrap();
-    assert_eq!((delivered.count(), delivered.calls, delivered.retries), (2, 2, 1));
+    let failed = Err(EntryError::Stopped(Some(error(ErrorKind::Transient))));
+    let unanswered = || Err(EntryError::Unanswered);
+    let unsent = Err(EntryError::Stopped(None));
+    assert_eq!(undelivered.by_entry(), [Ok(()), failed, unanswered(), unanswered(), unsent]);
 }

@@ -1,11 +1,12 @@
 use std::collections::HashMap;
+use std::future::pending;
 use std::time::Duration;
 
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{Delivered, EntryError, ErrorKind, Retries, Undelivered};
 use proptest::prelude::*;
 
-use crate::service::{Call, Entry, Fate, Service, poll_up_to};
+use crate::service::{Call, Entry, Fate, Service, complete, yields};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
@@ -56,19 +57,15 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
 type Outcome = Result<Delivered, Undelivered<Entry>>;
 
 impl Case {
-    /// Runs the delivery, interrupting it after each of the given numbers of polls.
-    pub(crate) fn run(&self, interruptions: &[usize]) -> (Outcome, Vec<Call>) {
+    /// Runs the delivery until the deadline completes.
+    pub(crate) fn run(&self, deadline: impl Future<Output = ()>) -> (Outcome, Vec<Call>) {
         let mut service = Service::new(self.script.clone());
         (service.limits, service.polls) = (self.limits, self.polls);
         let sender = service
             .sender()
             .retries(Retries::of(vec![Duration::from_millis(1); self.retries]))
             .concurrency(self.concurrency);
-        let mut delivery = sender.start(self.entries.clone());
-        for &polls in interruptions {
-            let _: Option<()> = poll_up_to(polls, delivery.run());
-        }
-        let outcome = delivery.finish();
+        let outcome = complete(sender.send_until(self.entries.clone(), deadline));
         let calls = service.calls.borrow().clone();
         (outcome, calls)
     }
@@ -193,7 +190,11 @@ impl Case {
                 prop_assert_eq!(Some(error.kind), last);
             }
             EntryError::Exhausted(_) => prop_assert_eq!(answers.len(), 1 + self.retries),
-            EntryError::Interrupted(_) | EntryError::Stopped(_) => {}
+            EntryError::Stopped(_) => {}
+            EntryError::Unanswered => {
+                let is_dropped = |call: &Call| call.answers.is_none() && call.ids.contains(&entry.id);
+                prop_assert!(calls.iter().any(is_dropped));
+            }
             EntryError::Halted(error) => {
                 let whole = calls.iter().filter_map(|call| match call.answers.as_ref()?[0]? {
                     Fate::Whole(kind) => Some(kind),
@@ -213,10 +214,10 @@ impl Case {
 proptest! {
     #[test]
     fn every_entry_is_delivered_or_handed_back(case in case()) {
-        let (outcome, calls) = case.run(&[100_000]);
+        let (outcome, calls) = case.run(pending());
         if let Err(undelivered) = &outcome {
             for left in &undelivered.entries {
-                prop_assert!(!matches!(left.cause, EntryError::Interrupted(_) | EntryError::Stopped(_)), "{left:?}");
+                prop_assert!(!matches!(left.cause, EntryError::Unanswered | EntryError::Stopped(_)), "{left:?}");
                 if let EntryError::Exhausted(error) = &left.cause {
                     prop_assert!(error.kind.is_retriable());
                 }
@@ -229,17 +230,8 @@ proptest! {
     }
 
     #[test]
-    fn interrupted_at_any_poll_loses_nothing(case in case(), polls in prop::collection::vec(0..30usize, 1..4)) {
-        let (outcome, calls) = case.run(&polls);
-        case.check(outcome, &calls)?;
-    }
-
-    #[test]
-    fn resumes_where_it_was_interrupted(case in case(), polls in 0..30usize) {
-        let (outcome, calls) = case.run(&[polls, 100_000]);
-        if let Err(undelivered) = &outcome {
-            prop_assert!(!undelivered.entries.iter().any(|left| matches!(left.cause, EntryError::Interrupted(_))));
-        }
+    fn deadline_at_any_poll_loses_nothing(case in case(), polls in 0..60usize) {
+        let (outcome, calls) = case.run(yields(polls));
         case.check(outcome, &calls)?;
     }
 }

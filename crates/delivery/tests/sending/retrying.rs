@@ -7,7 +7,7 @@ use comeback_delivery::limits::Limits;
 use comeback_delivery::{EntryError, ErrorKind, Retries};
 use proptest::prelude::*;
 
-use crate::service::{Entry, Fate, ROOMY, Service, complete, entries, error, poll_until};
+use crate::service::{Entry, Fate, ROOMY, Service, complete, entries, error};
 
 const PASSING: Fate = Fate::Error(ErrorKind::Transient);
 
@@ -25,22 +25,8 @@ fn waits_are_as_documented() {
 }
 
 #[test]
-fn exponential_waits_are_drawn_under_their_ceilings() {
-    for seed in 0..100 {
-        let (drawn, calls) = waits(Retries::seeded(seed), &[PASSING]);
-        assert_eq!(calls, 6);
-        for (wait, ceiling) in drawn.into_iter().zip([100, 200, 400, 800, 1_600]) {
-            assert!((1..=ceiling).contains(&wait), "{wait} under {ceiling}");
-        }
-    }
-    let again = |seed| waits(Retries::seeded(seed), &[PASSING]).0;
-    assert_eq!(again(7), again(7));
-    assert_ne!(again(7), again(8));
-}
-
-#[test]
 fn default_waits_differ_between_senders() {
-    let drawn: Vec<_> = (0..4).map(|_| waits(Retries::default(), &[PASSING])).collect();
+    let drawn: Vec<_> = (0..100).map(|_| waits(Retries::default(), &[PASSING])).collect();
     for (waits, calls) in &drawn {
         assert_eq!(*calls, 6);
         let within = waits.iter().zip([100, 200, 400, 800, 1_600]);
@@ -52,7 +38,7 @@ fn default_waits_differ_between_senders() {
 #[test]
 fn concurrent_failures_draw_different_waits() {
     let service = Service { limits: Limits { entries: 1, ..ROOMY }, polls: 1, ..Service::new([PASSING]) };
-    complete(service.sender().retries(Retries::seeded(7)).send(entries([None; 4]))).unwrap_err();
+    complete(service.sender().send(entries([None; 4]))).unwrap_err();
     let first: Vec<_> = service.waits.borrow()[..4].to_vec();
     assert!(first.windows(2).any(|pair| pair[0] != pair[1]), "{first:?}");
 }
@@ -98,16 +84,6 @@ fn no_retries_means_no_retry_of_throttled() {
     let service = Service::new([Fate::Ok, THROTTLED]);
     complete(service.sender().retries(Retries::none()).send(entries([None; 2]))).unwrap_err();
     assert_eq!(service.sent(), [[0, 1]]);
-}
-
-#[test]
-fn partial_throttling_survives_interruption() {
-    let service = Service { polls: 9, ..Service::new([Fate::Ok, THROTTLED, Fate::Ok]) };
-    let sender = service.sender().retries(Retries::of([Duration::ZERO]));
-    let mut delivery = sender.start(entries([None; 2]));
-    poll_until(|| service.waits.borrow().len() == 1, delivery.run());
-    complete(delivery.run());
-    assert_eq!(delivery.finish().unwrap().count(), 2);
 }
 
 fn many(entries: usize) -> Vec<Entry> {

@@ -216,7 +216,7 @@ pub(crate) fn error(kind: ErrorKind) -> ServiceError {
 }
 
 /// Stays pending for the given number of polls.
-async fn yields(mut polls: usize) {
+pub(crate) async fn yields(mut polls: usize) {
     poll_fn(move |context| {
         if polls == 0 {
             return Poll::Ready(());
@@ -228,26 +228,14 @@ async fn yields(mut polls: usize) {
     .await;
 }
 
-/// Polls a future at most `polls` times, then drops it.
-pub(crate) fn poll_up_to<F: Future>(polls: usize, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let context = &mut Context::from_waker(Waker::noop());
-    (0..polls).find_map(|_| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => None,
-    })
-}
-
-/// Polls a future until the condition `so` holds, then drops it.
-pub(crate) fn poll_until<F: Future>(so: impl Fn() -> bool, future: F) {
-    let mut future = pin!(future);
-    let context = &mut Context::from_waker(Waker::noop());
-    while !so() {
-        assert!(future.as_mut().poll(context).is_pending(), "it ended before");
-    }
-}
-
 /// Polls a future to completion.
 pub(crate) fn complete<F: Future>(future: F) -> F::Output {
-    poll_up_to(100_000, future).expect("it never ends")
+    let mut future = pin!(future);
+    let context = &mut Context::from_waker(Waker::noop());
+    for _ in 0..100_000 {
+        if let Poll::Ready(output) = future.as_mut().poll(context) {
+            return output;
+        }
+    }
+    panic!("it never ends");
 }

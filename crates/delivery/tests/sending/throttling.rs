@@ -1,19 +1,55 @@
 //! Tests of a sender's pace under throttling, on tokio's paused clock.
 
 use std::future::{Future, ready};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use comeback_backoff::{Backoff, Delays};
 use comeback_delivery::limits::{DYNAMODB, KINESIS, Limits, SQS_SEND};
 use comeback_delivery::{Answer, EntryError, ErrorKind, Operation, Retries, Sender, ServiceError};
 use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
+/// The waits of `Retries::default()`, but with the same draws in every run. Each clone, and so each failed batch, draws
+/// its own waits.
+struct Drawn {
+    waits: Delays,
+    next_seed: Arc<AtomicU64>,
+}
+
+impl Drawn {
+    fn seeded(seed: u64) -> Self {
+        // The seed goes into the upper 32 bits, so that neighbouring seeds share no draws.
+        Self::drawing(Arc::new(AtomicU64::new(seed.rotate_left(32))))
+    }
+
+    fn drawing(next_seed: Arc<AtomicU64>) -> Self {
+        let backoff = Backoff::exponential(Duration::from_millis(100), Duration::from_millis(1_600));
+        let backoff = backoff.expect("bounds in order").with_retries(5);
+        Self { waits: backoff.seeded(next_seed.fetch_add(1, Ordering::Relaxed)), next_seed }
+    }
+}
+
+impl Clone for Drawn {
+    fn clone(&self) -> Self {
+        Self::drawing(self.next_seed.clone())
+    }
+}
+
+impl Iterator for Drawn {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.waits.next()
+    }
+}
+
 /// Sends the given number of entries, and checks that all of them arrive in time. The limit is 1.5 times the shortest
 /// possible time for the entries beyond the service's burst.
 async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, burst: f64, what: &str) {
-    let sender = Sender::over(service, tokio::time::sleep).retries(Retries::seeded(7));
+    let sender = Sender::over(service, tokio::time::sleep).retries(Retries::of(Drawn::seeded(7)));
     let start = Instant::now();
     let outcomes = comeback_delivery::by_entry(sender.send(0..entries).await);
     let left = outcomes.iter().filter(|outcome| outcome.is_err()).count();
@@ -127,7 +163,7 @@ async fn no_call_begins_during_a_requested_pause() {
 
 #[tokio::test(start_paused = true)]
 async fn day_long_pause_is_capped() {
-    let told = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::new(Mutex::new(Vec::new()));
     let tell = told.clone();
     let service = Asking(Duration::from_secs(86_400), Mutex::default());
     let sender = Sender::over(&service, tokio::time::sleep)
