@@ -63,7 +63,7 @@ pub enum ReasonCode {
     MalformedEnvelope,
     /// The invocation record has no payload: Lambda may omit a payload that is too large.
     PayloadLost,
-    /// An operator cancelled the event with a [`Cancel`](crate::Cancel).
+    /// An operator cancelled the event with a [request](crate::Request).
     Cancelled,
 }
 

@@ -25,7 +25,7 @@
 //!    `NON_RETRYABLE_ERRORS`, or its simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, if
 //!    its message was sent over 13 days and 12 hours ago (both `max_age`), or else if an operator's
-//!    [`Cancel`](crate::Cancel) applies to it (`cancelled`). A cancel applies to an event if its message was sent
+//!    [cancel](crate::Request) applies to it (`cancelled`). A cancel applies to an event if its message was sent
 //!    before the cancel's `at`. A cancel that names keys applies to the events with these keys, regardless of when they
 //!    failed.
 //! 5. The delay is a whole number of seconds, which depends on `JITTER`:
@@ -49,7 +49,7 @@
 //!    - A pause: if a pause of the function is over and ended after that moment, the retry moves to a random moment
 //!      within the pause's spread, counted from the end of the pause, but no later than rule 6's last retry. The
 //!      generator is seeded by the message, *n* and the end of the pause. Later pauses may move the retry again.
-//!    - A retry request, a [`RetryNow`](crate::RetryNow): if the message was sent before the request's `at`, the retry
+//!    - A [retry request](crate::Request): if the message was sent before the request's `at`, the retry
 //!      becomes due at a random moment between `at` and `at` + `within`, but not before *start*. The generator is
 //!      seeded by the message, *n* and `at`. Pauses move that moment like any other. A request changes nothing if the
 //!      result would not be sooner. A request also does not change a retry that a pause has moved, or the retry with
@@ -80,7 +80,7 @@ use crate::pauses::{Pauses, returns_at};
 use crate::policies::Policies;
 use crate::policy::Policy;
 use crate::record::Record;
-use crate::requests::{Cancel, Request, RetryNow};
+use crate::requests::Request;
 use crate::seed::generator;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::{
@@ -275,8 +275,7 @@ impl<'r> Case<'_, 'r> {
 
     /// Applies the last part of rule 4. Returns the reason if an operator's cancel applies to the event.
     fn cancelled(&self) -> Option<Reason> {
-        let mut requests = self.pauses.cancels().map(|Cancel { request }| request);
-        let Request { by, why, .. } = requests.find(|request| {
+        let Request { by, why, .. } = self.pauses.cancels().find(|request| {
             (self.record.first_sent() < request.at || request.names_keys()) && self.is_reached_by(request)
         })?;
         let said = |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map(shown);
@@ -412,14 +411,13 @@ impl<'r> Case<'_, 'r> {
             return None;
         }
         let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
-        let reaching = pauses.retries().filter(|RetryNow { request, .. }| {
+        let reaching = pauses.retries().filter(|request| {
             record.first_sent() < request.at
                 && self.is_reached_by(request)
                 && (request.names_keys() || !asked_to_wait)
         });
-        let moments = reaching.map(|retry| {
-            let RetryNow { request, .. } = retry;
-            let at = retry.due_of(record.first_id(), event.retry).max(start);
+        let moments = reaching.map(|request| {
+            let at = request.due_of(record.first_id(), event.retry).max(start);
             let at = self.due_after_pauses(at);
             let early = Early { otherwise_due, asked_at: request.at, asked_by: request.by.clone() };
             Due { at, by: DueBy::RetryNow, early: Some(early) }

@@ -24,7 +24,7 @@
 //! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of the variables, and the [`Settings`] made from it; an entry of the table; reasons to refuse a value |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of individual functions |
 //! | `arn` | ARNs and their patterns |
-//! | `pauses`, `requests` | [`Pauses`], the document of operators' pauses and requests; [`RetryNow`] and [`Cancel`], the requests |
+//! | `pauses`, `requests` | [`Pauses`], the document of operators' pauses and requests; [`Request`], an operator's request to retry or cancel events |
 //! | `recall` | [`Recall`]: the waiting messages that an operator's request brings back at once |
 //! | `timing` | the times that several rules share, such as [`HOLD`] |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
@@ -92,7 +92,7 @@ pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules, Written};
 pub use received_dead_letter::{DeadLetterKind, ReceivedDeadLetter};
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Moves, PausesRead};
-pub use requests::{Cancel, LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Request, RetryNow};
+pub use requests::{LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Request};
 pub use room::Room;
 pub use setting::{HideUpTo, Kind, Scope, Setting, Unset};
 pub use setting_error::SettingError;

@@ -164,7 +164,7 @@ pub enum DueBy {
     RetryAfter,
     /// A pause that is over: the held event comes back within the pause's spread.
     Pause,
-    /// An operator's [`RetryNow`](crate::RetryNow).
+    /// An operator's [retry request](crate::Request).
     RetryNow,
 }
 

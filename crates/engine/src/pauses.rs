@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::arn::PauseTarget;
 use crate::json::object;
-use crate::requests::{Cancel, RequestEntry, Requested, RetryNow};
+use crate::requests::{List, Request, RequestEntry};
 use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
@@ -23,8 +23,8 @@ use crate::timing::RETENTION;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
-    pub(crate) retries: Vec<RequestEntry<RetryNow>>,
-    pub(crate) cancels: Vec<RequestEntry<Cancel>>,
+    pub(crate) retries: Vec<RequestEntry>,
+    pub(crate) cancels: Vec<RequestEntry>,
     /// The document's members that this version does not read, as JSON. They are kept for later versions.
     others: BTreeMap<String, String>,
 }
@@ -80,18 +80,18 @@ impl Pauses {
     /// Returns the document with this retry request added. The request's moment is rounded up to a whole second, so
     /// that the request does not miss the latest failures.
     #[must_use]
-    pub fn with_retry(&self, retry: &RetryNow) -> Self {
+    pub fn with_retry(&self, retry: &Request) -> Self {
         let mut document = self.clone();
-        document.retries.push(RequestEntry::of(retry));
+        document.retries.push(RequestEntry::of(retry, List::Retries));
         document
     }
 
     /// Returns the document with this cancel added. The cancel's moment is rounded up to a whole second, so that the
     /// cancel does not miss the latest failures.
     #[must_use]
-    pub fn with_cancel(&self, cancel: &Cancel) -> Self {
+    pub fn with_cancel(&self, cancel: &Request) -> Self {
         let mut document = self.clone();
-        document.cancels.push(RequestEntry::of(cancel));
+        document.cancels.push(RequestEntry::of(cancel, List::Cancels));
         document
     }
 
@@ -99,12 +99,12 @@ impl Pauses {
     #[must_use]
     pub fn withdrawn(
         &self,
-        is_retry: impl Fn(&RetryNow) -> bool,
-        is_cancel: impl Fn(&Cancel) -> bool,
+        is_retry: impl Fn(&Request) -> bool,
+        is_cancel: impl Fn(&Request) -> bool,
     ) -> Self {
         let mut document = self.clone();
-        withdraw(&mut document.retries, is_retry);
-        withdraw(&mut document.cancels, is_cancel);
+        withdraw(&mut document.retries, List::Retries, is_retry);
+        withdraw(&mut document.cancels, List::Cancels, is_cancel);
         document
     }
 
@@ -126,12 +126,12 @@ impl Pauses {
 
 impl Pauses {
     /// All readable retry requests in the document, including withdrawn requests.
-    pub fn retries(&self) -> impl Iterator<Item = &RetryNow> {
+    pub fn retries(&self) -> impl Iterator<Item = &Request> {
         self.retries.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
     /// All readable cancels in the document, including withdrawn cancels.
-    pub fn cancels(&self) -> impl Iterator<Item = &Cancel> {
+    pub fn cancels(&self) -> impl Iterator<Item = &Request> {
         self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
@@ -143,10 +143,10 @@ impl Pauses {
     }
 }
 
-fn withdraw<R: Requested>(entries: &mut [RequestEntry<R>], is_it: impl Fn(&R) -> bool) {
+fn withdraw(entries: &mut [RequestEntry], list: List, is_it: impl Fn(&Request) -> bool) {
     for entry in entries {
-        if entry.request.as_ref().is_ok_and(|requested| !requested.parts().0.withdrawn && is_it(requested)) {
-            *entry = entry.withdrawn();
+        if entry.request.as_ref().is_ok_and(|request| !request.withdrawn && is_it(request)) {
+            *entry = entry.withdrawn(list);
         }
     }
 }
@@ -261,8 +261,8 @@ impl Pauses {
         let pauses = pauses.into_iter().zip(1..).map(read).collect::<Result<Vec<_>, _>>()?;
         // A member that appears twice must not make the pauses unreadable, so the last occurrence counts.
         let members: BTreeMap<String, &RawValue> = object(text).map_err(GarbledPauses::Malformed)?;
-        let retries = members.get("retries").map_or_else(Vec::new, |list| entries(list));
-        let cancels = members.get("cancels").map_or_else(Vec::new, |list| entries(list));
+        let entries = |name, list| members.get(name).map_or_else(Vec::new, |raw| entries(raw, list));
+        let (retries, cancels) = (entries("retries", List::Retries), entries("cancels", List::Cancels));
         let others = members.into_iter().filter(|(name, _)| !MEMBERS.contains(&name.as_str()));
         let others = others.map(|(name, value)| (name, value.get().to_owned())).collect();
         Ok(Self { pauses: Vec::new(), retries, cancels, others }.with(pauses))
@@ -283,11 +283,10 @@ impl Pauses {
 }
 
 /// Parses a list of requests. Any value other than a list or `null` becomes a single unreadable entry.
-fn entries<R: Requested>(list: &RawValue) -> Vec<RequestEntry<R>> {
-    let entries: Option<Vec<&RawValue>> =
-        serde_json::from_str(list.get()).unwrap_or_else(|_| Some(vec![list]));
+fn entries(raw: &RawValue, list: List) -> Vec<RequestEntry> {
+    let entries: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).unwrap_or_else(|_| Some(vec![raw]));
     let entries = entries.unwrap_or_default();
-    entries.into_iter().map(|entry| RequestEntry::read(entry.get())).collect()
+    entries.into_iter().map(|entry| RequestEntry::read(entry.get(), list)).collect()
 }
 
 impl Pause {

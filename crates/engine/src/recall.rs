@@ -20,7 +20,7 @@ use crate::log_fold::{MessageKind, WaitingMessage, WaitsFor};
 use crate::outcome::{Cause, DueBy, NOT_RECALLED};
 use crate::pauses::{Pause, Pauses};
 use crate::policies::Policies;
-use crate::requests::{Cancel, Request, RetryNow};
+use crate::requests::Request;
 use crate::time::Timestamp;
 use crate::timing::longest_between_reads;
 
@@ -36,9 +36,9 @@ const LEAST_GAIN: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recall<'p> {
     /// A request to retry waiting events now.
-    Retry(&'p RetryNow),
+    Retry(&'p Request),
     /// A request to dead-letter waiting events. The events return at once, because no due time applies to them.
-    Cancel(&'p Cancel),
+    Cancel(&'p Request),
     /// A pause that has ended. The events that it held return to the handler.
     Resume(&'p Pause),
 }
@@ -48,9 +48,9 @@ pub enum Recall<'p> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     /// A request to retry waiting events now.
-    Retry(RetryNow),
+    Retry(Request),
     /// A request to dead-letter waiting events.
-    Cancel(Cancel),
+    Cancel(Request),
     /// The end of a pause: the paused functions, and the moment at which the pause ended.
     Resume(PauseTarget, Timestamp),
 }
@@ -111,7 +111,7 @@ impl Written {
     /// The moment from which handlers apply the entry.
     pub const fn at(&self) -> Timestamp {
         match self {
-            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => request.at,
+            Self::Retry(request) | Self::Cancel(request) => request.at,
             Self::Resume(_, end) => *end,
         }
     }
@@ -119,7 +119,7 @@ impl Written {
     /// The entry's request; `None` for the end of a pause.
     pub const fn request(&self) -> Option<&Request> {
         match self {
-            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => Some(request),
+            Self::Retry(request) | Self::Cancel(request) => Some(request),
             Self::Resume(..) => None,
         }
     }
@@ -151,7 +151,7 @@ impl Recall<'_> {
     /// The moment from which handlers apply the entry.
     pub fn at(self) -> Timestamp {
         match self {
-            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => request.at,
+            Self::Retry(request) | Self::Cancel(request) => request.at,
             Self::Resume(pause) => pause.until.unwrap_or(pause.from),
         }
     }
@@ -206,13 +206,13 @@ impl Recall<'_> {
         }
         let names = |request: &Request| request.covers(target, kind.error_type.as_deref(), &message.key);
         let is_covered = match self {
-            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => names(request),
+            Self::Retry(request) | Self::Cancel(request) => names(request),
             Self::Resume(pause) => message.waits_for == WaitsFor::Resume && pause.target.covers(target),
         };
         if !is_covered {
             return Err(NotRecalled::NotCovered);
         }
-        if let Self::Retry(RetryNow { request, .. }) = self {
+        if let Self::Retry(request) = self {
             may_be_sooner(message, target, request, rules)?;
         }
         // If the function was paused at the entry's moment, this entry did not recall the message, and a later entry

@@ -15,7 +15,7 @@ use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
 
-/// Maximum value of [`RetryNow::within`]: 11 hours.
+/// Maximum value of [`Request::within`]: 11 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
 /// Maximum time from a request's moment to its end: the longest `within`, plus the longest time until the handler has
 /// checked every message.
@@ -23,7 +23,11 @@ pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Maximum number of `keys` in a request. With more keys, a few requests would fill the SSM parameter.
 pub const MOST_KEYS: usize = 20;
 
-/// The members that all requests have: the covered events, the author, and the moment of the request.
+/// A request to retry waiting events now, or to dead-letter them (a cancel): an entry of `retries` or `cancels` in the
+/// pauses' document.
+///
+/// The request covers events that failed before its moment. If the request names keys, a retry also ends waits that a
+/// `RetryAfter` requested, and a cancel also applies to later failures of the events with these keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The functions whose events the request is for.
@@ -33,6 +37,9 @@ pub struct Request {
     /// The milliseconds of the second in which the request was made. The milliseconds distinguish the request from an
     /// otherwise equal request made in the same second.
     pub millis: u64,
+    /// The retries become due within this time after the request's moment: whole seconds, at most [`LONGEST_WITHIN`].
+    /// Zero for a cancel.
+    pub within: Duration,
     /// Globs for `errorType`. The request is only for events that failed with a matching error, or for all events if
     /// there are no globs.
     pub errors: Vec<String>,
@@ -51,39 +58,20 @@ pub struct Request {
     pub withdrawn: bool,
 }
 
-/// A request to retry waiting events now. The request covers events that failed before its moment, and is an entry of
-/// `retries` in the pauses' document.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RetryNow {
-    /// The request's events, author and moment. A request that names keys also ends waits that a `RetryAfter`
-    /// requested.
-    pub request: Request,
-    /// The retries become due within this time after the request's moment: whole seconds, at most [`LONGEST_WITHIN`].
-    pub within: Duration,
-}
-
-/// A request to dead-letter waiting events: an entry of `cancels` in the pauses' document.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cancel {
-    /// The request's events, author and moment. If the request names keys, it also applies to later failures of the
-    /// events with these keys.
-    pub request: Request,
-}
-
 impl Request {
     /// The time by which the handler has checked every message that the request may apply to, even if a receive is
-    /// throttled and the target then refuses the call. `within` is the time over which the request spreads its retries.
-    /// `hidden` is the longest time for which the handler hides a message once it has noticed the request.
-    pub fn end(&self, within: Duration, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
-        let read = within + longest_between_reads(maximum_concurrency);
+    /// throttled and the target then refuses the call. `hidden` is the longest time for which the handler hides a message
+    /// once it has noticed the request.
+    pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
+        let read = self.within + longest_between_reads(maximum_concurrency);
         let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
         self.at.saturating_add((read + called).min(LONGEST_REQUEST))
     }
 
     /// Returns the request with its [end](Self::end) set.
     #[must_use]
-    pub fn with_end(self, within: Duration, hidden: Duration, maximum_concurrency: u64) -> Self {
-        let end = self.end(within, hidden, maximum_concurrency);
+    pub fn with_end(self, hidden: Duration, maximum_concurrency: u64) -> Self {
+        let end = self.end(hidden, maximum_concurrency);
         Self { until: Some(end.rounded_up_to_secs()), ..self }
     }
 
@@ -95,7 +83,7 @@ impl Request {
     }
 
     /// Returns true if handlers apply the request at `now`.
-    pub fn is_in_force(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_in_force(&self, now: Timestamp) -> bool {
         !self.withdrawn && (self.at..=self.last_moment()).contains(&now)
     }
 
@@ -115,59 +103,31 @@ impl Request {
         self.errors.is_empty()
             || names.into_iter().any(|name| self.errors.iter().any(|glob| WildMatch::new(glob).matches(name)))
     }
-}
 
-impl RetryNow {
     /// When the request makes a message's retry due: `at` + U(0, `within`), seeded by the message's first id and the
     /// retry.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
-        let at = self.request.at;
-        let share: f64 = generator(&format!("{first_id} {retry} retry"), at.as_secs()).random();
-        at.saturating_add(self.within.mul_f64(share))
+        let share: f64 = generator(&format!("{first_id} {retry} retry"), self.at.as_secs()).random();
+        self.at.saturating_add(self.within.mul_f64(share))
     }
+}
+
+/// The list of the pauses' document that contains an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Retries,
+    Cancels,
 }
 
 /// An entry in the pauses' document, and the request that it contains. The entry is kept as JSON, including members
 /// that this version does not read.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RequestEntry<R> {
+pub(crate) struct RequestEntry {
     pub(crate) text: String,
-    pub(crate) request: Result<R, String>,
+    pub(crate) request: Result<Request, String>,
     /// When the entry is removed from the document. An unreadable entry, perhaps from a later version, stays for
     /// [`LONGEST_REQUEST`]. `None` if even the entry's `at` is unreadable.
     pub(crate) end: Option<Timestamp>,
-}
-
-/// A kind of request, either [`RetryNow`] or [`Cancel`]. The pauses' document has a list of entries for each kind.
-pub(crate) trait Requested: Sized {
-    /// Makes a request from the part that all kinds share and from `within`, in seconds. Fails if `within` is missing
-    /// or not valid.
-    fn read(request: Request, within: Option<u64>) -> Result<Self, String>;
-    fn parts(&self) -> (&Request, Option<u64>);
-}
-
-impl Requested for RetryNow {
-    fn read(request: Request, within: Option<u64>) -> Result<Self, String> {
-        let within = within.ok_or("missing field `within`")?;
-        if within > LONGEST_WITHIN.as_secs() {
-            return Err("within must be seconds, at most 39600 (11 hours)".into());
-        }
-        Ok(Self { request, within: Duration::from_secs(within) })
-    }
-
-    fn parts(&self) -> (&Request, Option<u64>) {
-        (&self.request, Some(self.within.as_secs()))
-    }
-}
-
-impl Requested for Cancel {
-    fn read(request: Request, _: Option<u64>) -> Result<Self, String> {
-        Ok(Self { request })
-    }
-
-    fn parts(&self) -> (&Request, Option<u64>) {
-        (&self.request, None)
-    }
 }
 
 /// The part of an entry that every version can read: the moment of the request.
@@ -203,27 +163,23 @@ const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-impl<R: Requested> RequestEntry<R> {
-    pub(crate) fn read(text: &str) -> Self {
-        let request = object(text).and_then(|wire: Wire<'_>| {
-            let within = wire.within;
-            R::read(Request::read(wire)?, within)
-        });
+impl RequestEntry {
+    pub(crate) fn read(text: &str, list: List) -> Self {
+        let request = object(text).and_then(|wire| Request::read(wire, list));
         let given = object(text).ok().map(|When { at }| at).filter(|at| *at <= LATEST);
         let latest = given.map(|at| Timestamp::from_secs(at).saturating_add(LONGEST_REQUEST));
-        let until = request.as_ref().ok().and_then(|read| read.parts().0.until);
+        let until = request.as_ref().ok().and_then(|request| request.until);
         Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
     /// Makes the entry for a request. The request's moment is rounded up to a whole second, so that the request does
     /// not miss the latest failures.
-    pub(crate) fn of(requested: &R) -> Self {
-        let (request, within) = requested.parts();
+    pub(crate) fn of(request: &Request, list: List) -> Self {
         let wire = Wire {
             target: request.target.to_string(),
             at: request.at.rounded_up_to_secs().as_secs(),
             millis: request.millis,
-            within,
+            within: (list == List::Retries).then_some(request.within.as_secs()),
             errors: request.errors.clone(),
             keys: request.keys.clone(),
             by: request.by.as_deref().map(Into::into),
@@ -231,18 +187,18 @@ impl<R: Requested> RequestEntry<R> {
             until: request.until.map(Timestamp::as_secs),
             withdrawn: request.withdrawn,
         };
-        Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"))
+        Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"), list)
     }
 
     /// Returns the entry marked as withdrawn. Members that this version does not read are kept.
-    pub(crate) fn withdrawn(&self) -> Self {
+    pub(crate) fn withdrawn(&self, list: List) -> Self {
         let text = self.text.trim_end();
         let members = text.strip_suffix('}').unwrap_or(text);
-        Self::read(&format!(r#"{members},"withdrawn":true}}"#))
+        Self::read(&format!(r#"{members},"withdrawn":true}}"#), list)
     }
 
     pub(crate) fn is_not_withdrawn(&self) -> bool {
-        !self.request.as_ref().is_ok_and(|requested| requested.parts().0.withdrawn)
+        !self.request.as_ref().is_ok_and(|request| request.withdrawn)
     }
 
     /// Returns true once no handler needs the entry any more.
@@ -258,20 +214,28 @@ impl<R: Requested> RequestEntry<R> {
 }
 
 impl Request {
-    fn read(wire: Wire<'_>) -> Result<Self, String> {
-        let Wire { target, at, millis, within: _, errors, keys, by, why, until, withdrawn } = wire;
+    fn read(wire: Wire<'_>, list: List) -> Result<Self, String> {
+        let Wire { target, at, millis, within, errors, keys, by, why, until, withdrawn } = wire;
         if at > LATEST {
             return Err("at must be seconds since the epoch, before the year 10000".into());
         }
         if keys.len() > MOST_KEYS || keys.iter().any(String::is_empty) {
             return Err("keys must be at most 20 texts that are not empty".into());
         }
+        let target =
+            target.parse().map_err(|problem| format!("target {problem}; it must be a function or *"))?;
+        let within = match list {
+            List::Retries => within.ok_or("missing field `within`")?,
+            List::Cancels => 0,
+        };
+        if within > LONGEST_WITHIN.as_secs() {
+            return Err("within must be seconds, at most 39600 (11 hours)".into());
+        }
         Ok(Self {
-            target: target
-                .parse()
-                .map_err(|problem| format!("target {problem}; it must be a function or *"))?,
+            target,
             at: Timestamp::from_secs(at),
             millis,
+            within: Duration::from_secs(within),
             errors,
             keys,
             by: by.map(Into::into),

@@ -18,8 +18,8 @@ pub mod withdraw;
 use std::time::Duration;
 
 use comeback_engine::{
-    Cancel, LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Pause, PauseTarget, Pauses, Policies, PolicyEntry,
-    Request, RetryNow, Timestamp, Written,
+    LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Pause, PauseTarget, Pauses, Policies, PolicyEntry, Request,
+    Timestamp, Written,
 };
 use serde::Serialize;
 
@@ -220,10 +220,15 @@ impl RequestEvents {
     /// ends once the handler has checked every covered message. A cancel by key instead lasts for the maximum duration
     /// of a request.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
+        let within = match self.ask {
+            Ask::Retry { within } => Duration::from_secs(within.as_secs()),
+            Ask::Cancel => Duration::ZERO,
+        };
         let request = Request {
             target,
             at: at.rounded_up_to_secs(),
             millis: at.as_millis() % 1_000,
+            within,
             errors: self.error.iter().cloned().collect(),
             keys: self.keys.clone(),
             by: Some(self.operator.account.place.user().to_owned()),
@@ -233,14 +238,9 @@ impl RequestEvents {
         };
         let environments = policies.stack().settings().maximum_concurrency;
         match self.ask {
-            Ask::Retry { within } => {
-                let within = Duration::from_secs(within.as_secs());
-                Written::Retry(RetryNow { request: request.with_end(within, hidden, environments), within })
-            }
-            Ask::Cancel if !self.keys.is_empty() => Written::Cancel(Cancel { request }),
-            Ask::Cancel => {
-                Written::Cancel(Cancel { request: request.with_end(Duration::ZERO, hidden, environments) })
-            }
+            Ask::Retry { .. } => Written::Retry(request.with_end(hidden, environments)),
+            Ask::Cancel if !self.keys.is_empty() => Written::Cancel(request),
+            Ask::Cancel => Written::Cancel(request.with_end(hidden, environments)),
         }
     }
 

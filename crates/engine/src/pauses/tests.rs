@@ -3,7 +3,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::arn::BadPattern;
-use crate::requests::{LONGEST_WITHIN, MOST_KEYS, Request, RetryNow};
+use crate::requests::{LONGEST_WITHIN, MOST_KEYS, Request};
 
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 pub(crate) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:live";
@@ -156,6 +156,7 @@ fn any_request() -> impl Strategy<Value = Request> {
             until: until.map(at),
             withdrawn: at(from).as_secs().is_multiple_of(3),
             millis: from % 3 * 499,
+            within: Duration::ZERO,
         })
 }
 
@@ -169,8 +170,7 @@ proptest! {
     ) {
         let read = Pauses::read(&pauses.write());
         prop_assert_eq!(read.as_ref(), Ok(&pauses));
-        let retry = RetryNow { request: retry, within: Duration::from_secs(within) };
-        let cancel = Cancel { request: cancel };
+        let retry = Request { within: Duration::from_secs(within), ..retry };
         let all = pauses.with_retry(&retry).with_cancel(&cancel);
         let read = Pauses::read(&all.write());
         prop_assert_eq!(read.as_ref(), Ok(&all));
@@ -241,19 +241,17 @@ fn pauses_that_ended_first_leave_first() {
     assert_eq!(left.last(), Some(&open));
     assert_eq!([&forgotten[..], &left[..left.len() - 1]].concat(), ended, "in order");
     assert!((20..40).contains(&left.len()) && document.write().len() <= LONGEST_PAUSES, "{}", left.len());
-    let request = |n: u64| RetryNow {
-        request: Request {
-            target: format!("{ORDERS}-{n}").parse().unwrap(),
-            at: now,
-            errors: Vec::new(),
-            keys: Vec::new(),
-            by: Some("ops".into()),
-            why: Some("deploy 4712 fixes it".into()),
-            until: Some(now.saturating_add(Duration::from_secs(10_000))),
-            withdrawn: false,
-            millis: 0,
-        },
+    let request = |n: u64| Request {
+        target: format!("{ORDERS}-{n}").parse().unwrap(),
+        at: now,
         within: Duration::from_secs(600),
+        errors: Vec::new(),
+        keys: Vec::new(),
+        by: Some("ops".into()),
+        why: Some("deploy 4712 fixes it".into()),
+        until: Some(now.saturating_add(Duration::from_secs(10_000))),
+        withdrawn: false,
+        millis: 0,
     };
     let mut asked = document;
     for n in 0..7 {
@@ -343,14 +341,14 @@ fn withdrawing_a_request_leaves_everything_else() {
     let (odd, all, withdrawn) = (r#"{"odd":1}"#.to_owned(), entry("*", ""), r#","withdrawn":true"#);
     let read = Pauses::read(&document(&[odd.clone(), all.clone(), entry(ORDERS, "")])).unwrap();
     let of_orders = |request: &Request| request.target != PauseTarget::All;
-    let left = read.withdrawn(|retry| of_orders(&retry.request), |_| true);
+    let left = read.withdrawn(of_orders, |_| true);
     assert_eq!(left, Pauses::read(&document(&[odd, all.clone(), entry(ORDERS, withdrawn)])).unwrap());
-    assert_eq!(left.withdrawn(|retry| of_orders(&retry.request), |_| true), left);
-    let in_force: Vec<_> = left.retries().map(|retry| retry.request.is_in_force(at(0))).collect();
+    assert_eq!(left.withdrawn(of_orders, |_| true), left);
+    let in_force: Vec<_> = left.retries().map(|retry| retry.is_in_force(at(0))).collect();
     assert_eq!((in_force, left.fitted(at(60)).unwrap().0.retries().count()), (vec![true, false], 2));
     let cancels = Pauses::read(&document(&[all]).replace("retries", "cancels")).unwrap();
     assert_eq!(cancels.withdrawn(|_| true, |_| false), cancels);
-    assert!(cancels.withdrawn(|_| false, |_| true).cancels().all(|cancel| cancel.request.withdrawn));
+    assert!(cancels.withdrawn(|_| false, |_| true).cancels().all(|cancel| cancel.withdrawn));
 }
 
 #[test]
@@ -359,6 +357,7 @@ fn withdrawn_requests_make_room_for_a_pause() {
     let request = Request {
         target: PauseTarget::All,
         at: at(0),
+        within: Duration::ZERO,
         errors: Vec::new(),
         keys,
         by: None,
@@ -367,7 +366,7 @@ fn withdrawn_requests_make_room_for_a_pause() {
         withdrawn: false,
         millis: 0,
     };
-    let cancel = |n: u64| Cancel { request: Request { at: at(n), ..request.clone() } };
+    let cancel = |n: u64| Request { at: at(n), ..request.clone() };
     let full = (0..4).fold(Pauses::default(), |pauses, n| pauses.with_cancel(&cancel(n)));
     let pause = Pause {
         target: PauseTarget::All,
@@ -378,7 +377,7 @@ fn withdrawn_requests_make_room_for_a_pause() {
         why: Some("x".repeat(900)),
     };
     assert!(full.fitted(at(9)).is_ok() && full.with([pause.clone()]).fitted(at(9)).is_err());
-    let withdrawn = full.withdrawn(|_| false, |cancel| cancel.request.at == at(2));
+    let withdrawn = full.withdrawn(|_| false, |cancel| cancel.at == at(2));
     let (fitted, forgotten) = withdrawn.with([pause.clone()]).fitted(at(9)).unwrap();
     assert_eq!((fitted.cancels().count(), fitted.iter().next(), forgotten), (3, Some(&pause), Vec::new()));
     assert_eq!(withdrawn.fitted(at(9)).unwrap().0.cancels().count(), 4, "they stay while there is room");
@@ -386,9 +385,10 @@ fn withdrawn_requests_make_room_for_a_pause() {
 
 #[test]
 fn request_format_of_2026_11_28_is_read_and_written() {
-    let request = Request {
+    let cancel = Request {
         target: PauseTarget::All,
         at: Timestamp::from_millis(at(0).as_millis() + 1),
+        within: Duration::ZERO,
         errors: vec!["Time*".into()],
         keys: vec!["k-1".into()],
         by: None,
@@ -397,8 +397,8 @@ fn request_format_of_2026_11_28_is_read_and_written() {
         withdrawn: false,
         millis: 0,
     };
-    let retry = RetryNow { request: request.clone(), within: Duration::from_secs(300) };
-    let both = Pauses::default().with_retry(&retry).with_cancel(&Cancel { request });
+    let retry = Request { within: Duration::from_secs(300), ..cancel.clone() };
+    let both = Pauses::default().with_retry(&retry).with_cancel(&cancel);
     let text = r#"{"v":1,"pauses":[],"retries":[{"target":"*","at":1700000001,"within":300,"errors":["Time*"],"keys":["k-1"],"why":"fixed"}],"cancels":[{"target":"*","at":1700000001,"errors":["Time*"],"keys":["k-1"],"why":"fixed"}]}"#;
     assert_eq!(both.write(), text, "their moment is rounded up, so that they reach what has just failed");
     assert_eq!(Pauses::read(text), Ok(both));

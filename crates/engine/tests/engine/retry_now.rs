@@ -186,7 +186,7 @@ fn a_request_lasts_until_every_message_is_checked() {
         let pauses = with(&[request(HOUR, "")], "");
         let retry = pauses.retries().next().expect("it is one");
         let environments = policy.settings().maximum_concurrency;
-        let end = retry.request.end(retry.within, policy.backoff().cap(), environments);
+        let end = retry.end(policy.backoff().cap(), environments);
         let millis = 1_000 * (300 + checked + 1_230 + 3_600) + 37_500;
         assert_eq!(end, after(at(HOUR), millis), "{cap}");
     }

@@ -89,8 +89,8 @@ pub struct RequestInForce {
 impl RequestInForce {
     /// The requests in force at `now`: first the requests to retry events, then the requests to cancel events.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
-        let retries = pauses.retries().map(|it| (&it.request, Ask::Retry { within: it.within }));
-        let all = retries.chain(pauses.cancels().map(|it| (&it.request, Ask::Cancel)));
+        let retries = pauses.retries().map(|it| (it, Ask::Retry { within: it.within }));
+        let all = retries.chain(pauses.cancels().map(|it| (it, Ask::Cancel)));
         let in_force = all.filter(|(request, _)| !request.withdrawn && now <= request.last_moment());
         in_force.map(|(request, ask)| Self::of(request, ask)).collect()
     }

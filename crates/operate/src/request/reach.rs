@@ -195,7 +195,7 @@ fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::{PauseTarget, Request, RetryNow};
+    use comeback_engine::{PauseTarget, Request};
     use serde_json::json;
 
     use super::*;
@@ -225,6 +225,7 @@ mod tests {
         let request = Request {
             target: PauseTarget::All,
             at: NOW,
+            within: Duration::from_secs(300),
             errors: Vec::new(),
             keys: Vec::new(),
             by: None,
@@ -233,7 +234,6 @@ mod tests {
             withdrawn: false,
             millis: 0,
         };
-        let request = RetryNow { request, within: Duration::from_secs(300) };
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pauses}]}}"#)).unwrap();
         Reach::of(waits, &Deployment::sample(), &pauses.with_retry(&request), Recall::Retry(&request))
     }

@@ -119,12 +119,8 @@ impl WithdrawRequests {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
         let is_it = |kind: Kind, request: &Request| kind == self.kind && request.target == plan.target;
-        let make = |pauses: &Pauses| {
-            Ok(pauses.withdrawn(
-                |retry| is_it(Kind::Retry, &retry.request),
-                |cancel| is_it(Kind::Cancel, &cancel.request),
-            ))
-        };
+        let make =
+            |pauses: &Pauses| Ok(pauses.withdrawn(|it| is_it(Kind::Retry, it), |it| is_it(Kind::Cancel, it)));
         let is_in = |pauses: &Pauses| make(pauses).as_ref() == Ok(pauses);
         parameter.edit(self.operator.now(), make, is_in).await
     }

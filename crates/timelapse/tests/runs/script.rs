@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use comeback_engine::{Cancel, Pause, PauseTarget, Pauses, Policies, Request, RetryNow};
+use comeback_engine::{Pause, PauseTarget, Pauses, Policies, Request};
 use comeback_timelapse::{MakeOperators, START};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -60,24 +60,20 @@ impl Script {
 
     /// Adds a request to retry all waiting events now, spread over `within`.
     pub(super) fn retried(self, at: Duration, within: Duration) -> Self {
-        self.with(at, move |pauses, policies| {
-            pauses.with_retry(&RetryNow { request: request(at, within, None, policies), within })
-        })
+        self.with(at, move |pauses, policies| pauses.with_retry(&request(at, within, None, policies)))
     }
 
     /// Adds a request to cancel all waiting events or, with an `error`, only the events with this error.
     pub(super) fn cancelled(self, at: Duration, error: Option<&'static str>) -> Self {
         self.with(at, move |pauses, policies| {
-            pauses.with_cancel(&Cancel { request: request(at, Duration::ZERO, error, policies) })
+            pauses.with_cancel(&request(at, Duration::ZERO, error, policies))
         })
     }
 
     /// Withdraws the requests that an operator made at `made`.
     pub(super) fn withdrawn(self, at: Duration, made: Duration) -> Self {
         let made = START.saturating_add(made);
-        self.with(at, move |pauses, _| {
-            pauses.withdrawn(|it| it.request.at == made, |it| it.request.at == made)
-        })
+        self.with(at, move |pauses, _| pauses.withdrawn(|it| it.at == made, |it| it.at == made))
     }
 
     /// Adds an unreadable entry.
@@ -147,6 +143,7 @@ fn request(at: Duration, within: Duration, error: Option<&str>, policies: &Polic
     let request = Request {
         target: PauseTarget::All,
         at: START.saturating_add(at),
+        within,
         errors: error.into_iter().map(Into::into).collect(),
         keys: Vec::new(),
         by: Some("simulated operator".into()),
@@ -156,7 +153,7 @@ fn request(at: Duration, within: Duration, error: Option<&str>, policies: &Polic
         millis: 0,
     };
     let stack = policies.stack();
-    request.with_end(within, stack.backoff().cap(), stack.settings().maximum_concurrency)
+    request.with_end(stack.backoff().cap(), stack.settings().maximum_concurrency)
 }
 
 fn with_garbled(text: &str, count: usize) -> String {
