@@ -76,7 +76,7 @@ use crate::dead_letter::{Reason, ReasonCode, SQS_MESSAGE_BYTES};
 use crate::directive::Directive;
 use crate::failed_event::FailedEvent;
 use crate::outcome::{DueBy, Early};
-use crate::pauses::{Pauses, returns_at};
+use crate::pauses::{Pause, Pauses, returns_at};
 use crate::policies::Policies;
 use crate::policy::Policy;
 use crate::record::Record;
@@ -158,7 +158,8 @@ pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now:
         Ok(event) => {
             let event = event.under(policies);
             let policy = policies.of(&event.function_arn);
-            Case { event: &event, record, policy, pauses, now }.decide()
+            let case = Case { event: &event, record, policy, pauses: Some(pauses), now };
+            case.decide().expect("BUG: the pauses are known")
         }
         Err(reason) => Action::DeadLetter { reason },
     }
@@ -170,7 +171,8 @@ pub(crate) struct Case<'c, 'r> {
     pub(crate) event: &'c FailedEvent<'r>,
     pub(crate) record: &'c Record,
     pub(crate) policy: &'c Policy,
-    pub(crate) pauses: &'c Pauses,
+    /// `None` until the pauses have been read.
+    pub(crate) pauses: Option<&'c Pauses>,
     pub(crate) now: Timestamp,
 }
 
@@ -184,29 +186,40 @@ struct Due {
 }
 
 impl<'r> Case<'_, 'r> {
-    /// Applies rules 2 to 11: decides the next step for a message that was parsed.
-    pub(crate) fn decide(&self) -> Action<'r> {
+    /// Applies rules 2 to 11: decides the next step for a message that was parsed. Returns `None` if the pauses are
+    /// unknown and could change the decision: the function may be paused, or `MAX_AGE` may have been extended.
+    pub(crate) fn decide(&self) -> Option<Action<'r>> {
+        let dead_letter = |reason| Some(Action::DeadLetter { reason });
         if let Some(reason) = self.ruled_out() {
-            return Action::DeadLetter { reason };
+            return dead_letter(reason);
+        }
+        // Pauses do not extend SQS's 14 days.
+        let expiring = expiring(self.record, self.record.sent, self.now);
+        if self.now > self.end_of_max_age() {
+            let is_certain = self.pauses.is_some() || expiring.is_some();
+            return if is_certain { dead_letter(self.too_old()) } else { None };
+        }
+        if let Some(reason) = expiring.or_else(|| self.cancelled()) {
+            return dead_letter(reason);
         }
         let Some(Due { at: due, by: due_by, early }) = self.due() else {
-            return Action::DeadLetter { reason: self.out_of_time() };
+            return self.pauses.and_then(|_| dead_letter(self.out_of_time()));
         };
         if let Some(visibility_timeout) = self.left_to_serve(due) {
-            return Action::Defer { due, visibility_timeout, due_by, early };
+            return Some(Action::Defer { due, visibility_timeout, due_by, early });
         }
         if let Some(visibility_timeout) = self.hold() {
-            return Action::Hold { due, visibility_timeout };
+            return Some(Action::Hold { due, visibility_timeout });
         }
         match self.envelope() {
-            Ok(envelope) => Action::Reinvoke { due, early, envelope },
-            Err(reason) => Action::DeadLetter { reason },
+            Ok(envelope) => self.pauses.map(|_| Action::Reinvoke { due, early, envelope }),
+            Err(reason) => dead_letter(reason),
         }
     }
 
-    /// Applies rules 2 to 4. Returns the reason if the event must not be retried at any time.
+    /// Applies rules 2 and 3, and `MAX_RETRIES`. Returns the reason if the event must not be retried at any time.
     fn ruled_out(&self) -> Option<Reason> {
-        let Self { event, record, policy, now, .. } = *self;
+        let Self { event, policy, .. } = *self;
         if !policy.allows(&event.function_arn) {
             let detail = "the function is not on TARGET_FUNCTIONS";
             return Some(Reason::new(ReasonCode::TargetNotAllowed, detail));
@@ -228,10 +241,12 @@ impl<'r> Case<'_, 'r> {
             let detail = format!("{made} {retries} made; MAX_RETRIES is {}", policy.settings().max_retries);
             return Some(Reason::new(ReasonCode::MaxRetries, detail));
         }
-        if now > self.end_of_max_age() {
-            return Some(self.too_old());
-        }
-        expiring(record, record.sent, now).or_else(|| self.cancelled())
+        None
+    }
+
+    /// The pauses of the event's function, as far as they are known.
+    fn pauses(&self) -> impl Iterator<Item = &Pause> {
+        self.pauses.into_iter().flat_map(|pauses| pauses.of_function(&self.event.function_arn))
     }
 
     /// The end of `MAX_AGE`. The clock of `MAX_AGE` starts at the first failure. The clock stops while the function is
@@ -243,12 +258,11 @@ impl<'r> Case<'_, 'r> {
     /// clock stops only for time that is certainly paused. A later check never computes an earlier end. So a wait that
     /// fits now still fits at any later check.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
-        let Self { event, policy, pauses, now, .. } = *self;
+        let Self { event, policy, now, .. } = *self;
         let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
         let mut end = event.first_failure.saturating_add(policy.max_age());
         let mut counted_until = event.first_failure;
-        let begun = pauses.of_function(&event.function_arn).take_while(|pause| pause.from <= now);
-        for pause in begun {
+        for pause in self.pauses().take_while(|pause| pause.from <= now) {
             if pause.from > end {
                 break;
             }
@@ -275,7 +289,7 @@ impl<'r> Case<'_, 'r> {
 
     /// Applies the last part of rule 4. Returns the reason if an operator's cancel applies to the event.
     fn cancelled(&self) -> Option<Reason> {
-        let Request { by, why, .. } = self.pauses.cancels().find(|request| {
+        let Request { by, why, .. } = self.pauses?.cancels().find(|request| {
             (self.record.first_sent() < request.at || request.names_keys()) && self.is_reached_by(request)
         })?;
         let said = |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map(shown);
@@ -297,8 +311,7 @@ impl<'r> Case<'_, 'r> {
     fn is_held_since_due(&self) -> bool {
         let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
         let Some(due) = self.due() else { return false };
-        let mut pauses = self.pauses.of_function(&self.event.function_arn);
-        pauses.any(|pause| pause.is_active(self.now) && pause.from.saturating_add(noticed) <= due.at)
+        self.pauses().any(|pause| pause.is_active(self.now) && pause.from.saturating_add(noticed) <= due.at)
     }
 
     /// Applies rules 5 to 7. Returns the due time of the retry; `None` if no backoff fits before [the last
@@ -383,7 +396,7 @@ impl<'r> Case<'_, 'r> {
     /// Applies the first part of rule 7. If `due` lies before the end of a pause that is over, returns a moment within
     /// the pause's spread after that end, but no later than the last retry. Otherwise returns `due`.
     fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
-        let over = self.pauses.of_function(&self.event.function_arn).filter(|pause| pause.is_over(self.now));
+        let over = self.pauses().filter(|pause| pause.is_over(self.now));
         over.fold(due, |due, pause| match pause.until {
             Some(until) if due < until => {
                 let spread = pause.spread.min(self.left_at(until));
@@ -406,12 +419,12 @@ impl<'r> Case<'_, 'r> {
     /// Applies the last part of rule 7. Returns the earliest due time that an operator's retry request gives, but not
     /// before `start`; `None` if no request makes the retry due before `otherwise_due`.
     fn requested(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<Due> {
-        let Self { event, record, policy, pauses, .. } = *self;
+        let Self { event, record, policy, .. } = *self;
         if event.retry >= policy.settings().max_retries {
             return None;
         }
         let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
-        let reaching = pauses.retries().filter(|request| {
+        let reaching = self.pauses?.retries().filter(|request| {
             record.first_sent() < request.at
                 && self.is_reached_by(request)
                 && (request.names_keys() || !asked_to_wait)
@@ -451,8 +464,7 @@ impl<'r> Case<'_, 'r> {
 
     /// Applies rule 9. Returns the time to hold the event, in whole seconds; `None` if its function is not paused.
     fn hold(&self) -> Option<Duration> {
-        let pauses = self.pauses.of_function(&self.event.function_arn);
-        let active = pauses.filter(|pause| pause.is_active(self.now));
+        let active = self.pauses().filter(|pause| pause.is_active(self.now));
         let left = active.map(|pause| pause.until.map_or(HOLD, |until| until.since(self.now).min(HOLD)));
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }

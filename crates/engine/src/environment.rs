@@ -21,7 +21,7 @@ use crate::failed_event::FailedEvent;
 use crate::known_pauses::KnownPauses;
 use crate::message::{BatchMessage, Guard, Happened, State};
 use crate::outcome::{Cause, Outcome};
-use crate::pauses::{NO_PAUSES, Pauses};
+use crate::pauses::Pauses;
 use crate::policies::Policies;
 use crate::record::Record;
 use crate::report::{BatchReport, Moves, PausesRead};
@@ -132,15 +132,14 @@ impl Environment {
     }
 
     fn enter_queue(&mut self, queue_arn: Option<&str>) {
-        let Some(arn) = queue_arn else { return };
-        if self.queue_arn.as_deref().is_some_and(|before| before != arn) {
+        let Some(arn) = queue_arn.filter(|arn| self.queue_arn.as_deref() != Some(*arn)) else { return };
+        if self.queue_arn.replace(arn.into()).is_some() {
             self.room = self.room.unknown();
         }
-        if self.queue_arn.as_deref() != Some(arn) {
-            self.queue_arn = Some(arn.into());
-            if let Ok(queue) = arn.parse::<QueueArn>() {
-                Policies::enter_queue(&mut self.policies, &queue);
-            }
+        if let Ok(queue) = arn.parse::<QueueArn>()
+            && !self.policies.entries().is_empty()
+        {
+            self.policies = Arc::new(Policies::clone(&self.policies).in_queue(&queue));
         }
     }
 
@@ -150,7 +149,7 @@ impl Environment {
     fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> BatchMessage<'a> {
         let read = isolated(|| FailedEvent::read(record));
         let read = read.map(|event| event.map(|event| event.under(&self.policies)));
-        let mut message = BatchMessage::received(record, None);
+        let mut message = BatchMessage::received(record);
         // The message's age counts from the first sending. Each copy is a new message, so a message whose age counted
         // from the sending of its copy would be kept forever.
         let expiring = expiring(record, record.first_sent(), now);
@@ -168,15 +167,12 @@ impl Environment {
                 let event = message.event.insert(event);
                 isolated(|| self.case(event, record, now).decide())
             }
-            Ok(Err(reason)) => Ok(Action::DeadLetter { reason }),
+            Ok(Err(reason)) => Ok(Some(Action::DeadLetter { reason })),
             Err(panic) => Err(panic),
         };
         match decided {
-            // Until the pauses have been read, any function may be paused.
-            Ok(action) if self.pauses().is_none() && depends_on_pauses(&action, record, now) => {
-                message.keep_unless(None, Cause::PausesUnknown, None, now);
-            }
-            Ok(action) => message.decided(action, now),
+            Ok(Some(action)) => message.decided(action, now),
+            Ok(None) => message.keep_unless(None, Cause::PausesUnknown, None, now),
             Err(panic) => message.keep_unless(expiring, Cause::Undecided, Some(panic), now),
         }
         message
@@ -243,7 +239,7 @@ impl Environment {
         now: Timestamp,
     ) -> Case<'c, 'r> {
         let policy = self.policies.of(&event.function_arn);
-        Case { event, record, policy, pauses: self.pauses().unwrap_or(&NO_PAUSES), now }
+        Case { event, record, policy, pauses: self.pauses(), now }
     }
 
     async fn invoke<A: Account>(
@@ -276,6 +272,7 @@ impl Environment {
 
     fn not_invoked(&self, message: &mut BatchMessage<'_>, failure: InvokeFailure, now: Timestamp) {
         let later = Wait::after_failure(message.record, now);
+        let mut rejected = |code, detail: String| message.dead_letter(Reason::new(code, detail), now);
         let (cause, failure, wait) = match failure {
             InvokeFailure::Later(failure) => (Cause::Refused, failure, later),
             InvokeFailure::NotSent(failure) => (Cause::NotSent, failure, later),
@@ -285,15 +282,9 @@ impl Environment {
                 let wait = case.map_or(later, |case| Wait::after_unanswered(&case));
                 (Cause::Unanswered, CallFailure { cause, remedy: Some(UNANSWERED.into()) }, wait)
             }
-            InvokeFailure::NotFound(detail) => {
-                return message.dead_letter(Reason::new(ReasonCode::TargetNotFound, detail), now);
-            }
-            InvokeFailure::TooLarge(detail) => {
-                return message.dead_letter(Reason::new(ReasonCode::PayloadTooLarge, detail), now);
-            }
-            InvokeFailure::Refused(detail) => {
-                return message.dead_letter(Reason::new(ReasonCode::TargetRefused, detail), now);
-            }
+            InvokeFailure::NotFound(detail) => return rejected(ReasonCode::TargetNotFound, detail),
+            InvokeFailure::TooLarge(detail) => return rejected(ReasonCode::PayloadTooLarge, detail),
+            InvokeFailure::Refused(detail) => return rejected(ReasonCode::TargetRefused, detail),
         };
         message.next(Happened::NotInvoked { cause, failure, wait });
     }
@@ -337,18 +328,6 @@ impl Environment {
         let event = event.filter(|_| what.names_its_event());
         let entry = event.as_ref().and_then(|event| self.policies.entry_of(&event.function_arn));
         Outcome { record, policy: entry.map(|entry| entry.pattern().into()), event, what, location }
-    }
-}
-
-/// Returns true if a pause could change the action. Pauses do not extend SQS's 14 days: a message near the end of the
-/// 14 days is dead-lettered regardless of pauses.
-fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bool {
-    match action {
-        Action::Reinvoke { .. } => true,
-        Action::DeadLetter { reason, .. } => {
-            reason.code == ReasonCode::MaxAge && expiring(record, record.sent, now).is_none()
-        }
-        Action::Defer { .. } | Action::Hold { .. } => false,
     }
 }
 

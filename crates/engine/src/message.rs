@@ -76,8 +76,8 @@ pub(crate) enum Happened {
 }
 
 impl<'a> BatchMessage<'a> {
-    pub(crate) const fn received(record: &'a Record, event: Option<FailedEvent<'a>>) -> Self {
-        Self { record, event, guard: Guard::NotTried, state: State::Received }
+    pub(crate) const fn received(record: &'a Record) -> Self {
+        Self { record, event: None, guard: Guard::NotTried, state: State::Received }
     }
 
     pub(crate) fn decided(&mut self, action: Action<'a>, now: Timestamp) {
@@ -230,7 +230,7 @@ mod tests {
         };
         let panic = isolated::<()>(|| resume_unwind(Box::new("planned"))).unwrap_err();
         let undecided = |now| {
-            let mut message = BatchMessage::received(&record, None);
+            let mut message = BatchMessage::received(&record);
             let panic = Some(panic.clone());
             message.keep_unless(expiring(&record, sent, now), Cause::Undecided, panic, now);
             message

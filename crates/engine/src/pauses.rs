@@ -64,10 +64,6 @@ pub const LONGEST_SPREAD: Duration = RETENTION;
 /// Maximum planned length of a pause: 14 days, the longest time that SQS keeps a message.
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
-/// An empty document of pauses.
-pub(crate) static NO_PAUSES: Pauses =
-    Pauses { pauses: Vec::new(), retries: Vec::new(), cancels: Vec::new(), others: BTreeMap::new() };
-
 impl Pauses {
     /// Returns the document with its pauses replaced by `pauses`. The requests are kept.
     #[must_use]

@@ -1,7 +1,6 @@
 //! Policies for individual functions, from the variable `POLICIES`.
 
 use std::fmt;
-use std::sync::Arc;
 
 use crate::arn::{PolicyPattern, QueueArn};
 use crate::policy::{Policy, REPLACED_BY_BACKOFFS};
@@ -96,14 +95,13 @@ impl Policies {
                 Err(problems) => errors.extend(
                     problems
                         .into_iter()
-                        .map(|problem| SettingError::PolicyEntry { entry: text.into(), problem }),
+                        .map(|it| SettingError::PolicyEntry { entry: text.into(), problem: it }),
                 ),
             }
         }
         match stack {
             Ok(stack) if errors.is_empty() => Ok(Self { stack, entries }),
-            Ok(_) => Err(errors),
-            Err(refused) => Err(refused.into_iter().chain(errors).collect()),
+            stack => Err(stack.err().into_iter().flatten().chain(errors).collect()),
         }
     }
 
@@ -133,13 +131,6 @@ impl Policies {
     pub fn in_queue(mut self, queue: &QueueArn) -> Self {
         self.entries.iter_mut().for_each(|entry| entry.pattern.set_home(queue));
         self
-    }
-
-    /// Changes the policies so that bare function names match only in this queue's account and region.
-    pub(crate) fn enter_queue(policies: &mut Arc<Self>, queue: &QueueArn) {
-        if !policies.entries.is_empty() {
-            *policies = Arc::new(Self::clone(policies).in_queue(queue));
-        }
     }
 }
 
