@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
-use std::iter::repeat;
+use std::iter::repeat_with;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -202,67 +202,57 @@ pub(crate) struct BatchAccount<'c, A> {
     pub(crate) past_deadline: &'c dyn Fn() -> bool,
 }
 
-/// The reason why the account did not answer a call.
+/// The reason why an entry of a call has no result.
+#[derive(Clone, Copy)]
 enum NoAnswer {
     NotStarted,
     Panicked,
+    Missing,
+}
+
+impl NoAnswer {
+    fn failure(self) -> CallFailure {
+        let failure = |cause: &str| CallFailure { cause: cause.into(), remedy: None };
+        match self {
+            Self::NotStarted => failure("not started: too close to the function's deadline"),
+            Self::Panicked => panicked(),
+            Self::Missing => failure("the service gave no answer for this entry"),
+        }
+    }
 }
 
 /// The results of a call, by message id.
 pub(crate) type Answers<E = CallFailure> = HashMap<String, Result<(), E>>;
 
-/// Maps each message id to its result. The account returns its results in the order of the entries.
-fn by_message<'r, E: Clone>(
-    records: impl Iterator<Item = &'r Record>,
-    given: Vec<Result<(), E>>,
-    otherwise: E,
-) -> Answers<E> {
-    let given = given.into_iter().chain(repeat(Err(otherwise)));
-    records.map(|record| record.message_id.clone()).zip(given).collect()
-}
-
 impl<A: Account> BatchAccount<'_, A> {
     pub(crate) async fn change_visibility(&self, changes: &[VisibilityChange<'_>]) -> Answers {
         let call = async { self.account.change_visibility(changes, self.past_deadline).await };
-        self.answers(changes.iter().map(|change| change.record), call).await
+        self.answers(changes.iter().map(|change| change.record), call, NoAnswer::failure).await
     }
 
     pub(crate) async fn send_dead_letters(&self, dead_lettered: &[DeadLettered<'_>]) -> Answers {
         let call = async { self.account.send_dead_letters(dead_lettered, self.past_deadline).await };
-        self.answers(dead_lettered.iter().map(|it| it.record), call).await
+        self.answers(dead_lettered.iter().map(|it| it.record), call, NoAnswer::failure).await
     }
 
     pub(crate) async fn send_again(&self, moves: &[Move<'_>]) -> Answers<MoveFailure> {
-        if moves.is_empty() {
-            return Answers::new();
-        }
         let call = async { self.account.send_again(moves, self.past_deadline).await };
-        let unanswered = |failure: CallFailure| MoveFailure::Unanswered(failure.cause);
-        let (given, otherwise) = match self.started_in_time(call).await {
-            Ok(given) => (given, unanswered(no_answer())),
-            Err(NoAnswer::NotStarted) => (Vec::new(), MoveFailure::NotSent(not_started())),
-            Err(NoAnswer::Panicked) => (Vec::new(), unanswered(panicked())),
+        let failed = |no_answer: NoAnswer| match no_answer {
+            NoAnswer::NotStarted => MoveFailure::NotSent(no_answer.failure()),
+            NoAnswer::Panicked | NoAnswer::Missing => MoveFailure::Unanswered(no_answer.failure().cause),
         };
-        by_message(moves.iter().map(|copy| copy.record), given, otherwise)
+        self.answers(moves.iter().map(|copy| copy.record), call, failed).await
     }
 
     /// Counts the messages in flight. Returns `None` if it is too late to count.
     pub(crate) async fn count_in_flight(&self) -> Option<Result<InFlightCount, CallFailure>> {
-        match self.started_in_time(async { self.account.count_in_flight().await }).await {
-            Ok(count) => Some(count),
-            Err(NoAnswer::NotStarted) => None,
-            Err(NoAnswer::Panicked) => Some(Err(panicked())),
-        }
+        self.answer(async { self.account.count_in_flight().await }).await
     }
 
     /// Reads the parameter that holds the pauses. The outer `None` means that it is too late to read; the inner `None`
     /// means that the parameter does not exist.
     pub(crate) async fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
-        match self.started_in_time(async { self.account.read_pauses().await }).await {
-            Ok(answer) => Some(answer),
-            Err(NoAnswer::NotStarted) => None,
-            Err(NoAnswer::Panicked) => Some(Err(panicked())),
-        }
+        self.answer(async { self.account.read_pauses().await }).await
     }
 
     pub(crate) async fn invoke(
@@ -275,26 +265,41 @@ impl<A: Account> BatchAccount<'_, A> {
         let call = async { self.account.invoke(record, function_arn, envelope.seal(style)).await };
         match self.started_in_time(call).await {
             Ok(answer) => answer,
-            Err(NoAnswer::NotStarted) => Err(InvokeFailure::NotSent(not_started())),
+            Err(no_answer @ NoAnswer::NotStarted) => Err(InvokeFailure::NotSent(no_answer.failure())),
             // The request may have been sent before the panic.
-            Err(NoAnswer::Panicked) => Err(InvokeFailure::Unanswered(panicked().cause)),
+            Err(no_answer) => Err(InvokeFailure::Unanswered(no_answer.failure().cause)),
         }
     }
 
-    async fn answers<'r>(
+    /// Returns the answer to a call that is about no message, or `None` if it is too late for the call.
+    async fn answer<O>(
+        &self,
+        call: impl Future<Output = Result<O, CallFailure>>,
+    ) -> Option<Result<O, CallFailure>> {
+        match self.started_in_time(call).await {
+            Ok(answer) => Some(answer),
+            Err(NoAnswer::NotStarted) => None,
+            Err(no_answer) => Some(Err(no_answer.failure())),
+        }
+    }
+
+    /// Maps each message id to its result. The account returns its results in the order of the records. An entry
+    /// without a result has `failed`.
+    async fn answers<'r, E>(
         &self,
         records: impl ExactSizeIterator<Item = &'r Record>,
-        call: impl Future<Output = Vec<Result<(), CallFailure>>>,
-    ) -> Answers {
+        call: impl Future<Output = Vec<Result<(), E>>>,
+        failed: impl Fn(NoAnswer) -> E,
+    ) -> Answers<E> {
         if records.len() == 0 {
             return Answers::new();
         }
         let (given, otherwise) = match self.started_in_time(call).await {
-            Ok(given) => (given, no_answer()),
-            Err(NoAnswer::NotStarted) => (Vec::new(), not_started()),
-            Err(NoAnswer::Panicked) => (Vec::new(), panicked()),
+            Ok(given) => (given, NoAnswer::Missing),
+            Err(no_answer) => (Vec::new(), no_answer),
         };
-        by_message(records, given, otherwise)
+        let given = given.into_iter().chain(repeat_with(|| Err(failed(otherwise))));
+        records.map(|record| record.message_id.clone()).zip(given).collect()
     }
 
     /// Awaits `call` unless the deadline has passed, and catches any panic in it. A future does nothing until it is
@@ -305,18 +310,6 @@ impl<A: Account> BatchAccount<'_, A> {
         }
         AssertUnwindSafe(call).catch_unwind().await.map_err(|_| NoAnswer::Panicked)
     }
-}
-
-fn not_started() -> CallFailure {
-    failure("not started: too close to the function's deadline")
-}
-
-fn no_answer() -> CallFailure {
-    failure("the service gave no answer for this entry")
-}
-
-fn failure(cause: &str) -> CallFailure {
-    CallFailure { cause: cause.into(), remedy: None }
 }
 
 /// Runs `work` for one record and catches its panics, so that a panic does not affect other records.

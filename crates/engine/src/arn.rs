@@ -98,18 +98,11 @@ impl FromStr for QueueArn {
     type Err = NotAnArn;
 
     fn from_str(arn: &str) -> Result<Self, NotAnArn> {
-        let mut fields = arn.split(':');
-        let mut next = || fields.next().unwrap_or_default();
-        match [next(), next(), next(), next(), next(), next()] {
-            ["arn", partition, "sqs", region, account, name]
-                if fields.next().is_none() && Self::is_valid(account, name) =>
-            {
-                Ok(Self {
-                    partition: partition.into(),
-                    region: region.into(),
-                    account: account.into(),
-                    name: name.into(),
-                })
+        let fields: Vec<&str> = arn.split(':').collect();
+        match fields[..] {
+            ["arn", partition, "sqs", region, account, name] if Self::is_valid(account, name) => {
+                let [partition, region, account, name] = [partition, region, account, name].map(Into::into);
+                Ok(Self { partition, region, account, name })
             }
             _ => Err(NotAnArn::Queue),
         }
@@ -179,17 +172,26 @@ impl FromStr for FunctionPattern {
     fn from_str(arn: &str) -> Result<Self, BadPattern> {
         let fields = Fields::of(arn).ok_or(BadPattern::NotAFunctionArn)?;
         let Fields { partition, region, account, name, qualifier } = fields;
-        if [partition, region, account].into_iter().chain(qualifier).any(|field| field.contains('*')) {
+        if [partition, region, account].iter().any(|field| field.contains('*')) {
             return Err(BadPattern::WildcardOutsideName);
         }
-        if !is_name(&name.replace('*', "")) || !qualifier.is_none_or(is_qualifier) {
-            return Err(BadPattern::BadCharacter);
-        }
+        let name = name_pattern(name, qualifier)?;
         if !fields.name_a_place() {
             return Err(BadPattern::NotAFunctionArn);
         }
-        Ok(Self { arn: fields.to_arn(), name: WildMatch::new(name) })
+        Ok(Self { arn: fields.to_arn(), name })
     }
+}
+
+/// Checks a pattern's name, in which `*` is a wildcard, and its qualifier. Returns the name.
+fn name_pattern(name: &str, qualifier: Option<&str>) -> Result<WildMatch, BadPattern> {
+    if qualifier.is_some_and(|qualifier| qualifier.contains('*')) {
+        return Err(BadPattern::WildcardOutsideName);
+    }
+    if !is_name(&name.replace('*', "")) || !qualifier.is_none_or(is_qualifier) {
+        return Err(BadPattern::BadCharacter);
+    }
+    Ok(WildMatch::new(name))
 }
 
 impl FunctionPattern {
@@ -240,13 +242,8 @@ impl FromStr for PolicyPattern {
         if name.is_empty() || qualifier.is_some_and(|it| it.is_empty() || it.contains(':')) {
             return Err(BadPattern::NotAName);
         }
-        if qualifier.is_some_and(|qualifier| qualifier.contains('*')) {
-            return Err(BadPattern::WildcardOutsideName);
-        }
-        if !is_name(&name.replace('*', "")) || !qualifier.is_none_or(is_qualifier) {
-            return Err(BadPattern::BadCharacter);
-        }
-        Ok(Self::Name { name: WildMatch::new(name), qualifier: qualifier.map(Into::into), home: None })
+        let name = name_pattern(name, qualifier)?;
+        Ok(Self::Name { name, qualifier: qualifier.map(Into::into), home: None })
     }
 }
 
@@ -362,13 +359,9 @@ impl<'a> Fields<'a> {
     }
 
     fn to_arn(self) -> FunctionArn {
-        FunctionArn {
-            partition: self.partition.into(),
-            region: self.region.into(),
-            account: self.account.into(),
-            name: self.name.into(),
-            qualifier: self.qualifier.map(Into::into),
-        }
+        let Self { partition, region, account, name, qualifier } = self;
+        let [partition, region, account, name] = [partition, region, account, name].map(Into::into);
+        FunctionArn { partition, region, account, name, qualifier: qualifier.map(Into::into) }
     }
 
     fn name_a_place(&self) -> bool {

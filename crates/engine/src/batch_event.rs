@@ -95,12 +95,6 @@ struct Attributes<'a> {
 }
 
 #[derive(Default, Deserialize)]
-struct MessageAttributes<'a> {
-    #[serde(borrow, rename = "Comeback")]
-    comeback: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MessageAttribute<'a> {
     #[serde(borrow)]
@@ -134,10 +128,11 @@ impl BatchEvent {
             // A message that is not an object is treated as an object without members.
             let message: WireMessage<'_> = object(message.get()).unwrap_or_default();
             match message.record() {
-                Ok(mut record) => {
-                    if let Err(problem) = message.restore(&mut record) {
-                        batch.garbled.push(GarbledMessage { message_id: record.message_id.clone(), problem });
-                    }
+                Ok((record, problem)) => {
+                    let message_id = || record.message_id.clone();
+                    batch
+                        .garbled
+                        .extend(problem.map(|problem| GarbledMessage { message_id: message_id(), problem }));
                     batch.records.push(record);
                 }
                 Err(incomplete) => batch.incomplete.push(incomplete),
@@ -165,10 +160,13 @@ impl BatchEvent {
 }
 
 impl WireMessage<'_> {
+    /// Reads the message, and any mistake in its attribute `Comeback`. A sender's attribute that SQS would refuse is left
+    /// out, because it could prevent a dead-letter from being sent.
+    ///
     /// # Errors
     ///
     /// Returns the first missing field or attribute.
-    fn record(&self) -> Result<Record, IncompleteMessage> {
+    fn record(&self) -> Result<(Record, Option<GarbledAttribute>), IncompleteMessage> {
         let message_id = self.message_id.and_then(string).unwrap_or_default();
         let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };
         let text = |member: Option<&RawValue>, what| member.and_then(string).ok_or_else(|| lacks(what));
@@ -183,7 +181,10 @@ impl WireMessage<'_> {
         let sent = number(attributes.sent_timestamp, "SentTimestamp")?;
         let first_receive =
             number(attributes.approximate_first_receive_timestamp, "ApproximateFirstReceiveTimestamp")?;
-        Ok(Record {
+        let senders = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
+        let mut senders: BTreeMap<String, &RawValue> = senders.unwrap_or_default();
+        let comeback = senders.remove(MOVED_ATTRIBUTE);
+        let mut record = Record {
             receipt_handle,
             body,
             receive_count: receive_count.try_into().unwrap_or(u32::MAX),
@@ -191,33 +192,19 @@ impl WireMessage<'_> {
             first_receive: Timestamp::from_millis(first_receive),
             moved: None,
             trace_header: attributes.trace_header.and_then(string),
-            attributes: self.senders_attributes(),
+            attributes: senders.into_iter().filter_map(|(name, raw)| attribute(name, raw)).collect(),
             message_id,
-        })
-    }
-
-    /// The sender's message attributes, without any attribute that SQS would refuse. A refused attribute could prevent
-    /// a dead-letter from being sent.
-    fn senders_attributes(&self) -> Vec<Attribute> {
-        let attributes = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
-        let attributes: BTreeMap<String, &RawValue> = attributes.unwrap_or_default();
-        let senders = attributes.into_iter().filter(|(name, _)| name != MOVED_ATTRIBUTE);
-        senders.filter_map(|(name, raw)| attribute(name, raw)).collect()
-    }
-
-    /// # Errors
-    ///
-    /// Fails if the attribute `Comeback` exists and is unreadable.
-    fn restore(&self, record: &mut Record) -> Result<(), GarbledAttribute> {
-        let attributes = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
-        let MessageAttributes { comeback: Some(attribute) } = attributes.unwrap_or_default() else {
-            return Ok(());
         };
-        let attribute: MessageAttribute<'_> = object(attribute.get()).unwrap_or_default();
-        match attribute.string_value.and_then(string) {
-            Some(text) => record.restore(&text),
-            None => Err(GarbledAttribute("it has no stringValue".into())),
-        }
+        let problem = comeback.and_then(|raw| restore(&mut record, raw).err());
+        Ok((record, problem))
+    }
+}
+
+fn restore(record: &mut Record, comeback: &RawValue) -> Result<(), GarbledAttribute> {
+    let attribute: MessageAttribute<'_> = object(comeback.get()).unwrap_or_default();
+    match attribute.string_value.and_then(string) {
+        Some(text) => record.restore(&text),
+        None => Err(GarbledAttribute("it has no stringValue".into())),
     }
 }
 

@@ -8,7 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::json::{non_empty_text, object};
+use crate::json::{non_empty_text, object, present};
 use crate::record::{Attribute, Record};
 
 /// Maximum size of an SQS message including its attributes, in bytes. Source: SQS quotas, 1 MiB since August 2025.
@@ -150,9 +150,11 @@ pub(crate) struct Body<'a> {
     pub(crate) payload: &'a RawValue,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Deserialize, Serialize)]
 pub(crate) struct ErrorBody<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
     pub(crate) r#type: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
     pub(crate) message: Option<&'a RawValue>,
 }
 
@@ -194,7 +196,7 @@ impl DeadLetter {
     pub(crate) fn of_event(record: &Record, reason: &Reason, body: &Body<'_>) -> Self {
         let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_text);
         let retries_made = body.retries_made.to_string();
-        let dead_letter = Self {
+        let wrapped = Self {
             body: json_of(body),
             attributes: attributes([
                 text("Reason", body.reason),
@@ -203,7 +205,7 @@ impl DeadLetter {
                 text("ErrorType", &error_type.unwrap_or_default()),
             ]),
         };
-        dead_letter.or_verbatim(record, reason)
+        if wrapped.size() <= SQS_MESSAGE_BYTES { wrapped } else { Self::received(record, reason, []) }
     }
 
     /// Creates the dead-letter for a message that could not be parsed. The dead-letter has the message's body verbatim
@@ -211,29 +213,20 @@ impl DeadLetter {
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
         let ours = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
         let all = Attribute::beside(ours.clone(), &record.attributes);
-        let dead_letter = Self { body: record.body.clone(), attributes: all };
-        if dead_letter.fits() {
-            return dead_letter;
-        }
-        Self { attributes: ours, ..dead_letter }.or_verbatim(record, reason)
+        Self::received(record, reason, [all, ours])
     }
 
-    /// Returns this dead-letter if SQS accepts its size. Otherwise returns the received body, with the attribute
-    /// `Reason` if SQS accepts the size of both.
-    fn or_verbatim(self, record: &Record, reason: &Reason) -> Self {
-        if self.fits() {
-            return self;
+    /// Returns the received body with the first of these lists of attributes whose size SQS accepts. Otherwise the body
+    /// has only the attribute `Reason`, or no attribute if even that is too large.
+    fn received<const N: usize>(record: &Record, reason: &Reason, lists: [Vec<Attribute>; N]) -> Self {
+        let mut dead_letter = Self { body: record.body.clone(), attributes: Vec::new() };
+        for list in lists.into_iter().chain([attributes([text("Reason", reason.code.name())])]) {
+            dead_letter.attributes = list;
+            if dead_letter.size() <= SQS_MESSAGE_BYTES {
+                return dead_letter;
+            }
         }
-        let mut verbatim =
-            Self { body: record.body.clone(), attributes: attributes([text("Reason", reason.code.name())]) };
-        if !verbatim.fits() {
-            verbatim.attributes.clear();
-        }
-        verbatim
-    }
-
-    fn fits(&self) -> bool {
-        self.size() <= SQS_MESSAGE_BYTES
+        Self { attributes: Vec::new(), ..dead_letter }
     }
 
     /// The dead-letter's size as SQS counts it, in bytes: the body, and each attribute's name, type and value.

@@ -114,20 +114,18 @@ impl<'a> FailedEvent<'a> {
 
     fn failed(record: &Record, failure: InvocationRecord<'a>) -> Result<Self, Reason> {
         let event = open(failure.request_payload)?;
-        if failure.timestamp.is_some_and(|written| record.first_sent().since(written) > LATEST_DELIVERY) {
-            let id = event.metadata.and_then(|metadata| metadata.origin_request_id);
-            let id = id.or_else(|| failure.request_id.clone());
-            let (function, received) = (failure.function_arn, failure.request_payload);
-            let anew = Self::anew(record, function, event.payload, received);
-            let origin_request_id = id.unwrap_or(anew.origin_request_id);
-            return Ok(Self { origin_request_id, request_id: failure.request_id, ..anew });
-        }
-        let (attempt, first_failure, origin_request_id) = match event.metadata {
+        let (attempt, first_failure, key) = match event.metadata {
             Some(Metadata { attempt, initial_timestamp, origin_request_id }) => {
                 (attempt, Timestamp::from_secs(initial_timestamp), origin_request_id)
             }
             None => (0, failure.timestamp.unwrap_or(record.first_sent()), None),
         };
+        let key = key.or_else(|| failure.request_id.clone());
+        let anew = Self::anew(record, failure.function_arn, key, event.payload, failure.request_payload);
+        let anew = Self { request_id: failure.request_id, ..anew };
+        if failure.timestamp.is_some_and(|written| record.first_sent().since(written) > LATEST_DELIVERY) {
+            return Ok(anew);
+        }
         // A record is sent after it is written, so a later `timestamp` must not delay the times that count from it.
         let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
         let error = failure.error;
@@ -137,41 +135,31 @@ impl<'a> FailedEvent<'a> {
             Directive::of(error_type, error.and_then(|error| error.message), failed_at)
         });
         Ok(Self {
-            function_arn: failure.function_arn,
             retry: attempt.saturating_add(1),
             // The claimed time is limited by SQS's own time, so that a forged claim cannot void MAX_AGE.
             first_failure: Timestamp::from_secs(first_failure.min(record.first_sent()).as_secs()),
-            origin_request_id: origin_request_id
-                .or_else(|| failure.request_id.clone())
-                .unwrap_or_else(|| record.first_id().to_owned()),
-            request_id: failure.request_id,
             failed_at,
             error,
             directive,
             not_found: failure.not_found,
-            payload: event.payload,
             error_type,
-            received_payload_bytes: failure.request_payload.get().len(),
+            ..anew
         })
     }
 
     /// Reads the event in a dead-letter. The payload has an envelope only if someone wrote the message by hand. The
     /// payload is then taken out of the envelope, so that a retry does not add a second envelope.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
-        let anew = Self::anew(
-            record,
-            dead_letter.function_arn,
-            open(dead_letter.payload)?.payload,
-            dead_letter.payload,
-        );
-        let origin_request_id = id(dead_letter.origin_request_id).unwrap_or(anew.origin_request_id);
-        Ok(Self { origin_request_id, ..anew })
+        let Redriven { function_arn, origin_request_id, payload, .. } = dead_letter;
+        Ok(Self::anew(record, function_arn, id(origin_request_id), open(payload)?.payload, payload))
     }
 
-    /// Creates a redriven event, which starts over: its earlier error and retries no longer count.
+    /// Creates a redriven event, which starts over: its earlier error and retries no longer count. The message's first
+    /// id is the key of an event without one.
     fn anew(
         record: &Record,
         function_arn: Cow<'a, str>,
+        key: Option<String>,
         payload: Cow<'a, RawValue>,
         received_payload: &RawValue,
     ) -> Self {
@@ -179,7 +167,7 @@ impl<'a> FailedEvent<'a> {
             function_arn,
             retry: 1,
             first_failure: Timestamp::from_secs(record.first_sent().as_secs()),
-            origin_request_id: record.first_id().to_owned(),
+            origin_request_id: key.unwrap_or_else(|| record.first_id().to_owned()),
             request_id: None,
             failed_at: record.first_sent(),
             error: None,

@@ -30,11 +30,13 @@ pub struct InvocationRecord<'a> {
 }
 
 /// The error in a record's `responsePayload`, with its members unparsed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub struct InvocationError<'a> {
     /// The value of the member `errorType`, as raw JSON.
+    #[serde(borrow, default, deserialize_with = "present", rename = "errorType")]
     pub error_type: Option<&'a RawValue>,
     /// The value of the member `errorMessage`, as raw JSON.
+    #[serde(borrow, default, deserialize_with = "present", rename = "errorMessage")]
     pub message: Option<&'a RawValue>,
 }
 
@@ -55,7 +57,7 @@ struct Wire<'a, Context, Response, Payload> {
 
 /// A record in the shape that Lambda writes, parsed in one pass.
 type Plain<'a> =
-    Wire<'a, Object<RequestContext<'a>>, Object<ResponseContext<'a>>, Object<ResponsePayload<'a>>>;
+    Wire<'a, Object<RequestContext<'a>>, Object<ResponseContext<'a>>, Object<InvocationError<'a>>>;
 /// A record of any other shape: each nested object is parsed separately.
 type Odd<'a> = Wire<'a, &'a RawValue, &'a RawValue, &'a RawValue>;
 
@@ -75,15 +77,6 @@ struct RequestContext<'a> {
 struct ResponseContext<'a> {
     #[serde(borrow)]
     status_code: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ResponsePayload<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    error_type: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    error_message: Option<&'a RawValue>,
 }
 
 impl<'a> Odd<'a> {
@@ -160,10 +153,7 @@ impl<'a> InvocationRecord<'a> {
             wire.response_context.is_some_and(|Object(context)| context.status_code.get() == "404");
         let error = wire
             .response_payload
-            .map(|Object(payload)| InvocationError {
-                error_type: payload.error_type,
-                message: payload.error_message,
-            })
+            .map(|Object(error)| error)
             .filter(|error| error.error_type.is_some() || error.message.is_some());
         Ok(Self {
             function_arn: context.function_arn,
@@ -236,7 +226,7 @@ mod tests {
     fn said(wire: Plain<'_>) -> String {
         let Object(RequestContext { function_arn, request_id, condition }) = wire.request_context;
         let status = wire.response_context.map(|Object(context)| context.status_code);
-        let error = wire.response_payload.map(|Object(payload)| (payload.error_type, payload.error_message));
+        let error = wire.response_payload.map(|Object(payload)| (payload.error_type, payload.message));
         let (payload, timestamp) = (wire.request_payload, wire.timestamp);
         format!("{function_arn} {request_id:?} {condition:?} {payload} {timestamp:?} {status:?} {error:?}")
     }

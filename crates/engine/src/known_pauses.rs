@@ -37,12 +37,8 @@ pub(crate) struct KnownPauses {
 impl KnownPauses {
     /// Creates the state before the first read, for an environment with this policy.
     pub(crate) fn of(policy: &Policy) -> Self {
-        Self {
-            between_reads: Some(between_reads(policy.settings().maximum_concurrency)),
-            known: None,
-            next_read: None,
-            failures: 0,
-        }
+        let between_reads = Some(between_reads(policy.settings().maximum_concurrency));
+        Self { between_reads, known: None, next_read: None, failures: 0 }
     }
 
     /// Creates the state for a handler without the variable `PAUSES`. The handler never reads pauses, and no function

@@ -191,11 +191,7 @@ impl Policy {
         }
         match Self::new(settings) {
             Ok(policy) if errors.is_empty() => Ok(policy),
-            Ok(_) => Err(errors),
-            Err(refused) => {
-                errors.extend(refused);
-                Err(errors)
-            }
+            checked => Err(errors.into_iter().chain(checked.err().into_iter().flatten()).collect()),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::{Body, Reason, ReasonCode, Redriven, json_of};
+use crate::dead_letter::{Body, ErrorBody, Reason, ReasonCode, Redriven, json_of};
 use crate::failed_event::FailedEvent;
 use crate::invocation_record::InvocationRecord;
 use crate::json::{id, non_empty_text, object, present};
@@ -71,14 +71,6 @@ struct History<'a> {
     error: Option<&'a RawValue>,
 }
 
-#[derive(Default, Deserialize)]
-struct LastError<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    r#type: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    message: Option<&'a RawValue>,
-}
-
 impl<'a> ReceivedDeadLetter<'a> {
     /// Reads a message from the dead-letter queue: its body, and its message attributes, which `attribute` returns by
     /// name.
@@ -101,24 +93,9 @@ impl<'a> ReceivedDeadLetter<'a> {
         // The handler also tries these two formats in this order.
         match (InvocationRecord::read(&record.body), Redriven::read(&record.body)) {
             (Ok(failure), _) => unread.with_record(failure),
-            (Err(_), Some(dead_letter)) => unread.with_body(dead_letter),
+            (Err(_), Some(dead_letter)) => unread.with_event(dead_letter),
             (Err(_), None) => unread,
         }
-    }
-
-    /// Reads a body that has the form of a dead-letter. The handler wrote the body, unless the message's attributes
-    /// show that the handler received the body in this form and dead-lettered it verbatim. In that case, the attributes
-    /// have a `Detail`, or a reason other than the body's. Anyone may have written a verbatim body, so its content is
-    /// not trusted.
-    fn with_body(self, dead_letter: Redriven<'a>) -> Self {
-        let is_received =
-            self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
-        let (reason, detail, dead_lettered_at) = (self.reason, self.detail.clone(), self.dead_lettered_at);
-        let event = self.with_event(dead_letter);
-        if !is_received {
-            return event;
-        }
-        Self { kind: DeadLetterKind::Verbatim, reason, detail, dead_lettered_at, ..event }
     }
 
     /// Returns the body of a message that starts the event over once it is sent to the retry queue. If `function_arn`
@@ -172,23 +149,35 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
+    /// Reads a body that has the form of a dead-letter. The handler wrote the body, unless the message's attributes
+    /// show that the handler received the body in this form and dead-lettered it verbatim. In that case, the attributes
+    /// have a `Detail`, or a reason other than the body's. Anyone may have written a verbatim body, so its reason, detail
+    /// and time are not trusted.
     fn with_event(self, dead_letter: Redriven<'a>) -> Self {
+        let is_verbatim =
+            self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
         let history: History<'_> = object(&self.record.body).unwrap_or_default();
-        let error: LastError<'_> = history.error.and_then(|raw| object(raw.get()).ok()).unwrap_or_default();
+        let error: ErrorBody<'_> = history.error.and_then(|raw| object(raw.get()).ok()).unwrap_or_default();
         let number = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse().ok());
-        Self {
-            kind: DeadLetterKind::Event,
-            reason: Some(dead_letter.reason),
-            detail: history.detail.and_then(non_empty_text),
+        let event = Self {
             function_arn: Some(dead_letter.function_arn),
             retries_made: number(history.retries_made),
             first_failure: number(history.initial_timestamp).map(Timestamp::from_secs),
-            dead_lettered_at: Timestamp::from_secs(dead_letter.dead_lettered_at).min(self.record.sent),
             key: id(dead_letter.origin_request_id).or_else(|| Some(self.record.first_id().to_owned())),
             error_type: error.r#type.and_then(non_empty_text),
             error_message: error.message.and_then(non_empty_text),
             payload: Some(Cow::Borrowed(dead_letter.payload)),
             ..self
+        };
+        if is_verbatim {
+            return event;
+        }
+        Self {
+            kind: DeadLetterKind::Event,
+            reason: Some(dead_letter.reason),
+            detail: history.detail.and_then(non_empty_text),
+            dead_lettered_at: Timestamp::from_secs(dead_letter.dead_lettered_at).min(event.record.sent),
+            ..event
         }
     }
 }

@@ -184,7 +184,14 @@ impl Setting {
     }
 
     pub(crate) fn out_of_range(&self, value: &impl Value) -> Option<SettingError> {
-        let value = value.outside(&self.kind)?;
+        let (range, unit) = match &self.kind {
+            Kind::Number(range) | Kind::NumberOrAlways(range) => (range, ""),
+            Kind::Seconds { range, .. } => (range, " s"),
+            // A setting of the kind `SecondsUpTo` is checked together with the setting that gives its maximum.
+            _ => return None,
+        };
+        let number = value.number().filter(|number| !range.contains(number))?;
+        let value = format!("{number}{unit}");
         Some(SettingError::OutOfRange { name: self.name, value, range: self.kind.range() })
     }
 }
@@ -200,8 +207,8 @@ pub(crate) trait Value: Sized {
         None
     }
 
-    /// The value as a string if it is outside the range of its kind; otherwise `None`.
-    fn outside(&self, _: &Kind) -> Option<String> {
+    /// The value as a number, to be compared with the range of its kind; `None` if the value has no range.
+    fn number(&self) -> Option<u64> {
         None
     }
 }
@@ -211,13 +218,8 @@ impl Value for u64 {
         if matches!(kind, Kind::Number(_)) { text.parse().ok() } else { seconds(text).ok() }
     }
 
-    fn outside(&self, kind: &Kind) -> Option<String> {
-        match kind {
-            Kind::Number(range) => (!range.contains(self)).then(|| self.to_string()),
-            Kind::Seconds { range, .. } => (!range.contains(self)).then(|| format!("{self} s")),
-            // A setting of the kind `SecondsUpTo` is checked together with the setting that gives its maximum.
-            _ => None,
-        }
+    fn number(&self) -> Option<u64> {
+        Some(*self)
     }
 }
 
@@ -281,12 +283,10 @@ impl Value for HideUpTo {
         if text == "always" { Some(Self::Always) } else { text.parse().ok().map(Self::UpTo) }
     }
 
-    fn outside(&self, kind: &Kind) -> Option<String> {
-        match (self, kind) {
-            (Self::UpTo(messages), Kind::NumberOrAlways(range)) if !range.contains(messages) => {
-                Some(messages.to_string())
-            }
-            _ => None,
+    fn number(&self) -> Option<u64> {
+        match self {
+            Self::Always => None,
+            Self::UpTo(messages) => Some(*messages),
         }
     }
 }
