@@ -105,7 +105,8 @@ impl Environment {
         let account = BatchAccount { account, past_deadline };
         let read = read_pauses(&mut self.pauses, &batch.records, now, &account);
         let first_count;
-        (report.pauses, first_count) = join(read, first_count_of(&mut self.room, now, &account)).await;
+        let is_uncounted = self.room.is_unknown();
+        (report.pauses, first_count) = join(read, count(is_uncounted, &mut self.room, now, &account)).await;
         // `Received` becomes `Wait`, `Invoke` or `DeadLetter`.
         let received = latest_copies(&batch.records);
         let mut messages: Vec<BatchMessage<'a>> =
@@ -125,7 +126,7 @@ impl Environment {
         // `Move` becomes `Done`. If the copy could not be sent, `Move` becomes `Wait`, and `Done` once the message is
         // hidden.
         report.moves = self.move_others(&mut messages, now, &account).await;
-        let last_count = count(&mut self.room, now, &account).await;
+        let last_count = count(self.room.is_low(now), &mut self.room, now, &account).await;
         report.count_failure = first_count.or(last_count);
         report.outcomes = messages.into_iter().map(|message| self.outcome(message)).collect();
         report
@@ -147,29 +148,24 @@ impl Environment {
     /// empty, the message is kept or, shortly before SQS would delete it, dead-lettered. In all other cases, the rules
     /// decide. If the pauses have never been read and could change the result of the rules, the message is kept.
     fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> BatchMessage<'a> {
-        let read = isolated(|| FailedEvent::read(record));
-        let read = read.map(|event| event.map(|event| event.under(&self.policies)));
         let mut message = BatchMessage::received(record);
+        let read = isolated(|| FailedEvent::read(record));
+        let read = read.map(|read| read.map(|event| message.event = Some(event.under(&self.policies))));
+        if let Some(wait) = Wait::carried(record, now) {
+            message.keep(Cause::WaitGoesOn, None, wait);
+            return message;
+        }
         // The message's age counts from the first sending. Each copy is a new message, so a message whose age counted
         // from the sending of its copy would be kept forever.
         let expiring = expiring(record, record.first_sent(), now);
-        let carried = Wait::carried(record, now);
-        if carried.is_some() || self.policies.stack().keeps_everything() {
-            message.event = read.ok().and_then(Result::ok);
-            match carried {
-                Some(wait) => message.keep(Cause::WaitGoesOn, None, wait),
-                None => message.keep_unless(expiring, Cause::Unattached, None, now),
-            }
+        if self.policies.stack().keeps_everything() {
+            message.keep_unless(expiring, Cause::Unattached, None, now);
             return message;
         }
-        let decided = match read {
-            Ok(Ok(event)) => {
-                let event = message.event.insert(event);
-                isolated(|| self.case(event, record, now).decide())
-            }
-            Ok(Err(reason)) => Ok(Some(Action::DeadLetter { reason })),
-            Err(panic) => Err(panic),
-        };
+        let decided = read.and_then(|read| match read {
+            Ok(()) => isolated(|| self.case(&message, now)?.decide()),
+            Err(reason) => Ok(Some(Action::DeadLetter { reason })),
+        });
         match decided {
             Ok(Some(action)) => message.decided(action, now),
             Ok(None) => message.keep_unless(None, Cause::PausesUnknown, None, now),
@@ -195,16 +191,17 @@ impl Environment {
         let mut unguarded = None;
         for message in messages {
             let Some(answer) = answers.remove(&message.record.message_id) else { continue };
-            match (&message.state, &answer) {
-                // A guarded message takes no room yet. The message leaves the queue, or is hidden again and then takes
-                // room.
-                (State::Wait { .. }, _) => self.room.take(1),
-                (State::Invoke { .. }, Err(failure)) => {
-                    unguarded = unguarded.or_else(|| Some(failure.clone()))
-                }
-                _ => {}
+            if let State::Wait { .. } = message.state {
+                self.room.take(1);
+                message.next(Happened::Hidden(answer));
+                continue;
             }
-            message.next(Happened::Hidden(answer));
+            if let (State::Invoke { .. }, Err(failure)) = (&message.state, &answer) {
+                unguarded.get_or_insert_with(|| failure.clone());
+            }
+            // A guarded message takes no room yet. The message leaves the queue, or is hidden again and then takes
+            // room.
+            message.next(Happened::Guarded(answer));
         }
         // Past the deadline, no `Invoke` follows, so no guard is missing.
         unguarded.filter(|_| !(account.past_deadline)())
@@ -227,19 +224,16 @@ impl Environment {
     /// end of this batch. The call may be accepted although the handler gets no answer, and every accepted call or copy
     /// starts its own chain of retries.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
-        let record = message.record;
-        let case = message.event.as_ref().map(|event| self.case(event, record, now));
+        let (record, case) = (message.record, self.case(message, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
     }
 
-    fn case<'c, 'r>(
-        &'c self,
-        event: &'c FailedEvent<'r>,
-        record: &'c Record,
-        now: Timestamp,
-    ) -> Case<'c, 'r> {
+    /// Returns what the rules need to know about a message; `None` if the message could not be parsed.
+    fn case<'c, 'r>(&'c self, message: &'c BatchMessage<'r>, now: Timestamp) -> Option<Case<'c, 'r>> {
+        let BatchMessage { record, event, .. } = message;
+        let event = event.as_ref()?;
         let policy = self.policies.of(&event.function_arn);
-        Case { event, record, policy, pauses: self.pauses(), now }
+        Some(Case { event, record, policy, pauses: self.pauses(), now })
     }
 
     async fn invoke<A: Account>(
@@ -278,15 +272,14 @@ impl Environment {
             InvokeFailure::NotSent(failure) => (Cause::NotSent, failure, later),
             // Lambda may have accepted the event, so the event must not be re-invoked soon.
             InvokeFailure::Unanswered(cause) => {
-                let case = message.event.as_ref().map(|event| self.case(event, message.record, now));
-                let wait = case.map_or(later, |case| Wait::after_unanswered(&case));
+                let wait = self.case(message, now).map_or(later, |case| Wait::after_unanswered(&case));
                 (Cause::Unanswered, CallFailure { cause, remedy: Some(UNANSWERED.into()) }, wait)
             }
             InvokeFailure::NotFound(detail) => return rejected(ReasonCode::TargetNotFound, detail),
             InvokeFailure::TooLarge(detail) => return rejected(ReasonCode::PayloadTooLarge, detail),
             InvokeFailure::Refused(detail) => return rejected(ReasonCode::TargetRefused, detail),
         };
-        message.next(Happened::NotInvoked { cause, failure, wait });
+        message.next(Happened::Failed { cause, failure, wait });
     }
 
     /// Moves the messages that the environment has no room to hide. If a copy cannot be sent, hides the original
@@ -378,7 +371,7 @@ async fn send_dead_letters<A: Account>(
     for message in messages {
         let Some(answer) = answers.remove(&message.record.message_id) else { continue };
         let wait = Wait::after_failure(message.record, now);
-        let failed = |failure| Happened::NotDeadLettered { failure, wait };
+        let failed = |failure| Happened::Failed { cause: Cause::DeadLetterNotSent, failure, wait };
         message.next(answer.map_or_else(failed, |()| Happened::DeadLettered));
     }
 }
@@ -394,23 +387,14 @@ async fn read_pauses<A: Account>(
     Some(pauses.read(answer, now, &first.message_id))
 }
 
-/// Counts the messages in flight if the environment has never counted them. Until its first count, the environment has
-/// no room.
-async fn first_count_of<A: Account>(
-    room: &mut Room,
-    now: Timestamp,
-    account: &BatchAccount<'_, A>,
-) -> Option<CallFailure> {
-    if room.is_unknown() { count(room, now, account).await } else { None }
-}
-
-/// Counts the messages in flight if little room is left. Returns the failure if the count fails, and otherwise `None`.
+/// Counts the messages in flight if `is_due`. Returns the failure if the count fails, and otherwise `None`.
 async fn count<A: Account>(
+    is_due: bool,
     room: &mut Room,
     now: Timestamp,
     account: &BatchAccount<'_, A>,
 ) -> Option<CallFailure> {
-    if !room.is_low(now) {
+    if !is_due {
         return None;
     }
     let count = account.count_in_flight().await?;

@@ -54,8 +54,10 @@ pub(crate) enum State<'a> {
 pub(crate) enum Happened {
     /// The environment has no room to hide another message.
     NoRoom,
-    /// SQS answered the call that hides the message, either for its wait or to guard its next call.
+    /// SQS answered the call that hides the message for its wait.
     Hidden(Result<(), CallFailure>),
+    /// SQS answered the call that hides the message to guard its next call.
+    Guarded(Result<(), CallFailure>),
     Moved,
     /// SQS did not accept the copy, or did not answer. The original stays on the queue, hidden for at least this time.
     NotMoved {
@@ -63,13 +65,10 @@ pub(crate) enum Happened {
     },
     /// The target was re-invoked. The field is the request id of the new invocation.
     Reinvoked(Option<String>),
-    NotInvoked {
-        cause: Cause,
-        failure: CallFailure,
-        wait: Wait,
-    },
     DeadLettered,
-    NotDeadLettered {
+    /// The call to re-invoke the target, or to send the dead-letter, failed.
+    Failed {
+        cause: Cause,
         failure: CallFailure,
         wait: Wait,
     },
@@ -128,16 +127,17 @@ impl<'a> BatchMessage<'a> {
         });
         self.state = match dead_letter {
             Ok(dead_letter) => State::DeadLetter { due, reason, dead_letter },
-            Err(failure) => not_dead_lettered(due, reason, failure, Wait::after_failure(self.record, now)),
+            Err(failure) => {
+                let what = What::kept(Cause::DeadLetterNotSent, due, Some(reason), Some(failure));
+                State::Wait { what, wait: Wait::after_failure(self.record, now) }
+            }
         };
     }
 
     /// Changes the state according to the table of transitions. If the table has no row for `happened`, the state stays
     /// the same, for example when a message is guarded before its call.
     pub(crate) fn next(&mut self, happened: Happened) {
-        if let (State::Move { .. } | State::Invoke { .. }, Happened::Hidden(answer)) =
-            (&self.state, &happened)
-        {
+        if let Happened::Guarded(answer) = &happened {
             self.guard = if answer.is_ok() { Guard::Hidden } else { Guard::Failed };
         }
         self.state = match (take(&mut self.state), happened) {
@@ -151,7 +151,7 @@ impl<'a> BatchMessage<'a> {
                 State::Done(what.with_wait(wait.visibility_timeout, None, answer.err()), location)
             }
             // If the message is not hidden, it returns after the queue's own timeout, beside its copy.
-            (State::Move { what, wait }, Happened::Hidden(Err(_))) => State::Wait { what, wait },
+            (State::Move { what, wait }, Happened::Guarded(Err(_))) => State::Wait { what, wait },
             (State::Move { what, wait }, Happened::Moved) => {
                 State::Done(what.with_wait(wait.hop(), wait.not_before, None), Location::Moved)
             }
@@ -163,14 +163,14 @@ impl<'a> BatchMessage<'a> {
             (State::Invoke { due, early, .. }, Happened::Reinvoked(invoke_request_id)) => {
                 State::Done(What::Reinvoke { due, invoke_request_id, early }, Location::Settled)
             }
-            (State::Invoke { due, .. }, Happened::NotInvoked { cause, failure, wait }) => {
+            (State::Invoke { due, .. }, Happened::Failed { cause, failure, wait }) => {
                 State::Wait { what: What::kept(cause, Some(due), None, Some(failure)), wait }
             }
             (State::DeadLetter { due, reason, .. }, Happened::DeadLettered) => {
                 State::Done(What::DeadLetter { reason, due }, Location::Settled)
             }
-            (State::DeadLetter { due, reason, .. }, Happened::NotDeadLettered { failure, wait }) => {
-                not_dead_lettered(due, reason, failure, wait)
+            (State::DeadLetter { due, reason, .. }, Happened::Failed { cause, failure, wait }) => {
+                State::Wait { what: What::kept(cause, due, Some(reason), Some(failure)), wait }
             }
             (state, _) => state,
         };
@@ -195,15 +195,6 @@ impl<'a> BatchMessage<'a> {
         let may_move = self.guard != Guard::Failed && bytes <= SQS_MESSAGE_BYTES;
         Some(if may_move { wait.hops() * bytes as u64 } else { u64::MAX })
     }
-}
-
-fn not_dead_lettered<'a>(
-    due: Option<Timestamp>,
-    reason: Reason,
-    failure: CallFailure,
-    wait: Wait,
-) -> State<'a> {
-    State::Wait { what: What::kept(Cause::DeadLetterNotSent, due, Some(reason), Some(failure)), wait }
 }
 
 #[cfg(test)]
