@@ -271,7 +271,7 @@ impl<A: Account> BatchAccount<'_, A> {
         }
     }
 
-    /// Returns the answer to a call that is about no message, or `None` if it is too late for the call.
+    /// Returns the answer to a call without messages, or `None` if it is too late for the call.
     async fn answer<O>(
         &self,
         call: impl Future<Output = Result<O, CallFailure>>,
@@ -283,8 +283,8 @@ impl<A: Account> BatchAccount<'_, A> {
         }
     }
 
-    /// Maps each message id to its result. The account returns its results in the order of the records. An entry
-    /// without a result has `failed`.
+    /// Maps each message id to its result. The account returns its results in the order of the records. If a result is
+    /// missing, `failed` makes the error from the reason.
     async fn answers<'r, E>(
         &self,
         records: impl ExactSizeIterator<Item = &'r Record>,

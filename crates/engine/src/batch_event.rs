@@ -129,10 +129,9 @@ impl BatchEvent {
             let message: WireMessage<'_> = object(message.get()).unwrap_or_default();
             match message.record() {
                 Ok((record, problem)) => {
-                    let message_id = || record.message_id.clone();
-                    batch
-                        .garbled
-                        .extend(problem.map(|problem| GarbledMessage { message_id: message_id(), problem }));
+                    if let Some(problem) = problem {
+                        batch.garbled.push(GarbledMessage { message_id: record.message_id.clone(), problem });
+                    }
                     batch.records.push(record);
                 }
                 Err(incomplete) => batch.incomplete.push(incomplete),
@@ -160,8 +159,8 @@ impl BatchEvent {
 }
 
 impl WireMessage<'_> {
-    /// Reads the message, and any mistake in its attribute `Comeback`. A sender's attribute that SQS would refuse is left
-    /// out, because it could prevent a dead-letter from being sent.
+    /// Reads the message, and any mistake in its attribute `Comeback`. A sender's attribute that SQS would refuse is
+    /// left out, because it could prevent a dead-letter from being sent.
     ///
     /// # Errors
     ///

@@ -228,7 +228,7 @@ impl Environment {
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
     }
 
-    /// Returns what the rules need to know about a message; `None` if the message could not be parsed.
+    /// The input of the rules for a message; `None` if the message could not be parsed.
     fn case<'c, 'r>(&'c self, message: &'c BatchMessage<'r>, now: Timestamp) -> Option<Case<'c, 'r>> {
         let BatchMessage { record, event, .. } = message;
         let event = event.as_ref()?;

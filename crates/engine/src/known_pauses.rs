@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand::RngExt;
 
 use crate::account::CallFailure;
-use crate::pauses::Pauses;
+use crate::pauses::{Pause, Pauses};
 use crate::policy::Policy;
 use crate::report::PausesRead;
 use crate::seed::generator;
@@ -69,7 +69,8 @@ impl KnownPauses {
         self.failures = if answer.is_ok() { 0 } else { self.failures.saturating_add(1) };
         let read = match answer {
             Ok(pauses) => {
-                let long = pauses.open_for(LONG_PAUSE, now).cloned().collect();
+                let is_long = |pause: &&Pause| pause.is_active(now) && now.since(pause.from) > LONG_PAUSE;
+                let long = pauses.iter().filter(is_long).cloned().collect();
                 let unreadable_requests = pauses.unreadable_requests(now).map(Into::into).collect();
                 self.known = Some(pauses);
                 PausesRead::Known { long, unreadable_requests }

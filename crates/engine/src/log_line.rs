@@ -115,11 +115,6 @@ impl LogLine<'_> {
             _ => NotALine::Other,
         })
     }
-
-    /// The failed call that the line reports; `None` if no call failed.
-    pub const fn failure(&self) -> Option<&CallFailure> {
-        self.what.failure()
-    }
 }
 
 impl<'a> LogLine<'a> {

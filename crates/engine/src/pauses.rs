@@ -114,13 +114,6 @@ impl Pauses {
         self.pauses.iter().filter(|pause| pause.target.covers(function_arn))
     }
 
-    /// The open pauses that began more than `longer_than` ago.
-    pub(crate) fn open_for(&self, longer_than: Duration, now: Timestamp) -> impl Iterator<Item = &Pause> {
-        self.pauses.iter().filter(move |pause| pause.is_active(now) && now.since(pause.from) > longer_than)
-    }
-}
-
-impl Pauses {
     /// All readable retry requests in the document, including withdrawn requests.
     pub fn retries(&self) -> impl Iterator<Item = &Request> {
         self.retries.iter().filter_map(|entry| entry.request.as_ref().ok())

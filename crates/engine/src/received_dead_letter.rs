@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use comeback_envelope::Event;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -125,18 +126,16 @@ impl<'a> ReceivedDeadLetter<'a> {
 
     /// Reads an invocation record that the handler or SQS put on the dead-letter queue unchanged.
     fn with_record(self, failure: InvocationRecord<'a>) -> Self {
-        let (payload, metadata) = match comeback_envelope::open(failure.request_payload) {
-            Ok(event) => (event.payload, Some(event.metadata)),
-            Err(_) => (Cow::Borrowed(failure.request_payload), None),
-        };
-        let attempt = metadata.as_ref().map(|metadata| metadata.as_ref().map_or(0, |it| it.attempt));
-        let metadata = metadata.flatten();
+        let event = comeback_envelope::open(failure.request_payload).ok();
+        let retries_made = event.as_ref().map(Event::attempt);
+        let verbatim = Event { payload: Cow::Borrowed(failure.request_payload), metadata: None };
+        let Event { payload, metadata } = event.unwrap_or(verbatim);
         let claimed = metadata.as_ref().map(|metadata| Timestamp::from_secs(metadata.initial_timestamp));
         let error = failure.error.as_ref();
         Self {
             kind: if self.reason.is_some() { DeadLetterKind::Verbatim } else { DeadLetterKind::Record },
             function_arn: Some(failure.function_arn),
-            retries_made: attempt,
+            retries_made,
             first_failure: claimed.or(failure.timestamp),
             key: metadata
                 .and_then(|metadata| metadata.origin_request_id)
@@ -151,8 +150,8 @@ impl<'a> ReceivedDeadLetter<'a> {
 
     /// Reads a body that has the form of a dead-letter. The handler wrote the body, unless the message's attributes
     /// show that the handler received the body in this form and dead-lettered it verbatim. In that case, the attributes
-    /// have a `Detail`, or a reason other than the body's. Anyone may have written a verbatim body, so its reason, detail
-    /// and time are not trusted.
+    /// have a `Detail`, or a reason other than the body's. Anyone may have written a verbatim body, so its reason,
+    /// detail and time are not trusted.
     fn with_event(self, dead_letter: Redriven<'a>) -> Self {
         let is_verbatim =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);

@@ -217,17 +217,11 @@ impl<'a> TraceHeader<'a> {
     fn read(text: &'a str) -> Option<Self> {
         // The value is sent as an HTTP header, so it must be printable.
         let is_printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-        let header = Self(text);
-        let mut parts =
-            text.strip_prefix("Root=").filter(|_| is_printable).map(|_| header.root().split('-'))?;
-        let is_hex = |part: Option<&str>, digits| {
-            part.is_some_and(|part| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
-        };
-        let has_form = parts.next() == Some("1")
-            && is_hex(parts.next(), 8)
-            && is_hex(parts.next(), 24)
-            && parts.next().is_none();
-        (has_form && text.len() <= LONGEST_TRACE).then_some(header)
+        let is_hex =
+            |part: &str, digits| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let (time, id) = Self(text).root().strip_prefix("1-")?.split_once('-')?;
+        let has_form = is_printable && is_hex(time, 8) && is_hex(id, 24);
+        (has_form && text.len() <= LONGEST_TRACE).then_some(Self(text))
     }
 
     /// The value of the header.

@@ -101,12 +101,7 @@ impl Kind {
             Self::SecondsUpTo { range, most } => format!("{} s to {most}", range.start()),
             Self::Number(range) => format!("{} to {}", range.start(), range.end()),
             Self::NumberOrAlways(range) => format!("{} to {}, or always", range.start(), range.end()),
-            Self::Choice(_)
-            | Self::Globs
-            | Self::Functions
-            | Self::Policies
-            | Self::Queue
-            | Self::Parameter => self.form(),
+            _ => self.form(),
         }
     }
 
@@ -164,7 +159,7 @@ impl Setting {
     pub(crate) fn default_value<T: Value>(&self) -> T {
         let value = match self.default {
             Unset::Is(text) => T::read(text, &self.kind),
-            Unset::Means(_) => T::nothing(),
+            Unset::Means(_) => T::NOTHING,
         };
         value.expect("BUG: a default that its kind refuses")
     }
@@ -198,14 +193,12 @@ impl Setting {
 
 /// A type that the value of a setting can have.
 pub(crate) trait Value: Sized {
-    /// Parses the value from a trimmed string; `None` if the string is not of this kind.
-    fn read(text: &str, kind: &Kind) -> Option<Self>;
-
     /// The default value of a setting whose table entry describes its default in words ([`Unset::Means`]). `None` if
     /// the type has no default of this kind.
-    fn nothing() -> Option<Self> {
-        None
-    }
+    const NOTHING: Option<Self> = None;
+
+    /// Parses the value from a trimmed string; `None` if the string is not of this kind.
+    fn read(text: &str, kind: &Kind) -> Option<Self>;
 
     /// The value as a number, to be compared with the range of its kind; `None` if the value has no range.
     fn number(&self) -> Option<u64> {
@@ -225,23 +218,19 @@ impl Value for u64 {
 
 /// A comma-separated list of durations in seconds. The range is checked for the list as a whole.
 impl Value for Vec<u64> {
+    const NOTHING: Option<Self> = Some(Self::new());
+
     fn read(text: &str, _: &Kind) -> Option<Self> {
         text.split(',').map(|entry| seconds(entry.trim()).ok()).collect()
-    }
-
-    fn nothing() -> Option<Self> {
-        Some(Self::new())
     }
 }
 
 /// A comma-separated list of words. Empty entries, and white space around entries, are dropped.
 impl Value for Vec<String> {
+    const NOTHING: Option<Self> = Some(Self::new());
+
     fn read(text: &str, _: &Kind) -> Option<Self> {
         Some(text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(Into::into).collect())
-    }
-
-    fn nothing() -> Option<Self> {
-        Some(Self::new())
     }
 }
 

@@ -56,18 +56,15 @@ fn sns(members: &Members<'_>) -> Option<String> {
     match &*member(members, "Type")? {
         "Notification" => {
             let message = string(members.get("Message")?).unwrap_or_default();
-            let why = not_a_record(&message);
-            Some(why.map_or_else(
-                || {
-                    format!(
-                        "a failure record in an SNS notification; turn on raw message delivery for the \
-                            subscription to {topic}"
-                    )
-                },
-                |why| {
+            Some(match not_a_record(&message) {
+                None => format!(
+                    "a failure record in an SNS notification; turn on raw message delivery for the \
+                     subscription to {topic}"
+                ),
+                Some(why) => {
                     format!("an SNS notification from {topic} whose Message is not a failure record: {why}")
-                },
-            ))
+                }
+            })
         }
         "SubscriptionConfirmation" | "UnsubscribeConfirmation" => {
             Some(format!("an SNS subscription confirmation for {topic}, not a failure record"))
@@ -79,14 +76,13 @@ fn sns(members: &Members<'_>) -> Option<String> {
 fn event_bridge(members: &Members<'_>) -> Option<String> {
     members.get("detail-type")?;
     members.get("source")?;
-    let why = not_a_record(members.get("detail")?.get());
-    Some(why.map_or_else(
-        || {
+    Some(match not_a_record(members.get("detail")?.get()) {
+        None => {
             "a failure record in an EventBridge event; set the InputPath of the rule's target to $.detail"
                 .into()
-        },
-        |why| format!("an EventBridge event whose detail is not a failure record: {why}"),
-    ))
+        }
+        Some(why) => format!("an EventBridge event whose detail is not a failure record: {why}"),
+    })
 }
 
 /// The reason why the body inside a wrapper is not a failure record; `None` if the body is a failure record.

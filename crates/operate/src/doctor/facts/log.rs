@@ -77,7 +77,7 @@ impl LoggedErrors {
 
 /// The problem and the remedy in an ERROR line about a message. `None` for any other line.
 fn of_message(line: &LogLine<'_>) -> Option<(String, Option<String>)> {
-    let failure = line.failure().filter(|_| line.level == LogLevel::Error)?;
+    let failure = line.what.failure().filter(|_| line.level == LogLevel::Error)?;
     Some((failure.cause.clone(), failure.remedy.as_deref().map(Into::into)))
 }
 
