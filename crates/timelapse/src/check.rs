@@ -1,8 +1,15 @@
-//! The invariants of every run, and the [`Oracle`](oracle::Oracle) that checks them. The oracle follows the run call by
-//! call and does its own arithmetic. The only code that it shares with the engine computes the ceiling of a backoff.
+//! The invariants of every run. The world reports each step of a run to the [`Oracle`](oracle::Oracle). The oracle keeps
+//! the state that the invariants need, and checks each step with the functions of `invariants`: one for each variant of
+//! [`Invariant`], with the variant's name. If a fault excuses what would break an invariant, the excuse is an argument of
+//! its function.
+//!
+//! `ledger` has the state of events, `history` the state of messages, `parameter` the texts that operators write, and
+//! `pauses` what a handler has read of them. `log` checks the handler's log. The oracle does its own arithmetic, in
+//! `handling`. The only code of it that the engine shares computes the ceiling of a backoff.
 
-pub(crate) mod bounds;
+pub(crate) mod handling;
 pub(crate) mod history;
+mod invariants;
 pub(crate) mod ledger;
 pub(crate) mod log;
 mod lookup;
@@ -18,6 +25,8 @@ use crate::event::EventNumber;
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
 /// Longest single visibility timeout that the handler sets for a message of a paused function.
 const HOLD: Duration = Duration::from_secs(1_344);
+/// Allowance for rounding: visibility timeouts are whole seconds, rounded up.
+const SECOND: Duration = Duration::from_secs(1);
 
 texts! {
     /// A rule that must hold in every run, whatever faults strike. The oracle checks it during the run.
@@ -62,12 +71,14 @@ pub(crate) struct Broken {
     pub(crate) detail: String,
 }
 
-impl Broken {
-    pub(crate) fn new(
-        invariant: Invariant,
+impl Invariant {
+    /// Fails with the detail if the invariant does not hold.
+    fn check(
+        self,
         event: impl Into<Option<EventNumber>>,
-        detail: impl Into<String>,
-    ) -> Self {
-        Self { invariant, event: event.into(), detail: detail.into() }
+        holds: bool,
+        detail: impl FnOnce() -> String,
+    ) -> Result<(), Broken> {
+        if holds { Ok(()) } else { Err(Broken { invariant: self, event: event.into(), detail: detail() }) }
     }
 }

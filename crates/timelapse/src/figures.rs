@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
-use crate::check::Broken;
 use crate::check::ledger::{Balance, FaultCounts, Ledger};
 use crate::scenario::Scenario;
 use crate::targets::Mix;
@@ -161,30 +160,29 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes a finished run. `struck` has the number of strikes of each fault that could strike. Fails if an event
-    /// has vanished.
+    /// Summarizes a finished run. `struck` has the number of strikes of each fault that could strike.
     pub(crate) fn of(
         scenario: &Scenario,
         tallies: Tallies,
         ledger: Ledger,
         struck: Option<BTreeMap<&'static str, u64>>,
-    ) -> Result<Self, Broken> {
+    ) -> Self {
         let mix = Mix::of(&scenario.targets, scenario.seed);
         let outage_end = |event| scenario.outage_end(mix.target_of(event));
-        let balance = ledger.balance(|_| true, outage_end)?;
+        let balance = ledger.balance(|_| true, outage_end);
         let targets = (0..scenario.targets.len()).filter(|_| scenario.targets.len() > 1).map(|target| {
-            let of_target = ledger.balance(|event| mix.target_of(event) == target, outage_end)?;
+            let of_target = ledger.balance(|event| mix.target_of(event) == target, outage_end);
             let retries = tallies.retries_by_target[target].clone();
-            Ok(TargetFigures::of(scenario.targets[target].name.clone(), of_target, retries))
+            TargetFigures::of(scenario.targets[target].name.clone(), of_target, retries)
         });
-        let targets = targets.collect::<Result<_, Broken>>()?;
+        let targets = targets.collect();
         let Tallies { calls, decisions, retries, minutes, .. } = tallies;
         let handler_runs = calls.of(ApiCall::InvokeHandler);
         let handler = prices::gb_seconds(handler_runs, scenario.handler_run_time, prices::HANDLER_MEMORY_GB);
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
         let log_bytes = prices::log_bytes(decisions, handler_runs + retries);
         let peak = |depth: fn(&Minute) -> u32| minutes.iter().map(depth).max().unwrap_or_default() as usize;
-        Ok(Self {
+        Self {
             seed: scenario.seed,
             events: scenario.events,
             virtual_seconds: scenario.duration.as_secs(),
@@ -216,7 +214,7 @@ impl Summary {
             minutes,
             events_hit: balance.hit,
             recovery_delays_ms: balance.recovery,
-        })
+        }
     }
 
     /// Virtual duration of the run.

@@ -133,8 +133,7 @@ fn simulate(
     world.finish();
     world.check_log().map_err(|broken| (EarlyEnd::Broken(broken), scenario.duration))?;
     let World { oracle, tallies, dice, .. } = world;
-    Summary::of(scenario, tallies, oracle.ledger, dice.struck())
-        .map_err(|broken| (EarlyEnd::Broken(broken), scenario.duration))
+    Ok(Summary::of(scenario, tallies, oracle.ledger, dice.struck()))
 }
 
 fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {

@@ -203,7 +203,7 @@ impl World {
             let _ = comeback.map(|attribute| record.restore(attribute));
             (carried.origin.attempt.event, record)
         });
-        std::mem::take(&mut self.log).check(stored)
+        std::mem::take(&mut self.log).true_log(stored)
     }
 
     fn arrive(&mut self) {

@@ -13,8 +13,6 @@ use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
 
-/// Maximum delay of a message. Source: SQS quotas, "Message delay".
-const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// Longest time that Lambda takes to send an invocation record, counted from the record's timestamp. If a record is
 /// older, another sender has sent it.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
@@ -150,8 +148,8 @@ impl MessageHistory {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hops {
     /// Time at which the handler decided on the first move; `None` before the first move.
-    since: Option<Timestamp>,
-    made: u32,
+    pub(super) since: Option<Timestamp>,
+    pub(super) made: u32,
     /// Number of allowed moves beyond those that the time since the first move explains. A wrong clock or a changed
     /// wait can cause additional moves.
     pub(super) excused: u32,
@@ -171,21 +169,10 @@ impl Hops {
         }
     }
 
-    /// Adds a move that the handler decided on at `now`. Fails with a description if the move is not allowed.
-    pub(super) fn after(mut self, now: Timestamp, delay: Duration) -> Result<Self, String> {
-        if !(Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) || delay.subsec_nanos() > 0 {
-            return Err(format!("moved with a delay of {delay:?}; SQS takes 1 to 900 whole seconds"));
-        }
-        let since = *self.since.get_or_insert(now);
+    /// Adds a move that the handler decided on at `now`.
+    pub(super) fn add(&mut self, now: Timestamp) {
+        self.since.get_or_insert(now);
         self.made += 1;
-        let waited = now.saturating_add(delay).since(since);
-        let longest = LONGEST_DELAY.as_millis();
-        let most = waited.as_millis().div_ceil(longest).max(1) + u128::from(self.excused);
-        if u128::from(self.made) > most {
-            let (made, waited) = (self.made, waited.as_secs());
-            return Err(format!("moved {made} times in {waited} s; {most} times would do"));
-        }
-        Ok(self)
     }
 }
 
@@ -230,16 +217,18 @@ impl MessageHistories {
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Records that a message is re-invoked, dead-lettered or moved. Returns false if this is the first of these
-    /// actions for the message. For a later action, returns true if a fault explains the duplicate, and `None` if no
-    /// fault explains it.
-    pub(super) fn settle(&mut self, entry: Entry) -> Option<bool> {
+    /// Records that a message is re-invoked, dead-lettered or moved. Returns how often this has happened to the message,
+    /// and how often a fault excuses it.
+    pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
-        let Some(excused) = self.excused.get_mut(&entry.id) else {
-            return (before == Some(false)).then_some(false);
-        };
-        excused.made += 1;
-        (excused.made <= 1 + excused.excuses).then_some(excused.made > 1)
+        match self.excused.get_mut(&entry.id) {
+            Some(excused) => {
+                excused.made += 1;
+                (excused.made, excused.excuses)
+            }
+            // A message that is gone has been settled.
+            None => (1 + u32::from(before != Some(false)), 0),
+        }
     }
 }
 
@@ -276,45 +265,29 @@ mod tests {
     }
 
     #[test]
-    fn each_further_settling_needs_an_excuse() {
+    fn settlings_and_excuses_are_counted() {
         let (mut histories, message) = one();
-        assert_eq!(histories.settle(message), Some(false));
-        assert_eq!(histories.settle(message), None);
+        assert_eq!(histories.settle(message), (1, 0));
+        assert_eq!(histories.settle(message), (2, 0));
         histories.excuse(message);
-        assert_eq!(histories.settle(message), Some(true));
-        assert_eq!(histories.settle(message), None);
+        assert_eq!(histories.settle(message), (2, 1));
+        assert_eq!(histories.settle(message), (3, 1));
     }
 
     #[test]
     fn an_excuse_may_come_first_and_outlives_the_message() {
         let (mut histories, message) = one();
         histories.excuse(message);
-        assert_eq!(histories.settle(message), Some(false));
+        assert_eq!(histories.settle(message), (1, 1));
         histories.close(message);
-        assert_eq!(histories.settle(message), Some(true));
-        assert_eq!(histories.settle(message), None);
+        assert_eq!(histories.settle(message), (2, 1));
+        assert_eq!(histories.settle(message), (3, 1));
     }
 
     #[test]
     fn settling_a_deleted_message_needs_an_excuse() {
         let (mut histories, message) = one();
         histories.close(message);
-        assert_eq!(histories.settle(message), None);
-    }
-
-    #[test]
-    fn hops_are_limited_by_the_length_of_the_wait() {
-        let seconds = Duration::from_secs;
-        let one = Hops::default().after(at(0), seconds(451)).unwrap();
-        let two = one.after(at(451), seconds(450)).unwrap();
-        let error = one.after(at(451), seconds(449)).unwrap_err();
-        assert_eq!(error, "moved 2 times in 900 s; 1 times would do");
-        let mut excused = one;
-        excused.excused += 1;
-        assert!(excused.after(at(451), seconds(1)).is_ok());
-        assert!(two.after(at(902), seconds(900)).is_ok());
-        for refused in [0, 1_500, 901_000].map(Duration::from_millis) {
-            assert!(Hops::default().after(at(0), refused).is_err(), "{refused:?}");
-        }
+        assert_eq!(histories.settle(message), (2, 0));
     }
 }

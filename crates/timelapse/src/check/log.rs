@@ -90,10 +90,11 @@ impl LogCheck {
             // The handler that first moved the message crashed and wrote no line.
             None if outcome.only_moves_on() => {}
             Some(Reported::Waits { waits_for: said, .. }) if outcome.only_moves_on() => {
-                if !self.can_change && !agree(said, waits_for) {
-                    let detail = format!("the log says {said:?}, but its copy waits for {waits_for:?}");
-                    self.broken.get_or_insert(Broken::new(Invariant::TrueLog, event, detail));
-                }
+                let holds = self.can_change || agree(said, waits_for);
+                let checked = Invariant::TrueLog.check(event, holds, || {
+                    format!("the log says {said:?}, but its copy waits for {waits_for:?}")
+                });
+                self.broken = self.broken.take().or(checked.err());
             }
             // If two lines have the same time, either line may be the last.
             Some(Reported::Waits { at, waits_for: said }) if at == now && said > waits_for => {}
@@ -113,7 +114,7 @@ impl LogCheck {
     }
 
     /// Compares the log with the messages on the queue. The caller must have restored the records of moved messages.
-    pub(crate) fn check(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
+    pub(crate) fn true_log(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);
         }
@@ -130,12 +131,11 @@ impl LogCheck {
         }
         for message in self.log.waiting() {
             let event = self.event_of.get(&message.key).copied();
-            if event.as_ref().is_none_or(is_checked)
-                && !on_queue.contains(&(message.key.clone(), message.retry, message.first_failure))
-            {
-                let detail = format!("the log says that it waits, but it is not on the queue: {message:?}");
-                return Err(Broken::new(Invariant::TrueLog, event, detail));
-            }
+            let is_on_queue = on_queue.contains(&(message.key.clone(), message.retry, message.first_failure));
+            let holds = is_on_queue || event.is_some_and(|event| !is_checked(&event));
+            Invariant::TrueLog.check(event, holds, || {
+                format!("the log says that it waits, but it is not on the queue: {message:?}")
+            })?;
         }
         Ok(())
     }
@@ -150,11 +150,9 @@ impl LogCheck {
             }
             _ => false,
         };
-        if is_true {
-            return Ok(());
-        }
-        let detail = format!("the log says {said:?}, the handler's last report was {reported:?}");
-        Err(Broken::new(Invariant::TrueLog, event, detail))
+        Invariant::TrueLog.check(event, is_true, || {
+            format!("the log says {said:?}, the handler's last report was {reported:?}")
+        })
     }
 }
 
@@ -193,5 +191,57 @@ impl<'a> Name<'a> {
 
     fn id(&self) -> u64 {
         Hasher::default().hash_one(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::{BatchEvent, Policies, Policy, Settings};
+    use rand::SeedableRng;
+    use rand::rngs::Xoshiro256PlusPlus;
+
+    use super::*;
+    use crate::aws::agenda::START;
+    use crate::aws::queue::blank;
+    use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, Id, TARGET_ARN};
+    use crate::rehearsal::rehearse;
+
+    const EVENT: EventNumber = EventNumber(0);
+
+    fn record() -> Record {
+        let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+        let failed = FailedInvocation { request_id, payload: "7", error: DOWN };
+        let body = FailureRecords::of(TARGET_ARN).write(START, failed, String::new());
+        Record { body, receive_count: 1, ..blank(START) }
+    }
+
+    #[test]
+    fn log_that_says_a_lost_message_waits_is_untrue() {
+        let batch = BatchEvent { records: vec![record()], ..BatchEvent::default() };
+        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
+        let policies = Policies::from(Policy::new(settings).expect("a valid policy"));
+        let rehearsal = rehearse(&batch, &policies, START);
+        let checked = |queue: Option<Record>, excused: bool| {
+            let mut log = LogCheck::new(false);
+            log.reported(&rehearsal.report, |_| EVENT, START);
+            if excused {
+                log.excuse(EVENT);
+            }
+            log.true_log(queue.into_iter().map(|record| (EVENT, record))).map_err(|broken| broken.invariant)
+        };
+        assert_eq!(checked(Some(record()), false), Ok(()));
+        assert_eq!(checked(None, false), Err(Invariant::TrueLog));
+        assert_eq!(checked(None, true), Ok(()), "the queue has removed it");
+    }
+
+    #[test]
+    fn log_that_lacks_a_waiting_message_is_untrue() {
+        let mut log = LogCheck::new(false);
+        let waits = Reported::Waits { at: START, waits_for: WaitsFor::Resume };
+        let record = record();
+        let id = Name::of(&FailedEvent::read(&record).unwrap()).id();
+        log.reported.insert(id, waits);
+        let broken = log.true_log([(EVENT, record)].into_iter()).unwrap_err();
+        assert_eq!((broken.invariant, broken.event), (Invariant::TrueLog, Some(EVENT)));
     }
 }

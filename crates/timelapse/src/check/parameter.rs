@@ -1,4 +1,4 @@
-//! The oracle's own parser of the pauses parameter, and its check of each write to the parameter.
+//! The oracle's own parser of the pauses parameter, and its comparison of each text with the text before.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use comeback_engine::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Broken, HOLD, Invariant, UNHIDDEN};
+use super::{HOLD, UNHIDDEN};
 
 /// Maximum length of the parameter's text, in bytes.
 const LONGEST_TEXT: usize = 4_096;
@@ -26,8 +26,8 @@ const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) pauses: Vec<WrittenPause>,
-    pub(super) retries: Vec<WrittenRequest>,
-    pub(super) cancels: Vec<WrittenRequest>,
+    /// The requests to retry, and then the requests to cancel.
+    pub(super) requests: Vec<WrittenRequest>,
     bytes: usize,
 }
 
@@ -48,7 +48,8 @@ pub(super) struct WrittenRequest {
     at: u64,
     #[serde(default)]
     millis: u64,
-    within: Option<u64>,
+    /// Time within which the events are to be retried, in seconds; `None` if the request cancels events.
+    pub(super) within: Option<u64>,
     #[serde(default)]
     pub(super) errors: Vec<String>,
     #[serde(default)]
@@ -84,37 +85,28 @@ impl Document {
             let read = WrittenPause::deserialize(value).map_err(|error| format!("{error}: {value}"))?;
             Ok(WrittenPause { bytes: value.to_string().len(), ..read })
         };
-        let requests = |kind: &str, has_within: bool| {
-            let all = value[kind].as_array().into_iter().flatten();
-            let read = all.filter_map(|value| {
+        let requests = ["retries", "cancels"].into_iter().flat_map(|kind| {
+            let read = value[kind].as_array().into_iter().flatten().filter_map(|value| {
                 let read = WrittenRequest::deserialize(value).ok()?;
                 Some(WrittenRequest { bytes: value.to_string().len(), ..read })
             });
-            read.filter(|request| request.within.is_some() == has_within).collect()
-        };
+            read.filter(move |request| request.within.is_some() == (kind == "retries"))
+        });
         Ok(Self {
             pauses: pauses.iter().map(pause).collect::<Result<_, String>>()?,
-            retries: requests("retries", true),
-            cancels: requests("cancels", false),
+            requests: requests.collect(),
             bytes: text.len(),
         })
     }
 
-    /// Checks that operators may replace the text `before` with this text at `now`.
-    pub(super) fn check(&self, before: &Self, waits: Waits, now: Timestamp) -> Result<(), Broken> {
-        self.keeps(before, now).map_err(|lost| Broken::new(Invariant::KeptEdits, None, lost))?;
-        let requests = [(&self.retries, &before.retries), (&self.cancels, &before.cancels)];
-        for (requests, before) in requests {
-            for new in requests.iter().filter(|it| !before.iter().any(|earlier| it.is(earlier))) {
-                new.check_end(waits)?;
-            }
-        }
-        Ok(())
+    /// Returns this text's version of a request, whether or not it is withdrawn.
+    pub(super) fn find(&self, request: &WrittenRequest) -> Option<&WrittenRequest> {
+        self.requests.iter().find(|it| it.is(request))
     }
 
     /// Fails if the text has lost or reversed an entry of `before` that still has an effect and is older than
     /// `SETTLES`. If the parameter has no room, the text may lack ended pauses and withdrawn requests.
-    fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
+    pub(super) fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {
             if self.reopens(pause, now) {
@@ -127,14 +119,12 @@ impl Document {
                 dropped.push((pause.bytes, format!("{pause:?}")));
             }
         }
-        for (requests, before) in [(&self.retries, &before.retries), (&self.cancels, &before.cancels)] {
-            for request in before.iter().filter(|request| request.is_settled(now)) {
-                match requests.iter().find(|it| it.is(request)) {
-                    Some(kept) if kept.withdrawn || !request.is_long_withdrawn(now) => {}
-                    None if request.withdrawn => dropped.push((request.bytes, format!("{request:?}"))),
-                    Some(_) => return Err(format!("a request is no longer withdrawn: {request:?}")),
-                    None => return Err(format!("a request is lost: {request:?}")),
-                }
+        for request in before.requests.iter().filter(|request| request.is_settled(now)) {
+            match self.find(request) {
+                Some(kept) if kept.withdrawn || !request.is_long_withdrawn(now) => {}
+                None if request.withdrawn => dropped.push((request.bytes, format!("{request:?}"))),
+                Some(_) => return Err(format!("a request is no longer withdrawn: {request:?}")),
+                None => return Err(format!("a request is lost: {request:?}")),
             }
         }
         let with_these = self.bytes + dropped.iter().map(|(bytes, _)| bytes + 1).sum::<usize>();
@@ -146,12 +136,8 @@ impl Document {
 
     /// Dates the withdrawals in the text: those that `before` lacks were made at `now`.
     pub(super) fn date_withdrawals(&mut self, before: &Self, now: Timestamp) {
-        for (requests, before) in [(&mut self.retries, &before.retries), (&mut self.cancels, &before.cancels)]
-        {
-            for request in requests.iter_mut().filter(|request| request.withdrawn) {
-                let earlier = before.iter().find(|it| it.is(request)).and_then(|it| it.withdrawn_at);
-                request.withdrawn_at = earlier.or(Some(now));
-            }
+        for request in self.requests.iter_mut().filter(|request| request.withdrawn) {
+            request.withdrawn_at = before.find(request).and_then(|it| it.withdrawn_at).or(Some(now));
         }
     }
 
@@ -222,28 +208,25 @@ impl WrittenRequest {
         self.at().saturating_add(SETTLES) <= now && now.saturating_add(SETTLES) <= self.until()
     }
 
-    /// Checks that the request lasts until the handler has checked every message that the request covers, and not much
-    /// longer. The handler may read the request late, and may hide a message just before it reads the request. The next
-    /// receive of this message may be throttled, and the call about the message may be refused.
-    fn check_end(&self, Waits { longest_backoff, between_reads }: Waits) -> Result<(), Broken> {
+    /// Returns the earliest and the latest time at which the request may end. It must last until the handler has checked
+    /// every message that the request covers, and not much longer. The handler may read the request late, and may hide a
+    /// message just before it reads the request. The next receive of this message may be throttled, and the call about
+    /// the message may be refused.
+    pub(super) fn ends(&self, Waits { longest_backoff, between_reads }: Waits) -> [Timestamp; 2] {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());
             let lasts = within + hidden.max(HOLD) + UNHIDDEN + LONGEST_AFTER_REFUSAL + between_reads;
             self.at().saturating_add(lasts.min(LONGEST_REQUEST))
         };
-        let (earliest, latest) = (end(longest_backoff), end(LONGEST_HIDING).rounded_up_to_secs());
-        // A request to cancel events by key also covers later failures, so it may last longer.
-        let is_too_late = self.until() > latest && self.keys.is_empty();
-        if earliest <= self.until() && !is_too_late {
-            return Ok(());
-        }
-        let detail = format!("it lasts until {}, not from {earliest} to {latest}: {self:?}", self.until());
-        Err(Broken::new(Invariant::LastingRequests, None, detail))
+        [end(longest_backoff), end(LONGEST_HIDING).rounded_up_to_secs()]
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Invariant;
+    use super::super::invariants::{kept_edits, lasting_requests};
+    use super::super::oracle::write;
     use super::super::pauses::Written;
     use super::*;
 
@@ -254,14 +237,13 @@ mod tests {
     /// Checks a write that replaces the pauses, retries and cancels `before` with those in `after`. Returns the
     /// invariant that the write breaks, if any.
     fn written(before: [&str; 3], after: [&str; 3]) -> Option<Invariant> {
-        let read = |[pauses, retries, cancels]: [&str; 3]| {
-            let text =
-                format!(r#"{{"v":1,"pauses":[{pauses}],"retries":[{retries}],"cancels":[{cancels}]}}"#);
-            Document::read(&text).unwrap()
+        let text = |[pauses, retries, cancels]: [&str; 3]| {
+            format!(r#"{{"v":1,"pauses":[{pauses}],"retries":[{retries}],"cancels":[{cancels}]}}"#)
         };
-        let mut before = read(before);
+        let mut before = Document::read(&text(before)).unwrap();
         before.date_withdrawals(&Document::default(), Timestamp::from_secs(NOW - 240));
-        let checked = read(after).check(&before, WAITS, Timestamp::from_secs(NOW));
+        let checked = kept_edits(&text(after), &before, Timestamp::from_secs(NOW))
+            .and_then(|after| lasting_requests(&after, &before, WAITS));
         checked.err().map(|broken| broken.invariant)
     }
 
@@ -281,7 +263,7 @@ mod tests {
             assert!(Document::read(text).is_err(), "{text}");
         }
         let garbled = r#"{"v":1,"pauses":[],"retries":[{"target":"*","at":"soon"}],"cancels":7}"#;
-        assert!(Document::read(garbled).is_ok_and(|read| read.retries.is_empty()));
+        assert!(Document::read(garbled).is_ok_and(|read| read.requests.is_empty()));
     }
 
     #[test]
@@ -308,7 +290,7 @@ mod tests {
         let mut written = Written::default();
         let mut add = |cancel: &str, at| {
             let text = format!(r#"{{"v":1,"pauses":[],"cancels":[{cancel}]}}"#);
-            written.add(&text, WAITS, Timestamp::from_secs(at)).err().map(|broken| broken.invariant)
+            write(&mut written, &text, WAITS, Timestamp::from_secs(at)).err().map(|broken| broken.invariant)
         };
         assert_eq!([add(&given, NOW - 300), add(&withdrawn, NOW - 60), add(&withdrawn, NOW)], [None; 3]);
         assert_eq!(add(&given, NOW), None, "another operator writes at once");

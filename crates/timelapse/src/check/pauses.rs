@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use comeback_engine::Timestamp;
 
-use super::parameter::{Document, Waits, WrittenPause, WrittenRequest};
-use super::{Broken, HOLD, Invariant};
+use super::parameter::{Document, WrittenPause, WrittenRequest};
+use super::{HOLD, SECOND};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
@@ -14,8 +14,6 @@ use crate::aws::target::TARGET_ARN;
 /// each possible environment if that is longer. The limit is a quarter longer than the interval.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
-/// Allowance for rounding: visibility timeouts are whole seconds, rounded up.
-pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// Returns the longest time between two reads of the pauses by one environment, if there are at most this many
 /// environments.
@@ -28,7 +26,14 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 pub(crate) struct Written {
     /// Each text with the time when it was written, and its content as handlers read it. The latest text comes last.
     texts: Vec<(Timestamp, KnownPauses)>,
-    latest: Document,
+    pub(super) latest: Document,
+}
+
+/// The pauses that an environment of the handler has read, and the time of its last attempt to read them.
+#[derive(Clone, Debug)]
+pub(crate) struct Reads {
+    pub(super) known: KnownPauses,
+    pub(super) last_tried: Option<Timestamp>,
 }
 
 /// Content of the pauses parameter, as a handler last read it.
@@ -75,16 +80,11 @@ pub(crate) struct Span {
 }
 
 impl Written {
-    /// Adds a text. Fails if handlers cannot read the text, or if the text makes a change that an operator must not
-    /// make.
-    pub(super) fn add(&mut self, text: &str, waits: Waits, now: Timestamp) -> Result<(), Broken> {
-        let unreadable = |why| Broken::new(Invariant::KeptEdits, None, format!("it is unreadable: {why}"));
-        let mut document = Document::read(text).map_err(unreadable)?;
-        document.check(&self.latest, waits, now)?;
+    /// Adds the content of a text that operators write at `now`.
+    pub(super) fn add(&mut self, mut document: Document, now: Timestamp) {
         document.date_withdrawals(&self.latest, now);
         self.texts.push((now, KnownPauses::of(&document, self.texts.len() + 1)));
         self.latest = document;
-        Ok(())
     }
 
     /// Returns the content that a handler gets if it reads the parameter at `moment`.
@@ -100,7 +100,7 @@ impl KnownPauses {
     pub(crate) const NO_PAUSES: Self =
         Self { spans: Some(Vec::new()), retries: Vec::new(), cancels: Vec::new(), texts: 0 };
 
-    fn of(document: &Document, texts: usize) -> Self {
+    pub(super) fn of(document: &Document, texts: usize) -> Self {
         let pauses = document.pauses.iter().filter(|pause| covers(&pause.target));
         let span =
             |pause: &WrittenPause| Span { from: pause.from(), until: pause.until(), spread: pause.spread() };
@@ -108,8 +108,8 @@ impl KnownPauses {
         spans.sort_by_key(|span| span.from);
         Self {
             spans: Some(spans),
-            retries: KnownRequest::all(&document.retries),
-            cancels: KnownRequest::all(&document.cancels),
+            retries: KnownRequest::all(document.requests.iter().filter(|request| request.within.is_some())),
+            cancels: KnownRequest::all(document.requests.iter().filter(|request| request.within.is_none())),
             texts,
         }
     }
@@ -118,32 +118,9 @@ impl KnownPauses {
         self.spans.as_deref().unwrap_or_default()
     }
 
-    fn active(&self, now: Timestamp) -> Option<&Span> {
+    pub(super) fn active(&self, now: Timestamp) -> Option<&Span> {
         let is_active = |span: &&Span| span.from <= now && span.until.is_none_or(|until| now < until);
         self.spans().iter().find(is_active)
-    }
-
-    /// Returns the reason why the handler must not invoke the target at `now`; `None` if the handler may invoke the
-    /// target.
-    pub(crate) fn forbids_invokes(&self, now: Timestamp) -> Option<String> {
-        if self.is_nothing() {
-            return Some("its handler has never read the pauses".into());
-        }
-        self.active(now).map(|span| format!("its handler knows that it has been paused since {}", span.from))
-    }
-
-    /// Returns the longest wait from `now` on for a held event. If the handler has never read the pauses, returns
-    /// `after_failure`, the longest wait after a failed call. Returns `None` in all other cases.
-    pub(crate) fn longest_keep(
-        &self,
-        now: Timestamp,
-        receives: u32,
-        after_failure: Duration,
-    ) -> Option<Duration> {
-        if self.is_nothing() {
-            return Some(after_failure);
-        }
-        (receives > 1 && self.active(now).is_some()).then_some(HOLD)
     }
 
     /// Returns true if the handler has never read the pauses, so that any function may be paused.
@@ -224,8 +201,8 @@ impl KnownPauses {
 
 impl KnownRequest {
     /// Returns the requests that cover the run's functions and are not withdrawn.
-    fn all(written: &[WrittenRequest]) -> Vec<Self> {
-        let obeyed = written.iter().filter(|request| !request.withdrawn && covers(&request.target));
+    fn all<'w>(written: impl Iterator<Item = &'w WrittenRequest>) -> Vec<Self> {
+        let obeyed = written.filter(|request| !request.withdrawn && covers(&request.target));
         let known = obeyed.map(|request| Self {
             at: request.at(),
             until: request.until(),

@@ -9,7 +9,7 @@ use comeback_engine::{BatchEvent, Environment, MOVED_ATTRIBUTE, Policies, Record
 use crate::aws::agenda::START;
 use crate::aws::queue::{Attributes, ReceiptHandle, Received};
 use crate::check::history::Carried;
-use crate::check::oracle::Reads;
+use crate::check::pauses::Reads;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::scenario::{PolicyChange, Scenario};

@@ -257,7 +257,8 @@ impl World {
                 self.oracle.may_be_recalled(self.current_batch().position(outcome.record), self.now);
             }
             if let (What::Defer { due, .. }, Some(delay)) = (&outcome.what, outcome.delay()) {
-                self.oracle.hop_reported(outcome.message_id(), delay, *due);
+                let position = self.current_batch().position(outcome.record);
+                self.oracle.hop_reported(position, delay, *due);
             }
         }
         self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet;

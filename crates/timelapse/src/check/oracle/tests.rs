@@ -1,10 +1,12 @@
 //! Tests of the oracle. Most of them make calls that the real handler never makes, because the calls break an
 //! invariant.
 
-use comeback_engine::{Attribute, Policy, Settings};
+use comeback_engine::{Attribute, DeadLetter, Policy, Settings};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
+use super::super::Invariant;
+use super::super::history::Origin;
 use super::*;
 use crate::TARGET_ARN;
 use crate::faults::records::UNLISTED_ARN;
@@ -457,22 +459,55 @@ fn a_hop_that_ends_after_its_due_time() {
     let hop = |late_ms: u64| {
         let mut fixture = Fixture::new();
         let due = START.saturating_add(Duration::from_millis(10_000 - late_ms));
-        fixture.oracle.hop_reported("m-0", Duration::from_secs(10), due);
+        fixture.oracle.hop_reported(0, Duration::from_secs(10), due);
         fixture.broken()
     };
     assert_eq!((hop(1_000), hop(1_001)), (None, Some(Invariant::HopsEndInTime)));
 }
 
 #[test]
-fn a_message_that_expires_though_it_was_seen() {
-    let expired = |hours: u64, cut: bool| {
+fn a_message_that_is_removed_though_it_was_seen() {
+    let removed = |removal, hours: u64, cut: bool| {
         let Fixture { mut oracle, entry, .. } = Fixture::new();
         if cut {
             oracle.cut_retention(entry);
         }
-        oracle.removed(entry, EVENT, Removal::Expired, at(hours * 3_600));
+        oracle.removed(entry, EVENT, removal, at(hours * 3_600));
         oracle.broken.map(|broken| broken.invariant)
     };
-    assert_eq!((expired(12, false), expired(11, true)), (None, None));
-    assert_eq!(expired(11, false), Some(Invariant::NoneExpires));
+    for (removal, broken) in
+        [(Removal::Expired, Invariant::NoneExpires), (Removal::ReceivedTooOften, Invariant::FewReceives)]
+    {
+        assert_eq!((removed(removal, 12, false), removed(removal, 11, true)), (None, None));
+        assert_eq!(removed(removal, 11, false), Some(broken));
+    }
+}
+
+#[test]
+fn a_line_with_a_handle_after_a_call_or_without_a_hiding() {
+    let line = |seconds| {
+        let mut fixture = Fixture::new();
+        fixture.hide(1);
+        fixture.oracle.may_be_recalled(0, START.saturating_add(Duration::from_secs(seconds)));
+        fixture.broken()
+    };
+    assert_eq!((line(0), line(1)), (None, Some(Invariant::SpacedInvokes)));
+    let mut moved = Fixture::new();
+    moved.hide(3_661);
+    moved.oracle.moves(0, Duration::from_secs(1), false);
+    moved.oracle.moved(0, Duration::from_secs(1), id(2), at(0));
+    moved.oracle.may_be_recalled(0, at(0));
+    assert_eq!(moved.broken(), Some(Invariant::SpacedInvokes));
+}
+
+#[test]
+fn a_recall_that_shows_a_message_within_the_hour_of_a_call() {
+    let recalled = |until| {
+        let mut fixture = Fixture::due();
+        fixture.invoke_unanswered(false, at(2));
+        fixture.hide(3_600);
+        fixture.oracle.recalled(fixture.entry, EVENT, at(3_602), at(until), at(5));
+        fixture.broken()
+    };
+    assert_eq!((recalled(3_602), recalled(3_601)), (None, Some(Invariant::RecallsShorten)));
 }

@@ -1,11 +1,15 @@
 //! Tests each check at its limit: the last call that the check allows, and the first call that it refuses.
 
-use comeback_engine::Settings;
+use comeback_engine::{HideUpTo, Jitter, Policy, Settings};
+use comeback_envelope::Metadata;
 
-use super::super::history::Attempt;
-use super::super::parameter::Waits;
-use super::super::pauses::Written;
+use super::super::handling::{After, SeenMessage};
+use super::super::history::{Attempt, Origin, Window};
+use super::super::oracle::calls::{dead_lettered_for, hidden_after_call, retried};
+use super::super::oracle::{most_in_flight, write};
+use super::super::pauses::{KnownPauses, Written, between_reads};
 use super::*;
+use crate::Scenario;
 use crate::TARGET_ARN;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
@@ -21,13 +25,13 @@ fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
 
-fn bounds(settings: Settings) -> Bounds {
+fn policy(settings: Settings) -> Policy {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-    Bounds::of(&Policy::new(settings).expect("a valid policy"))
+    Policy::new(settings).expect("a valid policy")
 }
 
-fn hourly() -> Bounds {
-    bounds(Settings { max_age: 3_600, max_retries: 5, ..long_waits() })
+fn hourly() -> Policy {
+    policy(Settings { max_age: 3_600, max_retries: 5, ..long_waits() })
 }
 
 const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
@@ -50,8 +54,14 @@ fn seen(receive_count: u32) -> SeenMessage {
 
 static NONE: KnownPauses = KnownPauses::NO_PAUSES;
 
-fn handling(seen: &SeenMessage, now: Timestamp) -> Handling<'_> {
-    Handling { seen, now, first_failure: at(0.0), known: &NONE }
+fn handling<'a>(policy: &'a Policy, seen: &'a SeenMessage, now: Timestamp) -> Handling<'a> {
+    let between_reads = between_reads(policy.settings().maximum_concurrency);
+    Handling { seen, now, first_failure: at(0.0), known: &NONE, policy, between_reads }
+}
+
+/// Checks a message that the handler hides for its backoff. Returns the earliest time at which the message can be due.
+fn deferred(handling: &Handling<'_>, hidden_for: Duration) -> Result<Timestamp, Broken> {
+    longest_wait(handling, hidden_for, handling.latest_due()).map(|()| handling.not_before(hidden_for))
 }
 
 fn invariant<T: std::fmt::Debug>(checked: Result<T, Broken>) -> Invariant {
@@ -64,8 +74,7 @@ const RIGHT: Metadata = Metadata { attempt: 4, initial_timestamp: 1_767_225_600,
 
 #[test]
 fn attempts_rise_by_one() {
-    let check =
-        |attempt| hourly().reinvocation(&handling(&seen(2), at(20.0)), &Metadata { attempt, ..RIGHT });
+    let check = |attempt| retried(&handling(&hourly(), &seen(2), at(20.0)), &Metadata { attempt, ..RIGHT });
     assert_eq!(check(4), Ok(()));
     for attempt in [1, 3, 5] {
         assert_eq!(invariant(check(attempt)), Invariant::AttemptsByOne);
@@ -75,8 +84,8 @@ fn attempts_rise_by_one() {
 #[test]
 fn retries_end_with_max_retries() {
     let check = |max_retries| {
-        let bounds = bounds(Settings { max_retries, ..long_waits() });
-        bounds.reinvocation(&handling(&seen(2), at(20.0)), &RIGHT)
+        let policy = policy(Settings { max_retries, ..long_waits() });
+        retried(&handling(&policy, &seen(2), at(20.0)), &RIGHT)
     };
     assert_eq!(check(4), Ok(()));
     assert_eq!(invariant(check(3)), Invariant::MaxRetries);
@@ -85,13 +94,13 @@ fn retries_end_with_max_retries() {
 #[test]
 fn no_retry_after_max_age() {
     let check = |now, first| {
-        hourly().reinvocation(&Handling { first_failure: at(first), ..handling(&seen(2), at(now)) }, &RIGHT)
+        retried(&Handling { first_failure: at(first), ..handling(&hourly(), &seen(2), at(now)) }, &RIGHT)
     };
     assert_eq!(check(3_600.0, 0.0), Ok(()));
     assert_eq!(check(3_600.0, 0.9), Ok(()), "envelopes carry whole seconds");
     assert_eq!(invariant(check(3_600.001, 0.9)), Invariant::MaxAge);
     let later = &Metadata { initial_timestamp: RIGHT.initial_timestamp + 1, ..RIGHT };
-    let reset = hourly().reinvocation(&handling(&seen(2), at(20.0)), later);
+    let reset = retried(&handling(&hourly(), &seen(2), at(20.0)), later);
     assert_eq!(invariant(reset), Invariant::MaxAge);
 }
 
@@ -101,8 +110,8 @@ fn payload_is_too_large_if_its_next_record_would_be() {
     let checked = |bytes| {
         let seen = SeenMessage { bytes, ..seen(2) };
         let dead_lettered =
-            hourly().dead_letter(&handling(&seen, at(20.0)), ReasonCode::PayloadTooLarge, None);
-        let reinvoked = hourly().reinvocation(&handling(&seen, at(20.0)), &RIGHT);
+            dead_lettered_for(&handling(&hourly(), &seen, at(20.0)), Some(ReasonCode::PayloadTooLarge), None);
+        let reinvoked = retried(&handling(&hourly(), &seen, at(20.0)), &RIGHT);
         (dead_lettered.map_err(|broken| broken.invariant), reinvoked.map_err(|broken| broken.invariant))
     };
     assert_eq!(checked(largest - 256), (Err(Invariant::TrueReasons), Ok(())));
@@ -115,19 +124,19 @@ fn no_retry_before_the_shortest_wait() {
     for (jitter, earliest) in
         [(Jitter::Full, 1.0), (Jitter::Equal, 4.0), (Jitter::None, 8.0), (Jitter::Decorrelated, 1.0)]
     {
-        let bounds = bounds(Settings { jitter, ..long_waits() });
-        let check = |now| bounds.reinvocation(&handling(&seen(2), at(now)), &RIGHT);
+        let policy = policy(Settings { jitter, ..long_waits() });
+        let check = |now| retried(&handling(&policy, &seen(2), at(now)), &RIGHT);
         assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
         assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
     }
     // A wait of an hour that would end after MAX_AGE is cut, so that it ends a minute before MAX_AGE.
     let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..long_waits() };
-    let check = |now| bounds(slow.clone()).reinvocation(&handling(&seen(2), at(now)), &RIGHT);
+    let check = |now| retried(&handling(&policy(slow.clone()), &seen(2), at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
     // With less than two minutes left, the wait is not cut.
     let late = SeenMessage { first_receive: at(3_490.0), ..seen(2) };
-    let check = |now| hourly().reinvocation(&handling(&late, at(now)), &RIGHT);
+    let check = |now| retried(&handling(&hourly(), &late, at(now)), &RIGHT);
     assert_eq!(check(3_491.0), Ok(()));
     assert_eq!(invariant(check(3_490.5)), Invariant::DueTime);
 }
@@ -135,24 +144,24 @@ fn no_retry_before_the_shortest_wait() {
 #[test]
 fn a_first_receive_has_served_no_backoff() {
     for (receive_count, is_first) in [(0, true), (1, true), (2, false)] {
-        let checked = hourly().reinvocation(&handling(&seen(receive_count), at(500.0)), &RIGHT);
+        let checked = retried(&handling(&hourly(), &seen(receive_count), at(500.0)), &RIGHT);
         assert_eq!(checked.is_err_and(|broken| broken.invariant == Invariant::DueTime), is_first);
     }
 }
 
 #[test]
 fn no_retry_before_its_hiding_ends() {
-    let not_before = hourly().deferral(&handling(&seen(1), at(10.1)), Duration::from_secs(8)).unwrap();
+    let not_before = deferred(&handling(&hourly(), &seen(1), at(10.1)), Duration::from_secs(8)).unwrap();
     assert_eq!(not_before, at(17.0), "a second less than from the receive on: it was rounded up");
-    let later = hourly().deferral(&handling(&seen(2), at(12.0)), Duration::from_secs(6)).unwrap();
+    let later = deferred(&handling(&hourly(), &seen(2), at(12.0)), Duration::from_secs(6)).unwrap();
     assert_eq!(later, at(17.0));
     let hidden = SeenMessage { not_before, ..seen(2) };
-    let check = |now| hourly().reinvocation(&handling(&hidden, at(now)), &RIGHT);
+    let check = |now| retried(&handling(&hourly(), &hidden, at(now)), &RIGHT);
     assert_eq!(check(16.501), Ok(()));
     assert_eq!(invariant(check(16.5)), Invariant::DueTime);
     // Within the last minute before MAX_AGE, a later check may cut a wait that the first check did not cut.
     let hidden = SeenMessage { not_before: at(3_590.0), ..seen(2) };
-    let check = |now| hourly().reinvocation(&handling(&hidden, at(now)), &RIGHT);
+    let check = |now| retried(&handling(&hourly(), &hidden, at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
 }
@@ -160,7 +169,7 @@ fn no_retry_before_its_hiding_ends() {
 #[test]
 fn no_wait_over_its_ceiling() {
     let check = |seen: SeenMessage, now, secs| {
-        hourly().deferral(&handling(&seen, at(now)), Duration::from_secs(secs))
+        deferred(&handling(&hourly(), &seen, at(now)), Duration::from_secs(secs))
     };
     assert!(check(seen(1), 500.0, 8).is_ok(), "a first receive, by its count, at any time");
     assert_eq!(invariant(check(seen(1), 10.0, 9)), Invariant::LongestWait);
@@ -169,8 +178,8 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(seen(2), 18.0, 8)), Invariant::LongestWait, "counted from now");
     let behind = check(seen(2), 5.0, 13);
     assert!(behind.is_ok(), "a clock that is behind SQS's counts more to the same moment");
-    let decorrelated = bounds(Settings { jitter: Jitter::Decorrelated, ..long_waits() });
-    let check = |secs| decorrelated.deferral(&handling(&seen(1), at(10.0)), Duration::from_secs(secs));
+    let decorrelated = policy(Settings { jitter: Jitter::Decorrelated, ..long_waits() });
+    let check = |secs| deferred(&handling(&decorrelated, &seen(1), at(10.0)), Duration::from_secs(secs));
     assert!(check(81).is_ok());
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
@@ -180,7 +189,7 @@ fn no_wait_over_its_ceiling() {
 fn no_wait_past_the_last_retry() {
     let late = SeenMessage { first_receive: at(3_535.0), ..seen(2) };
     let check = |hidden_for| {
-        hourly().deferral(&handling(&late, at(3_536.0)), Duration::from_secs(hidden_for)).map(|_| ())
+        deferred(&handling(&hourly(), &late, at(3_536.0)), Duration::from_secs(hidden_for)).map(|_| ())
     };
     assert_eq!(check(5), Ok(()));
     assert_eq!(invariant(check(6)), Invariant::LongestWait);
@@ -198,39 +207,39 @@ fn asked(seen: SeenMessage) -> SeenMessage {
 #[test]
 fn requested_wait_ends_at_most_a_tenth_late() {
     let check = |seen: SeenMessage, now, until: f64| {
-        hourly().deferral(&handling(&asked(seen), at(now)), Duration::from_secs_f64(until - now))
+        deferred(&handling(&hourly(), &asked(seen), at(now)), Duration::from_secs_f64(until - now))
     };
     for receive_count in [1, 2] {
         assert!(check(seen(receive_count), 10.0, 670.0).is_ok(), "rounded up");
         assert_eq!(invariant(check(seen(receive_count), 10.0, 671.0)), Invariant::LongestWait);
     }
-    let reinvoked = |now| hourly().reinvocation(&handling(&asked(seen(2)), at(now)), &RIGHT);
+    let reinvoked = |now| retried(&handling(&hourly(), &asked(seen(2)), at(now)), &RIGHT);
     assert_eq!(reinvoked(608.501), Ok(()));
     assert_eq!(invariant(reinvoked(608.5)), Invariant::DueTime);
     let without_its_time = asked_for(Duration::from_secs(600), None).window(at(9.5));
     assert_eq!(without_its_time, Some(Window { earliest: at(609.5), latest: at(669.5) }));
-    let off = bounds(Settings { directives: false, ..long_waits() });
-    let drawn = off.deferral(&handling(&asked(seen(2)), at(10.0)), Duration::from_secs(600));
+    let off = policy(Settings { directives: false, ..long_waits() });
+    let drawn = deferred(&handling(&off, &asked(seen(2)), at(10.0)), Duration::from_secs(600));
     assert_eq!(invariant(drawn), Invariant::LongestWait);
 }
 
 #[test]
 fn requested_wait_leaves_time_for_a_last_retry() {
-    let check = |bounds: &Bounds, now, secs| {
-        bounds.deferral(&handling(&asked(seen(2)), at(now)), Duration::from_secs(secs))
+    let check = |policy: &Policy, now, secs| {
+        deferred(&handling(policy, &asked(seen(2)), at(now)), Duration::from_secs(secs))
     };
-    let short = bounds(Settings { max_age: 500, ..long_waits() });
+    let short = policy(Settings { max_age: 500, ..long_waits() });
     assert!(check(&short, 10.0, 441).is_ok(), "50 s before the end, rounded up");
     assert_eq!(invariant(check(&short, 10.0, 442)), Invariant::LongestWait);
-    let check = |now| short.reinvocation(&handling(&asked(seen(2)), at(now)), &RIGHT);
+    let check = |now| retried(&handling(&short, &asked(seen(2)), at(now)), &RIGHT);
     assert_eq!(check(450.0), Ok(()));
     assert_eq!(invariant(check(449.5)), Invariant::DueTime);
     // SQS would delete the message before an endless wait ends, so the wait is cut.
-    let fortnight = bounds(Settings { max_age: 1_209_600, ..long_waits() });
+    let fortnight = policy(Settings { max_age: 1_209_600, ..long_waits() });
     let for_ever = asked_for(Duration::MAX, None).window(at(9.0));
     let check = |now| {
         let seen = SeenMessage { asked: for_ever, ..seen(2) };
-        fortnight.reinvocation(&handling(&seen, at(now)), &RIGHT)
+        retried(&handling(&fortnight, &seen, at(now)), &RIGHT)
     };
     let last = 9.0 + 13.5 * 86_400.0 - 60.0;
     assert_eq!(check(last), Ok(()));
@@ -239,10 +248,10 @@ fn requested_wait_leaves_time_for_a_last_retry() {
 
 #[test]
 fn no_wait_over_twelve_hours() {
-    let longest = bounds(Settings { base_backoff: 43_170, max_age: 1_209_600, ..long_waits() });
+    let longest = policy(Settings { base_backoff: 43_170, max_age: 1_209_600, ..long_waits() });
     for (receive_count, most) in [(1, 43_170), (2, 41_940)] {
         let check =
-            |secs| longest.deferral(&handling(&seen(receive_count), at(10.0)), Duration::from_secs(secs));
+            |secs| deferred(&handling(&longest, &seen(receive_count), at(10.0)), Duration::from_secs(secs));
         assert!(check(most).is_ok());
         assert_eq!(invariant(check(most + 1)), Invariant::LongestWait);
     }
@@ -250,9 +259,10 @@ fn no_wait_over_twelve_hours() {
 
 #[test]
 fn unanswered_invoke_is_hidden_for_one_to_two_hours() {
-    let day = bounds(long_waits());
-    let check =
-        |now, secs| day.hiding(&handling(&seen(2), at(now)), After::Unanswered, Duration::from_secs(secs));
+    let day = policy(long_waits());
+    let check = |now, secs| {
+        hidden_after_call(&handling(&day, &seen(2), at(now)), After::Unanswered, Duration::from_secs(secs))
+    };
     assert_eq!((check(20.0, 3_600), check(20.0, 7_200)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(20.0, 3_599)), Invariant::SpacedInvokes);
     assert_eq!(invariant(check(20.0, 7_201)), Invariant::LongestWait);
@@ -267,7 +277,11 @@ fn unanswered_invoke_is_hidden_for_one_to_two_hours() {
 #[test]
 fn a_failed_action_is_hidden_by_its_receive_count() {
     let check = |count, secs| {
-        hourly().hiding(&handling(&seen(count), at(20.0)), After::Failure, Duration::from_secs(secs))
+        hidden_after_call(
+            &handling(&hourly(), &seen(count), at(20.0)),
+            After::Failure,
+            Duration::from_secs(secs),
+        )
     };
     assert_eq!((check(3, 8), check(100, 3_600)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(3, 9)), Invariant::LongestWait);
@@ -276,8 +290,9 @@ fn a_failed_action_is_hidden_by_its_receive_count() {
 
 #[test]
 fn reasons_are_true() {
-    let check =
-        |seen: &SeenMessage, now, reason| hourly().dead_letter(&handling(seen, at(now)), reason, None);
+    let check = |seen: &SeenMessage, now, reason| {
+        dead_lettered_for(&handling(&hourly(), seen, at(now)), Some(reason), None)
+    };
     let flawed = |flaw| SeenMessage { origin: Origin { flaw: Some(flaw), ..seen(1).origin }, ..seen(1) };
     let spent = SeenMessage {
         origin: Origin { attempt: Attempt { number: 5, ..THIRD }, ..seen(1).origin },
@@ -306,7 +321,8 @@ fn paused(known_at: f64) -> KnownPauses {
     let mut written = Written::default();
     for (now, until) in [(600.0, "null".to_owned()), (1_600.0, until.to_string())] {
         let pause = format!(r#"{{"target":"*","from":{from},"until":{until},"spread":300}}"#);
-        written.add(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#), Waits::default(), at(now)).unwrap();
+        let text = format!(r#"{{"v":1,"pauses":[{pause}]}}"#);
+        write(&mut written, &text, Waits::default(), at(now)).unwrap();
     }
     written.known_at(at(known_at))
 }
@@ -315,7 +331,11 @@ fn paused(known_at: f64) -> KnownPauses {
 fn paused_time_does_not_age_an_event() {
     let end = 3_600.0 + 1_000.0 + 1_344.0 + 37.5;
     let check = |known: &KnownPauses, now| {
-        hourly().dead_letter(&Handling { known, ..handling(&seen(2), at(now)) }, ReasonCode::MaxAge, None)
+        dead_lettered_for(
+            &Handling { known, ..handling(&hourly(), &seen(2), at(now)) },
+            Some(ReasonCode::MaxAge),
+            None,
+        )
     };
     assert_eq!(check(&paused(1_600.0), end + 0.1), Ok(()));
     assert_eq!(invariant(check(&paused(1_600.0), end)), Invariant::PauseEndsNothing);
@@ -324,7 +344,7 @@ fn paused_time_does_not_age_an_event() {
     assert_eq!(check(&paused(599.0), 3_600.1), Ok(()), "a handler that does not know of it");
     assert_eq!(invariant(check(&KnownPauses::NOTHING, 3_600.1)), Invariant::PauseEndsNothing);
     let reinvoked = |now| {
-        hourly().reinvocation(&Handling { known: &paused(1_600.0), ..handling(&seen(2), at(now)) }, &RIGHT)
+        retried(&Handling { known: &paused(1_600.0), ..handling(&hourly(), &seen(2), at(now)) }, &RIGHT)
     };
     assert_eq!(reinvoked(end), Ok(()));
     assert_eq!(invariant(reinvoked(end + 0.1)), Invariant::MaxAge);
@@ -334,8 +354,8 @@ fn paused_time_does_not_age_an_event() {
 fn wait_may_end_within_an_ended_pauses_spread() {
     let check = |known_at, now: f64, until: f64| {
         let known = &paused(known_at);
-        hourly().deferral(
-            &Handling { known, ..handling(&seen(2), at(now)) },
+        deferred(
+            &Handling { known, ..handling(&hourly(), &seen(2), at(now)) },
             Duration::from_secs_f64(until - now),
         )
     };
@@ -346,39 +366,105 @@ fn wait_may_end_within_an_ended_pauses_spread() {
 
 #[test]
 fn held_or_unknown_message_is_hidden_within_bounds() {
-    let secs = Duration::from_secs;
+    let policy = hourly();
     let kept = |known: &KnownPauses, now, receives, wait| {
-        known.longest_keep(at(now), receives, secs(8)).is_some_and(|longest| secs(wait) <= longest)
+        let seen = seen(receives);
+        let handling = Handling { known, ..handling(&policy, &seen, at(now)) };
+        handling.longest_keep(Duration::from_secs(wait)).is_some()
     };
     let open = paused(700.0);
     assert!(kept(&open, 700.0, 2, 1_344) && !kept(&open, 700.0, 2, 1_345));
     assert!(!kept(&open, 700.0, 1, 1), "not on a first receive");
     assert!(!kept(&paused(1_600.0), 1_600.0, 2, 1), "it is over");
-    assert!(kept(&KnownPauses::NOTHING, 700.0, 1, 8) && !kept(&KnownPauses::NOTHING, 700.0, 9, 9));
+    assert!(kept(&KnownPauses::NOTHING, 700.0, 3, 8) && !kept(&KnownPauses::NOTHING, 700.0, 3, 9));
+    assert!(kept(&KnownPauses::NOTHING, 700.0, 1, 2), "even on a first receive");
 }
 
-fn in_flight_bound(hide_up_to: HideUpTo, scenario: &Scenario) -> InFlightBound {
+#[test]
+fn cancelled_event_is_not_invoked() {
+    let cancel = |until: f64| {
+        let (at, until) = (at(11.0).as_secs(), at(until).as_secs());
+        format!(r#"{{"v":1,"pauses":[],"cancels":[{{"target":"*","at":{at},"until":{until}}}]}}"#)
+    };
+    let check = |until, known_at| {
+        let document = Document::read(&cancel(until)).unwrap();
+        let known = KnownPauses::of(&document, 1);
+        let known = if known_at < 11.0 { &NONE } else { &known };
+        retried(&Handling { known, ..handling(&hourly(), &seen(2), at(20.0)) }, &RIGHT)
+    };
+    assert_eq!(invariant(check(20.0, 11.0)), Invariant::CancelledNotInvoked);
+    assert_eq!(check(19.0, 11.0), Ok(()), "the request has ended");
+    assert_eq!(check(20.0, 10.0), Ok(()), "the handler does not know of it");
+}
+
+#[test]
+fn recalls_only_shorten() {
+    let event = EventNumber(7);
+    let check = |until, after_call| recalls_shorten(event, at(10.0), [at(60.0), at(until)], at(after_call));
+    assert_eq!((check(10.0, 10.0), check(60.999, 0.0)), (Ok(()), Ok(())), "rounded up");
+    assert_eq!(invariant(check(61.0, 0.0)), Invariant::RecallsShorten, "it is longer");
+    assert_eq!(invariant(check(59.0, 60.0)), Invariant::RecallsShorten, "within the hour of a call");
+    assert_eq!(check(60.0, 60.0), Ok(()));
+}
+
+#[test]
+fn more_hops_than_the_length_of_the_wait() {
+    let seconds = Duration::from_secs;
+    let mut hops = Hops::default();
+    let mut check = |now, delay, excuses| {
+        hops.add(at(now));
+        hops.excused += excuses;
+        fewest_hops(EventNumber(7), &hops, at(now), delay)
+    };
+    assert_eq!(check(0.0, seconds(451), 0), Ok(()));
+    assert_eq!(check(451.0, seconds(450), 0), Ok(()));
+    assert_eq!(invariant(check(901.0, seconds(899), 0)), Invariant::FewestHops, "three in 1,800 s");
+    assert_eq!(check(901.0, seconds(1), 2), Ok(()), "four, two of them excused");
+    for refused in [0, 1_500, 901_000].map(Duration::from_millis) {
+        let mut hops = Hops::default();
+        hops.add(at(0.0));
+        let checked = fewest_hops(EventNumber(7), &hops, at(0.0), refused);
+        assert_eq!(invariant(checked), Invariant::FewestHops, "{refused:?}");
+    }
+}
+
+#[test]
+fn duplicates_need_an_excuse_each() {
+    let check = |times, excuses| explained_duplicates(EventNumber(7), times, excuses);
+    assert_eq!((check(1, 0), check(2, 1)), (Ok(()), Ok(())));
+    assert_eq!(invariant(check(2, 0)), Invariant::ExplainedDuplicates);
+    assert_eq!(invariant(check(3, 1)), Invariant::ExplainedDuplicates);
+}
+
+#[test]
+fn failed_command_breaks_an_invariant() {
+    let broken = working_commands("pause failed".into()).unwrap_err();
+    assert_eq!((broken.invariant, &*broken.detail), (Invariant::WorkingCommands, "pause failed"));
+}
+
+fn in_flight_limit(hide_up_to: HideUpTo, scenario: &Scenario) -> (usize, Room) {
     let settings = Settings { hide_up_to, maximum_concurrency: 5, ..long_waits() };
-    InFlightBound::of(&Policy::new(settings).expect("a valid policy"), scenario)
+    most_in_flight(&policy(settings), scenario)
 }
 
-fn broken(bound: InFlightBound, in_flight: usize, left_visible: bool) -> Option<Invariant> {
-    bound.check(in_flight, left_visible).err().map(|broken| broken.invariant)
+fn broken((most, room): (usize, Room), in_flight: usize, left_visible: bool) -> Option<Invariant> {
+    let checked = bounded_in_flight(in_flight, most, room).and(no_stall(in_flight, left_visible, room));
+    checked.err().map(|broken| broken.invariant)
 }
 
 #[test]
 fn in_flight_is_bounded_and_nothing_stalls() {
-    let bound = in_flight_bound(HideUpTo::UpTo(100), &Scenario::default());
-    assert_eq!((broken(bound, 250, false), broken(bound, 0, false)), (None, None));
-    assert_eq!(broken(bound, 251, false), Some(Invariant::BoundedInFlight));
-    assert_eq!(broken(bound, 250, true), Some(Invariant::NoStall));
+    let limit = in_flight_limit(HideUpTo::UpTo(100), &Scenario::default());
+    assert_eq!((broken(limit, 250, false), broken(limit, 0, false)), (None, None));
+    assert_eq!(broken(limit, 251, false), Some(Invariant::BoundedInFlight));
+    assert_eq!(broken(limit, 250, true), Some(Invariant::NoStall));
 }
 
 #[test]
 fn faults_that_keep_messages_in_flight_lift_the_bound() {
     let with = |fault| {
         let faults = Faults::default().with(fault, Strikes::always(0.1));
-        broken(in_flight_bound(HideUpTo::UpTo(100), &Scenario { faults, ..Scenario::default() }), 251, true)
+        broken(in_flight_limit(HideUpTo::UpTo(100), &Scenario { faults, ..Scenario::default() }), 251, true)
     };
     assert_eq!(with(Fault::InvokeThrottled), Some(Invariant::BoundedInFlight));
     for fault in [Fault::PollerThrottled, Fault::MoveRefused] {
@@ -387,7 +473,7 @@ fn faults_that_keep_messages_in_flight_lift_the_bound() {
     for fault in [Fault::InFlightLimit, Fault::HandlerOutage, Fault::CountStale] {
         assert_eq!(with(fault), None, "{fault}");
     }
-    assert_eq!(broken(in_flight_bound(HideUpTo::Always, &Scenario::default()), 100_000, true), None);
+    assert_eq!(broken(in_flight_limit(HideUpTo::Always, &Scenario::default()), 100_000, true), None);
     let small = Scenario { in_flight_limit: 249, ..Scenario::default() };
-    assert_eq!(broken(in_flight_bound(HideUpTo::UpTo(100), &small), 251, true), None);
+    assert_eq!(broken(in_flight_limit(HideUpTo::UpTo(100), &small), 251, true), None);
 }

@@ -1,0 +1,276 @@
+//! A message that a handler processes, and the oracle's arithmetic about it: its age, its due times, and the visibility
+//! timeouts that its policy allows. The arithmetic deliberately repeats some of the engine's, and shares only `ceiling`
+//! with the engine. Values that depend on jitter have a lower and an upper bound.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use comeback_engine::{HANDLER_TIMEOUT, Jitter, Policy, Timestamp};
+
+use super::history::{Origin, Window};
+use super::pauses::{Failed, KnownPauses};
+use super::{HOLD, SECOND};
+use crate::event::EventNumber;
+
+/// Longest visibility timeout on a first receive: 12 hours, which SQS counts from the receive, less 30 s.
+const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
+/// Longest visibility timeout on a later receive. This timeout is 1,230 s shorter than on a first receive, because a
+/// throttled poller may have held the message for the whole visibility timeout of the queue.
+const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
+/// Age after which the handler dead-letters a message, half a day before its retention ends.
+const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
+/// Range of the visibility timeout after a re-invocation without an answer.
+const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
+/// Time that the handler waits for the answer to an invoke.
+const INVOKE_TIME: Duration = Duration::from_secs(20);
+/// Longest wait of a moved copy after a re-invocation without an answer.
+pub(super) const LONGEST_AFTER_UNANSWERED: Duration = Duration::from_secs(7_200 + INVOKE_TIME.as_secs());
+
+/// The worst failed call about a message, as far as the message's handler can tell. Worse failures compare as greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum After {
+    /// A re-invocation or a dead-letter failed.
+    Failure,
+    /// A re-invocation got no answer.
+    Unanswered,
+    /// A move failed, and its copy may have been accepted.
+    LostCopy,
+}
+
+/// A message as its handler sees it, together with the oracle's data about the message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeenMessage {
+    pub(super) origin: Origin,
+    /// Receive count that the handler sees, which a fault may have changed.
+    pub(super) receive_count: u32,
+    pub(super) first_receive: Timestamp,
+    pub(super) sent: Timestamp,
+    /// Time at which the first copy of the message was sent.
+    pub(super) first_sent: Timestamp,
+    /// Size of the message's body, in bytes.
+    pub(super) bytes: usize,
+    /// The due times that the target's `RetryAfter` allows; `None` if the target requested no wait.
+    pub(super) asked: Option<Window>,
+    /// Earliest time at which the message may be re-invoked, according to the visibility timeouts that handlers have
+    /// set.
+    pub(super) not_before: Timestamp,
+    /// Latest end of the wait after a failed call; `None` if the message does not carry a wait of this kind.
+    pub(super) held_until: Option<Timestamp>,
+}
+
+/// A message that a handler processes, as of the start of the batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handling<'a> {
+    pub(super) seen: &'a SeenMessage,
+    pub(super) now: Timestamp,
+    /// Actual time of the event's first failure, whatever time the handler reads.
+    pub(super) first_failure: Timestamp,
+    /// The pauses that the handler has read.
+    pub(super) known: &'a KnownPauses,
+    pub(super) policy: &'a Policy,
+    /// Longest time between two reads of the pauses by one environment.
+    pub(super) between_reads: Duration,
+}
+
+impl Handling<'_> {
+    pub(super) fn event(&self) -> EventNumber {
+        self.seen.origin.attempt.event
+    }
+
+    /// Returns the number of the retry that is next.
+    pub(super) fn retry(&self) -> u64 {
+        self.seen.origin.attempt.number + 1
+    }
+
+    /// Returns true if this is the message's first receive, according to the receive count that the handler sees.
+    pub(super) fn is_first_receive(&self) -> bool {
+        self.seen.receive_count <= 1
+    }
+
+    /// Returns the properties that operators' requests use to select the event. `key` is the event's key, as written by
+    /// the handler.
+    pub(super) fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
+        Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
+    }
+
+    /// Returns the end of the event's `MAX_AGE`.
+    pub(super) fn end(&self) -> Timestamp {
+        // Envelopes contain times in whole seconds.
+        let first_failure = Timestamp::from_secs(self.first_failure.as_secs());
+        self.known.end(first_failure, self.policy.max_age(), self.between_reads, self.now)
+    }
+
+    /// Returns the end of the event's `MAX_AGE`, or the time at which the handler dead-letters the message because SQS
+    /// would soon delete it, whichever is earlier.
+    fn end_of_message(&self) -> Timestamp {
+        self.end().min(self.seen.sent.saturating_add(OLDEST_MESSAGE))
+    }
+
+    /// Returns the time from the last retry to the end of `MAX_AGE`. At least the same time passes between the first
+    /// receive and the last retry.
+    fn last_retry(&self) -> Duration {
+        Duration::from_secs(60).min(self.policy.max_age() / 10)
+    }
+
+    /// Returns true if the handler may dead-letter the message as too old.
+    pub(super) fn is_too_old(&self) -> bool {
+        let is_too_old = !self.known.is_nothing() && self.leaves_no_retry_before(self.end_of_message());
+        is_too_old || self.now.since(self.seen.sent) > OLDEST_MESSAGE
+    }
+
+    /// Returns true if the message's wait leaves no time for a retry before `end`.
+    pub(super) fn leaves_no_retry_before(&self, end: Timestamp) -> bool {
+        let start = if self.is_first_receive() { self.now } else { self.seen.first_receive };
+        self.now > end || end.since(start) < 2 * self.last_retry()
+    }
+
+    /// Returns the due times that the target's `RetryAfter` allows, if the policy honors it; otherwise `None`.
+    fn asked(&self) -> Option<Window> {
+        self.seen.asked.filter(|_| self.policy.settings().directives)
+    }
+
+    /// Returns the earliest time at which the next retry can be due. `failed` is the event as operators' requests see it.
+    pub(super) fn earliest_due(&self, failed: Failed<'_>) -> Timestamp {
+        let (seen, end) = (self.seen, self.end_of_message());
+        let asked = self.asked().map(|window| window.earliest.since(seen.first_receive));
+        let mut shortest = asked.unwrap_or_else(|| self.shortest_backoff());
+        let cut = end.since(seen.first_receive).saturating_sub(self.last_retry());
+        if cut >= self.last_retry() {
+            shortest = shortest.min(cut);
+        }
+        // A later check may cut the wait. The wait counts from the first receive; on the first receive, it counts from
+        // now.
+        let last = end.before(self.last_retry());
+        let earliest = seen.first_receive.saturating_add(shortest).max(seen.not_before.min(last));
+        let requested = self.known.requested(failed, self.asked().is_some(), self.now);
+        // A request does not bring the last retry forward.
+        let requested = requested.filter(|_| self.retry() < self.policy.settings().max_retries);
+        requested.map_or(earliest, |requested| requested.min(earliest))
+    }
+
+    /// Returns the time from which the wait before the next retry counts, at the latest.
+    fn wait_start(&self) -> Timestamp {
+        if self.is_first_receive() { self.now } else { self.seen.first_receive.saturating_add(SECOND) }
+    }
+
+    /// Returns the latest time until which the handler may hide the message for its wait before the next retry.
+    pub(super) fn latest_due(&self) -> Timestamp {
+        let start = self.wait_start();
+        let backoff_ends = match self.asked() {
+            Some(window) => start.max(window.latest).saturating_add(SECOND),
+            None => start.saturating_add(self.longest_backoff()),
+        };
+        let last_retry = start.max(self.end_of_message().before(self.last_retry())).saturating_add(SECOND);
+        let latest = self.known.latest_due(start, backoff_ends.min(last_retry), self.now);
+        let most = if self.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
+        latest.min(self.now.saturating_add(most))
+    }
+
+    /// Returns the earliest time at which the message can be due if the handler hides it for its wait.
+    pub(super) fn not_before(&self, hidden_for: Duration) -> Timestamp {
+        if self.known.over(self.wait_start(), self.now).next().is_some() {
+            return self.seen.not_before;
+        }
+        let start = if self.is_first_receive() { self.now.min(self.seen.first_receive) } else { self.now };
+        start.saturating_add(hidden_for.saturating_sub(SECOND))
+    }
+
+    fn shortest_backoff(&self) -> Duration {
+        let backoff = self.policy.backoff();
+        let ceiling = backoff.ceiling(self.retry());
+        match backoff.jitter() {
+            Jitter::Full => SECOND,
+            Jitter::Equal => Duration::from_secs(ceiling.as_secs().div_ceil(2)),
+            Jitter::Decorrelated => backoff.base(),
+            Jitter::None => ceiling,
+        }
+    }
+
+    fn longest_backoff(&self) -> Duration {
+        let backoff = self.policy.backoff();
+        match backoff.jitter() {
+            Jitter::Full | Jitter::Equal | Jitter::None => backoff.ceiling(self.retry()),
+            Jitter::Decorrelated => {
+                let tripled = 3u32.saturating_pow(u32::try_from(self.retry()).unwrap_or(u32::MAX));
+                backoff.base().saturating_mul(tripled).min(backoff.cap())
+            }
+        }
+    }
+
+    /// Returns true if the handler may hide or delay the message for `wait` for another reason than its wait before the
+    /// next retry: a wait that began earlier, a pause, or pauses that it has never read.
+    pub(super) fn may_be_kept(&self, wait: Duration) -> bool {
+        self.is_held(wait) || self.longest_keep(wait).is_some()
+    }
+
+    /// Returns true if `wait` may continue a wait that began after a failed call about an earlier copy of the message.
+    fn is_held(&self, wait: Duration) -> bool {
+        let ends_by = |until: Timestamp| {
+            self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
+        };
+        self.seen.held_until.is_some_and(ends_by)
+    }
+
+    /// Returns the longest time for which the handler may keep a message hidden because of a pause, or because it has
+    /// never read the pauses. Returns `None` for all other messages, and if `wait` is longer than this time.
+    pub(super) fn longest_keep(&self, wait: Duration) -> Option<Duration> {
+        let longest = if self.known.is_nothing() {
+            Some(self.longest_after_failure())
+        } else {
+            (!self.is_first_receive() && self.known.active(self.now).is_some()).then_some(HOLD)
+        };
+        longest.filter(|longest| wait <= *longest)
+    }
+
+    /// Returns the range of visibility timeouts that are allowed before a call. A timeout ends one to two hours after
+    /// the latest possible end of the batch, or earlier if a last retry would otherwise come too late.
+    pub(super) fn before_call(&self) -> RangeInclusive<Duration> {
+        let cut =
+            self.end().since(self.now.saturating_add(HANDLER_TIMEOUT)).saturating_sub(self.last_retry());
+        let cut = if cut >= self.last_retry() { cut } else { Duration::from_secs(86_400) };
+        // A shortened wait may be off by a second, because the oracle computes the end of MAX_AGE only in whole
+        // seconds.
+        let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
+        let longest = cut.saturating_add(SECOND).min(*AFTER_UNANSWERED.end());
+        HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
+    }
+
+    /// Returns the longest visibility timeout that the handler may set for the original of a moved message. This is the
+    /// longest timeout that is ever allowed before a call, whatever time is left until the end of `MAX_AGE`. If
+    /// `hidden_for` is the wait of the message itself, the original may be hidden for longer.
+    pub(super) fn longest_of_original(&self, hidden_for: Duration) -> Duration {
+        let is_its_wait =
+            self.is_held(hidden_for) || self.now.saturating_add(hidden_for) <= self.latest_due();
+        if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
+    }
+
+    /// Returns the range of visibility timeouts that are allowed after a call. After a failed call, the timeout is at
+    /// most min(3,600, 2^receive count) seconds. After a call without an answer, the timeout is one to two hours, or
+    /// shorter if a last retry would otherwise come too late.
+    pub(super) fn after_call(&self, after: After, hidden_for: Duration) -> RangeInclusive<Duration> {
+        let (shortest, longest) = match after {
+            After::Failure => (Duration::ZERO, self.longest_after_failure()),
+            After::Unanswered => {
+                let longest = self.cut_after_unanswered().min(*AFTER_UNANSWERED.end());
+                (self.shortest_after_unanswered(), longest)
+            }
+            After::LostCopy => (*self.before_call().start(), self.longest_of_original(hidden_for)),
+        };
+        Duration::from_secs(shortest.as_secs())..=longest
+    }
+
+    pub(super) fn longest_after_failure(&self) -> Duration {
+        Duration::from_secs(3_600.min(1 << self.seen.receive_count.min(12)))
+    }
+
+    pub(super) fn shortest_after_unanswered(&self) -> Duration {
+        self.cut_after_unanswered().min(*AFTER_UNANSWERED.start())
+    }
+
+    fn cut_after_unanswered(&self) -> Duration {
+        let cut = self.end().since(self.now).saturating_sub(self.last_retry());
+        // The handler subtracts the time that it waited for the answer to the invoke.
+        let cut = cut.saturating_sub(INVOKE_TIME);
+        if cut >= self.last_retry() { cut } else { Duration::MAX }
+    }
+}

@@ -1,0 +1,298 @@
+//! The invariants, each a function with the name of its [`Invariant`], in the order of the enum. Only the check of the
+//! handler's log is elsewhere, because it compares the log with the queue at the end of a run: `LogCheck::true_log`.
+
+use std::time::Duration;
+
+use comeback_engine::{ReasonCode, Timestamp};
+
+use super::handling::Handling;
+use super::history::Hops;
+use super::ledger::Life;
+use super::parameter::{Document, Waits};
+use super::pauses::{Failed, Reads};
+use super::{Broken, Invariant};
+use crate::event::EventNumber;
+use crate::faults::fault::Room;
+use crate::faults::records::Flaw;
+
+/// Tolerance for differences between clocks. A message already counts as due this long before its due time. See rule 8
+/// in the engine's `decide.rs`.
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
+/// Maximum delay of a message. Source: SQS quotas, "Message delay".
+const LONGEST_DELAY: Duration = Duration::from_secs(900);
+/// The largest message that SQS accepts, in bytes.
+const LARGEST_MESSAGE: usize = 1_048_576;
+/// Allowance for the growth of the invocation record from one failure to the next, in bytes. The envelope is not
+/// included.
+const RECORD_ALLOWANCE: usize = 64 * 1_024;
+/// Maximum size of an envelope, in bytes.
+const ENVELOPE: usize = 256;
+/// A message must not be removed within this time after a handler has received it. The time equals the longest possible
+/// backoff.
+const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
+/// Maximum error when a handler measures the time between two reads of the pauses. The handler's clock may be off by 5
+/// s at each read.
+const SKEW: Duration = Duration::from_secs(10);
+
+type Checked = Result<(), Broken>;
+
+pub(super) fn none_vanishes(event: EventNumber, life: &Life) -> Checked {
+    Invariant::NoneVanishes.check(event, life.end().is_some(), || {
+        "no invocation and no message carries it, and no dead-letter has it".into()
+    })
+}
+
+/// Checks that Lambda can send the record of a retry's failure. Lambda drops a record that is too large.
+pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
+    let bytes = handling.seen.bytes + RECORD_ALLOWANCE;
+    Invariant::NoneVanishes.check(handling.event(), bytes <= LARGEST_MESSAGE + ENVELOPE, || {
+        format!("re-invoked, though Lambda would drop the record of its next failure, of {bytes} bytes")
+    })
+}
+
+/// `reason` is `None` if the dead-letter has no known reason. `key` is the event's key in the dead-letter.
+pub(super) fn true_reasons(
+    handling: &Handling<'_>,
+    reason: Option<ReasonCode>,
+    key: Option<&str>,
+) -> Checked {
+    let Handling { seen, now, known, policy, .. } = *handling;
+    let (number, max_retries) = (seen.origin.attempt.number, policy.settings().max_retries);
+    let is_true = reason.is_some_and(|reason| match reason {
+        ReasonCode::MaxRetries => number >= max_retries,
+        ReasonCode::MaxAge => handling.is_too_old(),
+        ReasonCode::TargetNotAllowed => seen.origin.flaw == Some(Flaw::Unlisted),
+        ReasonCode::MalformedRecord | ReasonCode::PayloadLost => seen.origin.flaw == Some(Flaw::Unreadable),
+        // The oracle does not check which errors are non-retryable. The policy's own tests check this.
+        ReasonCode::NonRetryableError => true,
+        ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
+        ReasonCode::Cancelled => known.cancelled(handling.failed(key), now),
+        // Nothing in the simulation causes these reasons.
+        ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
+    });
+    Invariant::TrueReasons.check(handling.event(), is_true, || {
+        let (reason, end) = (reason.map_or("no known reason", ReasonCode::name), handling.end());
+        format!("dead-lettered as {reason} at {now} after attempt {number} of {max_retries}; MAX_AGE ends at {end}")
+    })
+}
+
+pub(super) fn max_retries(handling: &Handling<'_>) -> Checked {
+    let (retry, most) = (handling.retry(), handling.policy.settings().max_retries);
+    Invariant::MaxRetries.check(handling.event(), retry <= most, || format!("attempt {retry} of {most}"))
+}
+
+/// `claimed` is the time of the event's first failure in the retry's envelope.
+pub(super) fn max_age(handling: &Handling<'_>, claimed: Timestamp) -> Checked {
+    let (now, first_failure, end) = (handling.now, handling.first_failure, handling.end());
+    let is_its_first_failure = claimed.as_secs() == first_failure.as_secs();
+    Invariant::MaxAge.check(handling.event(), is_its_first_failure && now <= end, || {
+        format!(
+            "re-invoked at {now}; MAX_AGE ended at {end}, and counts from {claimed} in its envelope; it first \
+             failed at {first_failure}"
+        )
+    })
+}
+
+pub(super) fn longest_wait(handling: &Handling<'_>, hidden_for: Duration, latest: Timestamp) -> Checked {
+    let now = handling.now;
+    Invariant::LongestWait.check(handling.event(), now.saturating_add(hidden_for) <= latest, || {
+        format!("hidden or delayed at {now} for {} s, but at most until {latest}", hidden_for.as_secs())
+    })
+}
+
+pub(super) fn due_time(handling: &Handling<'_>, failed: Failed<'_>) -> Checked {
+    let (now, earliest) = (handling.now, handling.earliest_due(failed));
+    let is_due = !handling.is_first_receive() && now.saturating_add(CLOCK_TOLERANCE) > earliest;
+    Invariant::DueTime.check(handling.event(), is_due, || {
+        let receive = handling.seen.receive_count;
+        format!(
+            "re-invoked at {now} on receive {receive}; due on a later receive, at {earliest} at the earliest"
+        )
+    })
+}
+
+/// `next` is the number of the attempt that the handler counts as the next.
+pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
+    let failed = handling.seen.origin.attempt.number;
+    Invariant::AttemptsByOne.check(handling.event(), next == failed + 1, || {
+        format!("attempt {failed} is followed by attempt {next}")
+    })
+}
+
+/// Returns what was found with the event's own payload. `found` is `None` if `sent` does not have this payload.
+pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
+    let detail = || format!("it was sent as {sent}");
+    found.ok_or_else(|| Broken {
+        invariant: Invariant::PayloadVerbatim,
+        event: Some(event),
+        detail: detail(),
+    })
+}
+
+/// `target` is the event's function. A record with a flaw names another function, or none.
+pub(super) fn allow_list(event: EventNumber, invoked_arn: &str, target: &str, flaw: Option<Flaw>) -> Checked {
+    let is_target = invoked_arn.strip_suffix(":$LATEST").unwrap_or(invoked_arn) == target;
+    Invariant::AllowList.check(event, is_target && flaw.is_none(), || format!("{invoked_arn} was invoked"))
+}
+
+/// `times` is the number of times that the message was re-invoked, dead-lettered or moved. Each fault that explains a
+/// duplicate of the message is an excuse.
+pub(super) fn explained_duplicates(event: EventNumber, times: u32, excuses: u32) -> Checked {
+    Invariant::ExplainedDuplicates.check(event, times <= 1 + excuses, || {
+        format!("its message was re-invoked, dead-lettered or moved {times} times, with {excuses} excuses")
+    })
+}
+
+/// Checks that nothing is repeated at `next`. `earliest` is the end of the hour, or of the last wait before `MAX_AGE`
+/// ends, after a call that may have been accepted. `excused` is true if SQS delivered the message while it was hidden,
+/// or if the data about its earlier waits was lost.
+pub(super) fn spaced_invokes(
+    event: EventNumber,
+    next: Timestamp,
+    earliest: Timestamp,
+    excused: bool,
+) -> Checked {
+    Invariant::SpacedInvokes.check(event, next >= earliest || excused, || {
+        format!("it may be called again at {next}; an earlier call forbids the next until {earliest}")
+    })
+}
+
+/// Checks a message whose log line has a receipt handle, with which an operator can end its hiding. `is_called` is true
+/// after a call that Lambda or SQS may have accepted.
+pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
+    Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
+        format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")
+    })
+}
+
+pub(super) fn leaves_for_a_reason(event: EventNumber, was_settled: bool) -> Checked {
+    Invariant::LeavesForAReason.check(event, was_settled, || {
+        "its message was deleted, but neither re-invoked nor dead-lettered nor moved".into()
+    })
+}
+
+pub(super) fn hops_end_in_time(event: EventNumber, end: Timestamp, due: Timestamp) -> Checked {
+    Invariant::HopsEndInTime.check(event, end.since(due) <= Duration::from_secs(1), || {
+        format!("its hop ends at {end}, it is due at {due}")
+    })
+}
+
+/// `hops` includes the hop that the handler decides on at `now`, with this delay.
+pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay: Duration) -> Checked {
+    let is_delay = (Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) && delay.subsec_nanos() == 0;
+    let waited = now.saturating_add(delay).since(hops.since.unwrap_or(now));
+    let begun = waited.as_millis().div_ceil(LONGEST_DELAY.as_millis()).max(1);
+    let most = begun + u128::from(hops.excused);
+    Invariant::FewestHops.check(event, is_delay && u128::from(hops.made) <= most, || {
+        format!("moved {} times in {waited:?}, the last time for {delay:?}; {most} times would do", hops.made)
+    })
+}
+
+/// `room` is the worst effect of the run's faults on the number of messages in flight.
+pub(super) fn bounded_in_flight(in_flight: usize, most: usize, room: Room) -> Checked {
+    Invariant::BoundedInFlight.check(None, in_flight <= most || room > Room::Kept, || {
+        format!("{in_flight} messages are in flight; {most} at most")
+    })
+}
+
+/// `left_visible` is true if messages are visible although a poller is free.
+pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: Room) -> Checked {
+    Invariant::NoStall.check(None, !left_visible || room == Room::Full, || {
+        format!("messages are visible, pollers are free, and {in_flight} are in flight")
+    })
+}
+
+/// `seen` is the time at which a handler last decided about the message. `is_cut` is true if a fault ended the message's
+/// retention early.
+pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
+    Invariant::NoneExpires.check(event, now.since(seen) >= RECENTLY || is_cut, || {
+        format!("expired; a handler decided about it at {seen}")
+    })
+}
+
+/// The arguments are those of [`none_expires`].
+pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
+    Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
+        format!("received 1,000 times; a handler decided about it at {seen}")
+    })
+}
+
+/// Checks that the handler knows no active pause, and that it has tried to read the pauses at most `between_reads`
+/// before it received the message. `between_reads` is `None` if the handler reads no pauses.
+pub(super) fn paused_not_invoked(
+    handling: &Handling<'_>,
+    reads: &Reads,
+    received_at: Timestamp,
+    between_reads: Option<Duration>,
+) -> Checked {
+    let Handling { now, known, .. } = *handling;
+    let tried_within =
+        |longest: Duration| reads.last_tried.is_some_and(|tried| received_at.since(tried) <= longest + SKEW);
+    let pause = known.active(now);
+    let may_invoke = !known.is_nothing() && pause.is_none() && between_reads.is_none_or(tried_within);
+    Invariant::PausedNotInvoked.check(handling.event(), may_invoke, || {
+        let tried = reads.last_tried;
+        format!("invoked at {now}; its handler knows of {pause:?}, and last tried to read at {tried:?}")
+    })
+}
+
+pub(super) fn pause_ends_nothing(handling: &Handling<'_>, reason: Option<ReasonCode>) -> Checked {
+    let Handling { now, first_failure, policy, .. } = *handling;
+    let without_pauses = first_failure.saturating_add(policy.max_age());
+    let by_a_pause = reason == Some(ReasonCode::MaxAge)
+        && !handling.is_too_old()
+        && handling.leaves_no_retry_before(without_pauses);
+    Invariant::PauseEndsNothing.check(handling.event(), !by_a_pause, || {
+        format!("dead-lettered as too old at {now}; with its pauses, MAX_AGE ends at {}", handling.end())
+    })
+}
+
+pub(super) fn cancelled_not_invoked(handling: &Handling<'_>, failed: Failed<'_>) -> Checked {
+    let now = handling.now;
+    Invariant::CancelledNotInvoked.check(handling.event(), !handling.known.cancelled(failed, now), || {
+        format!("re-invoked at {now}; an operator has cancelled it")
+    })
+}
+
+/// A recall at `now` changes the end of a message's hiding from `before` to `until`. A call about the message forbids
+/// another until `after_call`.
+pub(super) fn recalls_shorten(
+    event: EventNumber,
+    now: Timestamp,
+    [before, until]: [Timestamp; 2],
+    after_call: Timestamp,
+) -> Checked {
+    // Timeouts are whole seconds, rounded up.
+    let is_longer = until >= before.saturating_add(Duration::from_secs(1));
+    let is_too_early = now < after_call && until < after_call;
+    Invariant::RecallsShorten.check(event, !is_longer && !is_too_early, || {
+        format!("recalled at {now} until {until}; hidden until {before}, after a call until {after_call}")
+    })
+}
+
+/// Returns the pauses and requests of a text that operators write at `now` in place of `before`.
+pub(super) fn kept_edits(text: &str, before: &Document, now: Timestamp) -> Result<Document, Broken> {
+    let kept = Document::read(text).and_then(|new| new.keeps(before, now).map(|()| new));
+    kept.map_err(|detail| Broken { invariant: Invariant::KeptEdits, event: None, detail })
+}
+
+/// Checks the requests that `new` has and `before` lacks.
+pub(super) fn lasting_requests(new: &Document, before: &Document, waits: Waits) -> Checked {
+    for request in new.requests.iter().filter(|request| before.find(request).is_none()) {
+        let ([earliest, latest], until) = (request.ends(waits), request.until());
+        // A request to cancel events by key also covers later failures, so it may last longer.
+        let is_too_late = until > latest && request.keys.is_empty();
+        Invariant::LastingRequests.check(None, earliest <= until && !is_too_late, || {
+            format!("it lasts until {until}, not from {earliest} to {latest}: {request:?}")
+        })?;
+    }
+    Ok(())
+}
+
+/// A command fails as described by `failed`, and neither a fault nor another operator explains it.
+pub(super) fn working_commands(failed: String) -> Checked {
+    Invariant::WorkingCommands.check(None, false, || failed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,301 @@
+//! The handler's calls and their answers: what each call changes, and the invariants that it must keep.
+
+use std::time::Duration;
+
+use comeback_engine::{DeadLetter, ReasonCode, Timestamp};
+use comeback_envelope::{Metadata, open};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{CheckedMessage, Oracle};
+use crate::aws::target::Id;
+use crate::check::handling::{After, Handling, LONGEST_AFTER_UNANSWERED};
+use crate::check::history::{Attempt, Entry, MessageHistory};
+use crate::check::invariants::{
+    allow_list, attempts_by_one, cancelled_not_invoked, due_time, explained_duplicates, fewest_hops,
+    longest_wait, max_age, max_retries, none_would_vanish, pause_ends_nothing, paused_not_invoked,
+    payload_verbatim, spaced_invokes, true_reasons,
+};
+use crate::check::{Broken, UNHIDDEN};
+use crate::faults::records::Flaw;
+
+/// `position` is the index of the message in the batch.
+impl Oracle {
+    /// Records that the handler sends a request to hide a message. If the visibility timeout is long enough, a call may
+    /// follow.
+    pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
+        let may_precede_a_call = hidden_for >= *self.handling(position).before_call().start();
+        // The guard applies only to this copy of the message. If an earlier copy in the batch counts as a first
+        // receive, the earlier copy's backoff starts at a different time.
+        self.batch_mut().messages[position].guard = may_precede_a_call.then_some(hidden_for);
+        if !may_precede_a_call {
+            self.check_hiding(position, hidden_for);
+        }
+    }
+
+    /// Checks a visibility timeout after which the handler made no call.
+    pub(super) fn check_hiding(&mut self, position: usize, hidden_for: Duration) {
+        let handling = self.handling(position);
+        let CheckedMessage { entry, after, .. } = *self.message(position);
+        if let Some(after) = after {
+            let checked = hidden_after_call(&handling, after, hidden_for);
+            self.check(checked);
+        } else if !handling.may_be_kept(hidden_for) {
+            let not_before = handling.not_before(hidden_for);
+            let checked = longest_wait(&handling, hidden_for, handling.latest_due());
+            self.check(checked);
+            self.histories.change(entry, |history| history.not_before = history.not_before.max(not_before));
+        }
+    }
+
+    pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
+        let CheckedMessage { entry, seen, after, settled, hidden_until, reason, .. } =
+            *self.message(position);
+        // A dead-letter whose answer is lost counts as refused.
+        let is_moved = settled && reason.is_none();
+        let is_duplicated = self.histories.get(entry).is_none_or(|history| history.duplicated);
+        // If the deletion of the original is lost, the original comes back at `until`.
+        if is_moved && after != Some(After::Unanswered) {
+            let earliest = hidden_until.unwrap_or(until);
+            self.check(spaced_invokes(seen.origin.attempt.event, until, earliest, is_duplicated));
+        }
+        self.mark(position, |copy| copy.hidden_until = Some(until));
+        if after >= Some(After::Unanswered) {
+            self.histories.change(entry, |history| history.no_invoke_before = until);
+        }
+    }
+
+    pub(crate) fn reinvokes(&mut self, position: usize, function_arn: &str, payload: &str) {
+        self.write_payload(position);
+        let checked = self.reinvocation(position, function_arn, payload);
+        self.check(checked);
+        self.mark_after(position, After::Failure);
+    }
+
+    fn reinvocation(&self, position: usize, function_arn: &str, payload: &str) -> Result<(), Broken> {
+        let handling = self.handling(position);
+        let (event, start) = (handling.event(), &self.batch().start);
+        let target = &self.targets[self.mix.target_of(event)];
+        allow_list(event, function_arn, target, handling.seen.origin.flaw)?;
+        // The target opens the envelope in the same way.
+        let opened = serde_json::from_str(payload).ok().and_then(|event: &RawValue| open(event).ok());
+        let opened = opened.filter(|opened| opened.payload.get() == self.payload);
+        let claim = payload_verbatim(event, opened.and_then(|opened| opened.metadata), payload)?;
+        let between_reads = self.reads_pauses.then_some(self.between_reads);
+        paused_not_invoked(&handling, &start.reads, start.received_at, between_reads)?;
+        let longest = *handling.before_call().end();
+        hidden_before_call(&handling, self.message(position).guard, longest)?;
+        retried(&handling, &claim)
+    }
+
+    /// Writes the payload of the event at `position` into `self.payload`.
+    fn write_payload(&mut self, position: usize) {
+        let event = self.message(position).seen.origin.attempt.event;
+        event.write_payload(self.payload_size, &mut self.payload);
+    }
+
+    /// Records that Lambda accepts a re-invocation. Returns the attempt that begins.
+    pub(crate) fn reinvoked(&mut self, position: usize, now: Timestamp) -> Attempt {
+        self.ledger.faults.duplicate_retries += u64::from(self.settle(position));
+        let Attempt { event, number, anew } = self.message(position).seen.origin.attempt;
+        self.ledger.attempt(event, number + 1);
+        self.space(position, now);
+        Attempt { event, number: number + 1, anew }
+    }
+
+    /// Records that the handler gets no answer to an invoke. `accepted` is true if Lambda accepted the invoke.
+    pub(crate) fn invoke_unanswered(&mut self, position: usize, accepted: bool, now: Timestamp) {
+        if accepted {
+            self.histories.excuse(self.message(position).entry);
+        } else {
+            self.space(position, now);
+        }
+        self.mark_after(position, After::Unanswered);
+    }
+
+    /// Returns the time at which the message becomes visible again. If the handler has not hidden the message, this is
+    /// the end of the queue's own visibility timeout.
+    fn back(&self, position: usize) -> Timestamp {
+        let unhidden = self.batch().start.received_at.saturating_add(UNHIDDEN);
+        self.message(position).hidden_until.unwrap_or(unhidden)
+    }
+
+    /// Checks that an invoke which is not refused comes late enough after the previous one.
+    fn space(&mut self, position: usize, now: Timestamp) {
+        let CheckedMessage { entry, seen, .. } = *self.message(position);
+        let back = self.back(position);
+        let Some(history) = self.histories.get(entry) else { return };
+        let earliest = std::mem::replace(&mut history.no_invoke_before, back);
+        let is_duplicated = history.duplicated;
+        self.check(spaced_invokes(seen.origin.attempt.event, now, earliest, is_duplicated));
+    }
+
+    /// Checks a dead-letter that the handler sends. `original` is the body of the dead-lettered message; `None` if the
+    /// message is no longer on the queue.
+    pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
+        self.write_payload(position);
+        let reason = dead_letter.attributes.iter().find(|attribute| attribute.name == "Reason");
+        let reason =
+            reason.and_then(|reason| ReasonCode::ALL.into_iter().find(|it| it.name() == reason.value));
+        let checked = self.dead_letter(position, reason, &dead_letter.body, original);
+        self.check(checked);
+        self.mark(position, |copy| copy.reason = reason);
+        self.mark_after(position, After::Failure);
+    }
+
+    fn dead_letter(
+        &self,
+        position: usize,
+        reason: Option<ReasonCode>,
+        body: &str,
+        original: Option<&str>,
+    ) -> Result<(), Broken> {
+        #[derive(Deserialize)]
+        struct Body<'a> {
+            #[serde(borrow)]
+            payload: &'a RawValue,
+            retries_made: u64,
+            origin_request_id: Option<&'a str>,
+        }
+        let handling = self.handling(position);
+        let event = handling.event();
+        if handling.seen.origin.flaw == Some(Flaw::Unreadable) {
+            let is_verbatim = original.is_none_or(|original| original == body);
+            payload_verbatim(event, is_verbatim.then_some(()), body)?;
+            return dead_lettered_for(&handling, reason, None);
+        }
+        let parsed: Option<Body<'_>> = serde_json::from_str(body).ok();
+        let parsed = parsed.filter(|parsed| parsed.payload.get() == self.payload);
+        let parsed = payload_verbatim(event, parsed, body)?;
+        attempts_by_one(&handling, parsed.retries_made.saturating_add(1))?;
+        dead_lettered_for(&handling, reason, parsed.origin_request_id)
+    }
+
+    pub(crate) fn dead_lettered(&mut self, position: usize) {
+        self.ledger.faults.duplicate_dead_letters += u64::from(self.settle(position));
+        let CheckedMessage { seen, reason, .. } = *self.message(position);
+        if let Some(reason) = reason {
+            self.ledger.life(seen.origin.attempt.event).dead_lettered.get_or_insert(reason.name());
+        }
+    }
+
+    /// Records that the handler sends the copy of a moved message. `altered` is true if the copy's body differs from the
+    /// original's body.
+    pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
+        let checked = self.move_of(position, delay, altered);
+        self.check(checked);
+    }
+
+    fn move_of(&self, position: usize, delay: Duration, altered: bool) -> Result<(), Broken> {
+        let handling = self.handling(position);
+        let CheckedMessage { guard, after, .. } = *self.message(position);
+        hidden_before_call(&handling, guard, handling.longest_of_original(guard.unwrap_or_default()))?;
+        payload_verbatim(handling.event(), (!altered).then_some(()), "a copy that differs")?;
+        if after.is_none() && !handling.may_be_kept(delay) {
+            longest_wait(&handling, delay, handling.latest_due())?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn moved(&mut self, position: usize, delay: Duration, copy: Id, now: Timestamp) -> Entry {
+        let CheckedMessage { entry, seen, after, .. } = *self.message(position);
+        let event = seen.origin.attempt.event;
+        let handling = self.handling(position);
+        let clock = handling.now;
+        let longest_keep = handling.longest_keep(delay);
+        let after_failure = handling.longest_after_failure();
+        let after_unanswered = handling.shortest_after_unanswered();
+        let boundaries = handling.known.boundaries(clock);
+        let mut history = self.histories.get(entry).map_or_else(
+            // Another receiver has removed the message from the queue in the meantime.
+            || MessageHistory { duplicated: true, forgotten: true, ..MessageHistory::new(copy, clock) },
+            |history| *history,
+        );
+        if after.is_some() {
+            let unanswered = after == Some(After::Unanswered);
+            let longest = if unanswered { LONGEST_AFTER_UNANSWERED } else { after_failure };
+            history.hops.held_until = Some(clock.saturating_add(longest));
+            history.hops.excused += 1;
+            if unanswered {
+                history.no_invoke_before = clock.saturating_add(after_unanswered);
+            }
+        } else if let Some(longest) = longest_keep {
+            history.hops.held_until = history.hops.held_until.max(Some(clock.saturating_add(longest)));
+            history.hops.excused += 1;
+        }
+        history.hops.follow_boundaries(boundaries);
+        history.hops.add(clock);
+        self.check(fewest_hops(event, &history.hops, clock, delay));
+        self.ledger.faults.duplicate_moves += u64::from(self.settle(position));
+        let back = self.back(position);
+        self.histories.change(entry, |original| original.no_invoke_before = back);
+        self.ledger.carry(event);
+        self.histories.open(history.of_copy(copy, now))
+    }
+
+    /// Records that a moved copy loses its message attribute, which holds all data about earlier waits.
+    pub(crate) fn attribute_lost(&mut self, copy: Entry, now: Timestamp) {
+        self.histories.change(copy, |history| history.forget(now));
+    }
+
+    /// Records that the handler gets no answer to a move whose copy was accepted.
+    pub(crate) fn move_unanswered(&mut self, position: usize) {
+        self.histories.excuse(self.message(position).entry);
+        self.mark_after(position, After::LostCopy);
+    }
+
+    /// Records that a message was re-invoked, dead-lettered or moved. Returns true for a duplicate.
+    fn settle(&mut self, position: usize) -> bool {
+        self.mark_after(position, After::Failure);
+        self.mark(position, |copy| copy.settled = true);
+        let CheckedMessage { entry, seen, .. } = *self.message(position);
+        let (times, excuses) = self.histories.settle(entry);
+        self.check(explained_duplicates(seen.origin.attempt.event, times, excuses));
+        times > 1
+    }
+}
+
+/// Checks that the handler has hidden a message, or has tried to, before a call that must not be repeated soon.
+fn hidden_before_call(
+    handling: &Handling<'_>,
+    hidden_for: Option<Duration>,
+    longest: Duration,
+) -> Result<(), Broken> {
+    let (now, hidden_for) = (handling.now, hidden_for.unwrap_or_default());
+    let earliest = now.saturating_add(*handling.before_call().start());
+    spaced_invokes(handling.event(), now.saturating_add(hidden_for), earliest, false)?;
+    longest_wait(handling, hidden_for, now.saturating_add(longest))
+}
+
+/// Checks the visibility timeout that was set after a call.
+pub(in crate::check) fn hidden_after_call(
+    handling: &Handling<'_>,
+    after: After,
+    hidden_for: Duration,
+) -> Result<(), Broken> {
+    let (now, allowed) = (handling.now, handling.after_call(after, hidden_for));
+    let earliest = now.saturating_add(*allowed.start());
+    spaced_invokes(handling.event(), now.saturating_add(hidden_for), earliest, false)?;
+    longest_wait(handling, hidden_for, now.saturating_add(*allowed.end()))
+}
+
+/// Checks that the handler may retry the event with this envelope.
+pub(in crate::check) fn retried(handling: &Handling<'_>, claim: &Metadata) -> Result<(), Broken> {
+    let failed = handling.failed(claim.origin_request_id.as_deref());
+    attempts_by_one(handling, claim.attempt)?;
+    max_retries(handling)?;
+    cancelled_not_invoked(handling, failed)?;
+    none_would_vanish(handling)?;
+    max_age(handling, Timestamp::from_secs(claim.initial_timestamp))?;
+    due_time(handling, failed)
+}
+
+/// Checks that the handler may dead-letter the event for this reason. `key` is the event's key in the dead-letter.
+pub(in crate::check) fn dead_lettered_for(
+    handling: &Handling<'_>,
+    reason: Option<ReasonCode>,
+    key: Option<&str>,
+) -> Result<(), Broken> {
+    pause_ends_nothing(handling, reason)?;
+    true_reasons(handling, reason, key)
+}
