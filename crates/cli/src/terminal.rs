@@ -213,13 +213,12 @@ pub(crate) async fn change<C: Change + 'static>(
             return Ok(planned.end?);
         };
         confirm(question, session).await?;
-        match planned.perform().await {
+        match planned.perform().await? {
             Ended::Done { layout, not_recorded, json, result } => {
                 session.answer_json(&json, &more(not_recorded.as_ref()));
                 draw(&layout, session)?;
                 return Ok(result?);
             }
-            Ended::Failed(failure) => return Err(failure.into()),
             // An operator who agreed in advance, with `--yes`, has not seen the new plan, so the change fails.
             Ended::Outdated(_) if !session.can_ask() => return Err(outdated().into()),
             Ended::Outdated(new) => {

@@ -210,12 +210,11 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
         return planned.end;
     };
     screen.agree(&question.text, &planned.identity)?;
-    match planned.perform().await {
+    match planned.perform().await? {
         Ended::Done { layout, result, .. } => {
             screen.show(layout);
             result
         }
-        Ended::Failed(failure) => Err(failure),
         Ended::Outdated(planned) => match &planned.question {
             // The operator has not agreed to the new plan, so `agree` fails.
             Some(question) => screen.agree(&question.text, &planned.identity),

@@ -138,7 +138,7 @@ impl Groups {
     /// A table of the groups of one function's dead-letters.
     fn of_function(snapshot: &Snapshot, function: &FunctionName, now: Timestamp) -> Self {
         let mut groups = snapshot.groups();
-        groups.retain(|(_, group)| group.target.as_ref().is_some_and(|arn| function.names(arn)));
+        groups.retain(|(_, group)| group.alike.target.as_ref().is_some_and(|arn| function.names(arn)));
         Self::of(snapshot, &groups, now)
     }
 }

@@ -23,7 +23,7 @@ async fn main() -> Result<(), Failure> {
     let redrive = Redrive::new(operator, Chosen::matching(filter));
     let plan = redrive.plan().await?;
     eprintln!("{} dead-letters to redrive", plan.count());
-    let (performed, recorded) = perform(&redrive, &plan).await;
+    let (performed, recorded) = perform(&redrive, &plan).await?;
     if let Err(failure) = recorded {
         eprintln!("the redrive is not recorded: {failure}");
     }
@@ -33,6 +33,5 @@ async fn main() -> Result<(), Failure> {
             result
         }
         Performed::Outdated(_) => Err(outdated()),
-        Performed::Failed(failure) => Err(failure),
     }
 }

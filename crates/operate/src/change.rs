@@ -5,9 +5,9 @@
 //! performs the plan when the operator presses a button. [`perform`] and [`Planned::perform`] also record the change in
 //! a log line. The log line says who changed what, when and why, and how the change ended.
 
-use std::pin::Pin;
 use std::rc::Rc;
 
+use futures_util::future::LocalBoxFuture;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -54,7 +54,11 @@ pub trait Change {
     async fn plan(&self) -> Result<Self::Plan, Failure>;
 
     /// Performs a plan and reports progress. If the operator interrupts the work, stops before the next call to AWS.
-    async fn perform(&self, plan: &Self::Plan) -> Performed<Self::Plan, Self::Done>;
+    ///
+    /// # Errors
+    ///
+    /// Fails if the change failed before anything was done.
+    async fn perform(&self, plan: &Self::Plan) -> Result<Performed<Self::Plan, Self::Done>, Failure>;
 
     /// The operator who makes the change.
     fn operator(&self) -> &Operator;
@@ -101,25 +105,26 @@ pub enum Performed<P, D> {
     Outdated(P),
     /// The plan was performed. The fields are the result, and the failure that ended the work, if any.
     Done(D, Result<(), Failure>),
-    /// The change failed before anything was done.
-    Failed(Failure),
 }
 
 /// Performs a plan and records the change. The second value of the returned pair is an error if the change could not be
 /// recorded.
+///
+/// # Errors
+///
+/// Fails as [`Change::perform`] does.
 pub async fn perform<C: Change>(
     change: &C,
     plan: &C::Plan,
-) -> (Performed<C::Plan, C::Done>, Result<(), Failure>) {
-    let performed = change.perform(plan).await;
-    let recorded = match &performed {
-        Performed::Done(done, result) => match change.activity(done) {
-            Some(activity) => record(change.operator(), plan.log_group(), &activity, result).await,
-            None => Ok(()),
-        },
-        Performed::Outdated(_) | Performed::Failed(_) => Ok(()),
-    };
-    (performed, recorded)
+) -> Result<(Performed<C::Plan, C::Done>, Result<(), Failure>), Failure> {
+    let performed = change.perform(plan).await?;
+    if let Performed::Done(done, result) = &performed
+        && let Some(activity) = change.activity(done)
+    {
+        let recorded = record(change.operator(), plan.log_group(), &activity, result).await;
+        return Ok((performed, recorded));
+    }
+    Ok((performed, Ok(())))
 }
 
 /// The plan for any kind of change, ready to be shown and performed.
@@ -134,7 +139,7 @@ pub struct Planned {
     pub question: Option<Question>,
     /// The result of a command that only shows the plan.
     pub end: Result<(), Failure>,
-    perform: Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = Ended>>>>,
+    perform: Box<dyn FnOnce() -> LocalBoxFuture<'static, Result<Ended, Failure>>>,
 }
 
 impl std::fmt::Debug for Planned {
@@ -159,8 +164,6 @@ pub enum Ended {
         /// The failure that ended the work, if any.
         result: Result<(), Failure>,
     },
-    /// The change failed before anything was done.
-    Failed(Failure),
 }
 
 impl Planned {
@@ -183,8 +186,8 @@ impl Planned {
             end: plan.end(),
             perform: Box::new(move || {
                 Box::pin(async move {
-                    let (performed, recorded) = perform(&*change, &plan).await;
-                    match performed {
+                    let (performed, recorded) = perform(&*change, &plan).await?;
+                    Ok(match performed {
                         Performed::Outdated(plan) => Ended::Outdated(Box::new(Self::from_plan(change, plan))),
                         Performed::Done(done, result) => {
                             let mut layout = done.layout();
@@ -194,15 +197,18 @@ impl Planned {
                             }
                             Ended::Done { layout, not_recorded, json: json(&done), result }
                         }
-                        Performed::Failed(failure) => Ended::Failed(failure),
-                    }
+                    })
                 })
             }),
         }
     }
 
     /// Performs the plan, and records the change in the handler's log group.
-    pub async fn perform(self) -> Ended {
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Change::perform`] does.
+    pub async fn perform(self) -> Result<Ended, Failure> {
         (self.perform)().await
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, Timestamp};
+use comeback_engine::{HOLD, Pause, PauseTarget, Pauses};
 use serde::Serialize;
 
 use crate::account::Account;
@@ -39,6 +39,7 @@ pub struct PauseRetries {
 pub struct PausePlan {
     pause: OpenPause,
     before: Option<OpenPause>,
+    /// Ended pauses that were dropped because the parameter was full. The list is empty in a plan.
     forgotten: Vec<OpenPause>,
     noticed_within_seconds: Option<u64>,
     #[serde(skip)]
@@ -56,18 +57,10 @@ pub struct PausePlan {
 /// The result of a [`PauseRetries`]: the pause that was opened or edited.
 #[derive(Debug, Serialize)]
 pub struct Paused {
-    pause: OpenPause,
-    before: Option<OpenPause>,
-    forgotten: Vec<OpenPause>,
-    noticed_within_seconds: Option<u64>,
-    #[serde(skip)]
-    until: Option<Timestamp>,
-    #[serde(skip)]
-    function: Option<FunctionName>,
+    #[serde(flatten)]
+    plan: PausePlan,
     #[serde(skip)]
     notes: Vec<Text>,
-    #[serde(skip)]
-    deployment: Deployment,
 }
 
 impl Change for PauseRetries {
@@ -79,15 +72,11 @@ impl Change for PauseRetries {
         self.operator.interrupt.or(self.plan_of(deployment)).await
     }
 
-    async fn perform(&self, plan: &PausePlan) -> Performed<PausePlan, Paused> {
-        match self.write(plan).await {
-            Ok(Some(paused)) => Performed::Done(paused, Ok(())),
-            Ok(None) => match self.plan().await {
-                Ok(plan) => Performed::Outdated(plan),
-                Err(failure) => Performed::Failed(failure),
-            },
-            Err(failure) => Performed::Failed(failure),
-        }
+    async fn perform(&self, plan: &PausePlan) -> Result<Performed<PausePlan, Paused>, Failure> {
+        Ok(match self.write(plan).await? {
+            Some(paused) => Performed::Done(paused, Ok(())),
+            None => Performed::Outdated(self.plan().await?),
+        })
     }
 
     fn operator(&self) -> &Operator {
@@ -95,7 +84,7 @@ impl Change for PauseRetries {
     }
 
     fn activity(&self, done: &Paused) -> Option<Activity> {
-        let OpenPause { target, why, .. } = &done.pause;
+        let OpenPause { target, why, .. } = &done.plan.pause;
         Some(Activity {
             what: CommandName::Pause.words().into(),
             flags: self.wanted.flags(),
@@ -110,7 +99,7 @@ impl PauseRetries {
     /// Makes the plan. Fails if the pause would be refused.
     async fn plan_of(&self, deployment: Deployment) -> Result<PausePlan, Failure> {
         let (account, function) = (&self.operator.account, self.function.as_ref());
-        let pauses = Parameter::of(account, &deployment)?.read().await?.0;
+        let pauses = Parameter::of(account, &deployment)?.read().await?;
         let now = self.operator.now();
         let target = pauses::target(&deployment, function)?;
         let open = open_of(&pauses, &target, now).next().cloned();
@@ -170,16 +159,15 @@ impl PauseRetries {
             None => None,
         };
         let shown = |pause: &Pause| OpenPause::of(pause, now);
-        Ok(Some(Paused {
-            until: pause.until,
+        let plan = PausePlan {
             pause: shown(&pause),
             before: open.map(shown),
             forgotten: forgotten.iter().map(shown).collect(),
-            noticed_within_seconds: plan.noticed_within_seconds,
-            function: self.function.clone(),
-            notes: forgotten_note(&forgotten).map(Text::from).into_iter().chain(elsewhere).collect(),
-            deployment: deployment.clone(),
-        }))
+            planned: pause,
+            ..plan.clone()
+        };
+        let notes = forgotten_note(&forgotten).map(Text::from).into_iter().chain(elsewhere).collect();
+        Ok(Some(Paused { plan, notes }))
     }
 }
 
@@ -220,10 +208,11 @@ impl Answer for PausePlan {
 
 impl Answer for Paused {
     fn layout(&self) -> Layout {
+        let PausePlan { name, target, planned, deployment, noticed_within_seconds, .. } = &self.plan;
         let mut layout = Layout::default();
-        let noticed = self.noticed_within_seconds.map(Duration::from_secs).map(durations::text);
+        let noticed = noticed_within_seconds.map(Duration::from_secs).map(durations::text);
         let noticed = noticed.map(|it| format!(" Retries may still go out for the next {it}."));
-        layout.line(format!("{} is paused.{}", named(self.function.as_ref()), noticed.unwrap_or_default()));
+        layout.line(format!("{name} is paused.{}", noticed.unwrap_or_default()));
         layout.line(
             "Retries are held, also those of events that already wait. New events still run, and are held if they fail.",
         );
@@ -234,9 +223,9 @@ impl Answer for Paused {
                 + &durations::text(HOLD)
                 + ", also after `resume`.",
         );
-        if self.until.is_none() {
-            let which = self.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
-            layout.line(text!["Resume with: ", self.deployment.command(CommandName::Resume, [which])]);
+        if planned.until.is_none() {
+            let which = if *target == PauseTarget::All { "--all" } else { name };
+            layout.line(text!["Resume with: ", deployment.command(CommandName::Resume, [which])]);
         }
         self.notes.iter().for_each(|note| layout.note(note));
         layout
@@ -283,6 +272,8 @@ async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Depl
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::Timestamp;
+
     use super::*;
     use crate::layout::Block;
     use crate::pauses::edits::End;

@@ -1,10 +1,10 @@
 //! The pauses of a deployment: reading and editing them, and showing them to operators.
 
 pub mod edits;
-pub mod history;
+pub(crate) mod history;
 pub mod in_force;
 pub mod listing;
-pub mod parameter;
+pub(crate) mod parameter;
 pub mod requests;
 
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ use crate::numbers::counted;
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
 /// A note on ended pauses that were dropped because the SSM parameter was full. `None` if no pause was dropped.
-pub fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
+pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     let last = forgotten.iter().filter_map(|pause| pause.until).max()?;
     let names: BTreeSet<String> =
         forgotten.iter().map(|pause| target_name(&pause.target.to_string()).to_owned()).collect();
@@ -46,8 +46,18 @@ pub fn read_text(text: &str) -> Result<String, String> {
 }
 
 /// The target of a pause or a request, for people: `name`, `name:qualifier` or `every function`.
-pub fn target_name(target: &str) -> &str {
+pub(crate) fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
+}
+
+/// Returns true if a pause is active and holds retries of the target. Every active pause holds some retries of
+/// [`PauseTarget::All`].
+pub(crate) fn holds(pause: &Pause, target: &PauseTarget, now: Timestamp) -> bool {
+    let is_held = match target {
+        PauseTarget::All => true,
+        PauseTarget::Functions(function) => pause.target.covers(&function.to_string()),
+    };
+    is_held && pause.is_active(now)
 }
 
 /// A pause that has not ended.
@@ -110,20 +120,23 @@ impl OpenPause {
 }
 
 /// The function as the operator named it, or `every function` for `None`.
-pub fn named(function: Option<&FunctionName>) -> String {
+pub(crate) fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
 /// The longest time until the handler has read a change to the SSM parameter, in whole seconds. `None` if the handler
 /// refuses its settings and therefore does not start.
-pub fn noticed_within(deployment: &Deployment) -> Option<Duration> {
+pub(crate) fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
     let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);
     Some(Duration::from_secs(longest.as_millis().div_ceil(1_000) as u64))
 }
 
 /// The target of a pause: one function, or every function for `None`.
-pub fn target(deployment: &Deployment, function: Option<&FunctionName>) -> Result<PauseTarget, Failure> {
+pub(crate) fn target(
+    deployment: &Deployment,
+    function: Option<&FunctionName>,
+) -> Result<PauseTarget, Failure> {
     let Some(function) = function else { return Ok(PauseTarget::All) };
     let arn = deployment.arn_of(function).to_string();
     arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
@@ -131,7 +144,7 @@ pub fn target(deployment: &Deployment, function: Option<&FunctionName>) -> Resul
 
 /// Returns the target of a new pause or request. Fails if the allow-list does not match the function, because the
 /// handler does not retry its events.
-pub fn retried_target(
+pub(crate) fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,
 ) -> Result<PauseTarget, Failure> {

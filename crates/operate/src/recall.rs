@@ -67,13 +67,18 @@ fn lines_of(written: &Written) -> Option<Duration> {
 }
 
 /// Recalls messages of events that match `wanted`, after an entry (a request or the end of a pause) was written to the
-/// SSM parameter. If the recall fails, the error says that the entry remains in force.
+/// SSM parameter. Returns `None` if the plan recalls no message. If the recall fails, the error says that the entry
+/// remains in force.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
     wanted: &Wanted,
     written: &Written,
-) -> (Recalled, Result<(), Failure>) {
+    planned: u64,
+) -> (Option<Recalled>, Result<(), Failure>) {
+    if planned == 0 {
+        return (None, Ok(()));
+    }
     let mut recalled = Recalled::default();
     let work = async {
         let chosen = operator.interrupt.or(choose(operator, deployment, wanted, written)).await;
@@ -82,7 +87,7 @@ pub(crate) async fn recall(
         recalled.hide(operator, deployment, chosen).await
     };
     let end = work.await.map_err(rest_returns_by_itself);
-    (recalled, end)
+    (Some(recalled), end)
 }
 
 /// Chooses the messages to recall, and counts the messages that are not recalled.
@@ -286,7 +291,7 @@ mod tests {
         aws.advance(Duration::from_secs(60));
         let retries = request(&operator);
         let plan = retries.plan().await.unwrap();
-        let Performed::Done(requested, end) = retries.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(requested, end)) = retries.perform(&plan).await else { panic!("not done") };
         assert_eq!(end, Ok(()));
         let done = serde_json::to_value(&requested).unwrap()["result"].take();
         assert_eq!((&done["recalled"], &done["gone"], &done["before"]), (&json!(3), &json!(1), &json!(0)));
@@ -318,7 +323,7 @@ mod tests {
         let plan = retries.plan().await.unwrap();
         assert_eq!(serde_json::to_value(&plan).unwrap()["recalled"], 0);
         waits(&operator, &aws, "k-2", "defer").await;
-        let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(requested, Ok(()))) = retries.perform(&plan).await else { panic!("not done") };
         let value = serde_json::to_value(&requested).unwrap();
         assert_eq!((&value["recalled"], &value["result"]["recalled"]), (&json!(1), &json!(1)), "{value:#}");
     }
@@ -334,7 +339,7 @@ mod tests {
         waits(&operator, &aws, "k-1", "hold").await;
         let resume = ResumeRetries { operator: operator.clone(), function: None, spread: None };
         let plan = resume.plan().await.unwrap();
-        let Performed::Done(resumed, end) = resume.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(resumed, end)) = resume.perform(&plan).await else { panic!("not done") };
         assert_eq!(end, Ok(()));
         let value = serde_json::to_value(&resumed).unwrap();
         assert_eq!((&value["spread_seconds"], &value["result"]["recalled"]), (&json!(120), &json!(1)));
@@ -353,7 +358,7 @@ mod tests {
         let resume = ResumeRetries { operator: operator.clone(), function: None, spread: None };
         let plan = resume.plan().await.unwrap();
         waits(&operator, &aws, "k-1", "hold").await;
-        let Performed::Done(resumed, Ok(())) = resume.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(resumed, Ok(()))) = resume.perform(&plan).await else { panic!("not done") };
         let value = serde_json::to_value(&resumed).unwrap();
         assert_eq!((&value["held"]["recalled"], &value["result"]["recalled"]), (&json!(1), &json!(1)));
     }
@@ -370,7 +375,7 @@ mod tests {
         assert_eq!(plan.question().unwrap().text, "cancel these?");
         let planned = serde_json::to_value(&plan).unwrap();
         assert_eq!((&planned["found"], &planned["recalled"]), (&json!(2), &json!(2)), "{planned:#}");
-        let Performed::Done(requested, Ok(())) = cancel.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(requested, Ok(()))) = cancel.perform(&plan).await else { panic!("not done") };
         assert_eq!(serde_json::to_value(&requested).unwrap()["result"]["recalled"], 2);
         assert_eq!(visible(&aws), 2);
         let text = operator.account.aws.parameter(Sample::PAUSES).await.unwrap().unwrap().text;
@@ -395,7 +400,7 @@ mod tests {
         aws.deny("sqs:ChangeMessageVisibility");
         let retries = request(&operator);
         let plan = retries.plan().await.unwrap();
-        let Performed::Done(_, Err(failure)) = retries.perform(&plan).await else { panic!("not denied") };
+        let Ok(Performed::Done(_, Err(failure))) = retries.perform(&plan).await else { panic!("not denied") };
         let (code, said) = (failure.exit_code(), failure.to_string());
         assert!(
             code == 1 && said.contains("sqs:ChangeMessageVisibility") && said.contains("stands"),
@@ -403,7 +408,7 @@ mod tests {
         );
         assert!(said.ends_with("when its hiding ends: another request does not recall it"), "{said}");
         // A later request cannot find out that the recall failed.
-        let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("denied") };
+        let Ok(Performed::Done(requested, Ok(()))) = retries.perform(&plan).await else { panic!("denied") };
         let value = serde_json::to_value(&requested).unwrap();
         assert_eq!((&value["before"], &value["result"]), (&json!(1), &json!(null)));
         let said = plain(&retries.plan().await.unwrap());
@@ -432,7 +437,7 @@ mod tests {
         let deployment = operator.deployment().await.unwrap();
         aws.deny("ssm:GetParameter");
         let written = Written::Resume(PauseTarget::All, aws.time());
-        let (_, end) = recall(&operator, &deployment, &Wanted::default(), &written).await;
+        let (_, end) = recall(&operator, &deployment, &Wanted::default(), &written, 1).await;
         let said = end.unwrap_err().to_string();
         assert!(said.contains("ssm:GetParameter") && said.contains("stands"), "{said}");
     }

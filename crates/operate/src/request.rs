@@ -35,7 +35,7 @@ use crate::operator_line::{Activity, flag};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::requests::RequestInForce;
 pub use crate::pauses::requests::{Ask, Kind};
-use crate::pauses::{self, forgotten_note, named, noticed_within, read_text, target_name};
+use crate::pauses::{self, forgotten_note, holds, named, noticed_within, read_text, target_name};
 use crate::recall::{Recalled, recall};
 use crate::request::follow::Watch;
 use crate::request::reach::Reach;
@@ -117,26 +117,14 @@ impl Change for RequestEvents {
 
     /// Writes the request, which applies to all events that have failed by now. For this reason, a plan never becomes
     /// outdated, and more messages may be recalled than were planned.
-    async fn perform(&self, _: &RequestPlan) -> Performed<RequestPlan, Requested> {
-        let plan = match self.plan().await {
-            Ok(plan) => plan,
-            Err(failure) => return Performed::Failed(failure),
-        };
-        let (written, forgotten) = match self.write(&plan).await {
-            Ok(written) => written,
-            Err(failure) => return Performed::Failed(failure),
-        };
-        let (mut result, mut end) = (None, Ok(()));
-        if plan.reach.recalled > 0 {
-            let (recalled, done) = recall(&self.operator, &plan.deployment, &plan.wanted, &written).await;
-            (result, end) = (Some(recalled), done);
-        }
-        let in_force = written.request().map(|request| RequestInForce::of(request, self.ask));
-        let requested = Requested {
-            plan: RequestPlan { requested: in_force, result, ..plan },
-            note: forgotten_note(&forgotten),
-        };
-        Performed::Done(requested, end)
+    async fn perform(&self, _: &RequestPlan) -> Result<Performed<RequestPlan, Requested>, Failure> {
+        let plan = self.plan().await?;
+        let (written, forgotten) = self.write(&plan).await?;
+        let RequestPlan { deployment, wanted, reach, .. } = &plan;
+        let (result, end) = recall(&self.operator, deployment, wanted, &written, reach.recalled).await;
+        let requested = written.request().map(|request| RequestInForce::of(request, self.ask));
+        let plan = RequestPlan { requested, result, ..plan };
+        Ok(Performed::Done(Requested { plan, note: forgotten_note(&forgotten) }, end))
     }
 
     fn operator(&self) -> &Operator {
@@ -176,7 +164,7 @@ impl RequestEvents {
             return Err(Failure::refused(format!("a request names at most {MOST_KEYS} keys; make several")));
         }
         // A request that does not fit in the parameter is refused before the log is read.
-        let pauses = parameter.read().await?.0;
+        let pauses = parameter.read().await?;
         let written = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
         let pauses = written.added_to(&pauses).fitted(begin)?.0;
         let wanted = Wanted {
@@ -194,7 +182,8 @@ impl RequestEvents {
         let hidden = reach.hidden.max(unknown);
         let mut notes = reading.notes_on_all(begin);
         // A cancelled event needs no invocation, so no pause holds it.
-        let pause = holding(&pauses, &target, begin).filter(|_| self.ask != Ask::Cancel);
+        let pause = pauses.iter().find(|pause| holds(pause, &target, begin));
+        let pause = pause.filter(|_| self.ask != Ask::Cancel);
         notes.extend(pause.map(|pause| paused_note(pause, &deployment)));
         Ok(RequestPlan {
             requested: None,
@@ -329,17 +318,6 @@ fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let entries = policies.entries().iter().filter(is_theirs).map(PolicyEntry::policy);
     let ceilings = entries.chain([policies.stack()]).map(|policy| policy.backoff().cap());
     ceilings.fold(LONGEST_UNANSWERED, Duration::max)
-}
-
-/// The pause that holds the retries of this target at `now`, if any.
-fn holding<'p>(pauses: &'p Pauses, target: &PauseTarget, now: Timestamp) -> Option<&'p Pause> {
-    let holds = |pause: &&Pause| match target {
-        PauseTarget::All => pause.is_active(now),
-        PauseTarget::Functions(function) => {
-            pause.is_active(now) && pause.target.covers(&function.to_string())
-        }
-    };
-    pauses.iter().find(holds)
 }
 
 fn paused_note(pause: &Pause, deployment: &Deployment) -> Text {
@@ -498,7 +476,7 @@ pub(crate) mod tests {
         let before = serde_json::to_value(&plan).unwrap();
         assert_eq!((&before["requested"], &before["reached"]), (&json!(null), &json!(1)));
         aws.advance(Duration::from_secs(3));
-        let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(requested, Ok(()))) = retries.perform(&plan).await else { panic!("not done") };
         let at = NOW.saturating_add(Duration::from_secs(3));
         let expected = format!("Requested at {at}. `comeback waiting` shows what is left.\n");
         assert_eq!(plain(&requested), expected);
@@ -533,12 +511,12 @@ pub(crate) mod tests {
         let orders = withdraw(Some("orders"));
         let plan = orders.plan().await.unwrap();
         assert!(plain(&plan).starts_with("retry now: orders, requested at "), "{}", plain(&plan));
-        let Performed::Done(withdrawn, Ok(())) = orders.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(withdrawn, Ok(()))) = orders.perform(&plan).await else { panic!("not done") };
         let said = plain(&withdrawn);
         let expected = "orders: 1 retry request was withdrawn; events not reached yet keep their own due times\n\
                         Takes effect within 38s; until then, the handler may still retry.\n";
         assert_eq!(said, expected);
-        let Performed::Outdated(again) = orders.perform(&plan).await else { panic!("still in force") };
+        let Ok(Performed::Outdated(again)) = orders.perform(&plan).await else { panic!("still in force") };
         assert!(again.question().is_none() && again.end().is_err());
     }
 
@@ -686,8 +664,8 @@ a note
         let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         let said = |pauses: &Pauses| {
-            let pause = holding(pauses, &orders.parse().unwrap(), now).unwrap();
-            paused_note(pause, &deployment).to_string()
+            let pause = pauses.iter().find(|pause| holds(pause, &orders.parse().unwrap(), now));
+            paused_note(pause.unwrap(), &deployment).to_string()
         };
         let rest = "has been paused since 2023-11-14T22:13:20.000Z; end that first: comeback resume";
         assert_eq!(said(&read(orders)), format!("orders {rest} orders --stack shop"));

@@ -17,7 +17,7 @@ use crate::operator_line::{Activity, flag};
 use crate::pause::is_paused;
 use crate::pauses::edits::{self, check_spread, open_of, spread_ended};
 use crate::pauses::parameter::Parameter;
-use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, named, noticed_within};
+use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, holds, named, noticed_within};
 use crate::recall::{HELD_LINES, Recalled, recall};
 use crate::request::reach::Reach;
 use crate::text;
@@ -81,7 +81,7 @@ impl Change for ResumeRetries {
         let deployment = self.operator.deployment().await?;
         let Operator { account, interrupt, .. } = &self.operator;
         let read = async { Parameter::of(account, &deployment)?.read().await };
-        let pauses = interrupt.or(read).await?.0;
+        let pauses = interrupt.or(read).await?;
         let now = self.operator.now();
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let spread = self.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
@@ -89,7 +89,7 @@ impl Change for ResumeRetries {
         // A pause that ends in this second is over: if two operators ended it, both would recall its messages.
         let open: Vec<Pause> = open_of(&pauses, &target, now.rounded_up_to_secs()).cloned().collect();
         let closed = edits::closed(&pauses, &target, spread, now);
-        let (held, unknown) = match self.held(&deployment, &closed, now).await {
+        let (held, unknown) = match self.held(&deployment, &closed, &target, now).await {
             Ok(held) => (Some(held), None),
             Err(failure) => (None, Some(text!["unknown how many events are held: ", failure.text()])),
         };
@@ -110,30 +110,22 @@ impl Change for ResumeRetries {
         })
     }
 
-    async fn perform(&self, plan: &ResumePlan) -> Performed<ResumePlan, Resumed> {
-        // More events may be held now than when the plan was made.
-        let held = match self.plan().await {
-            Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
-            Ok(now) => now.held,
-            Err(failure) => return Performed::Failed(failure),
-        };
-        let (ended, forgotten) = match self.close(plan).await {
-            Ok(closed) => closed,
-            Err(failure) => return Performed::Failed(failure),
-        };
-        let written = Written::Resume(plan.target.clone(), ended);
-        let (mut result, mut end) = (None, Ok(()));
-        if held.as_ref().is_some_and(|held| held.recalled > 0) {
-            let (recalled, done) = recall(&self.operator, &plan.deployment, &self.wanted(), &written).await;
-            (result, end) = (Some(recalled), done);
+    async fn perform(&self, plan: &ResumePlan) -> Result<Performed<ResumePlan, Resumed>, Failure> {
+        let now = self.plan().await?;
+        if now.identity() != plan.identity() {
+            return Ok(Performed::Outdated(now));
         }
-        let now = self.operator.now();
-        let forgotten_now = forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect();
-        let resumed = Resumed {
-            plan: ResumePlan { forgotten: forgotten_now, held, result, ..plan.clone() },
-            note: forgotten_note(&forgotten),
-        };
-        Performed::Done(resumed, plan.still_covered().and(end))
+        // More events may be held now than when the plan was made.
+        let held = now.held;
+        let (ended, forgotten) = self.close(plan).await?;
+        let written = Written::Resume(plan.target.clone(), ended);
+        let planned = held.as_ref().map_or(0, |held| held.recalled);
+        let (result, end) = recall(&self.operator, &plan.deployment, &self.wanted(), &written, planned).await;
+        let (now, note) = (self.operator.now(), forgotten_note(&forgotten));
+        let forgotten = forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect();
+        let plan = ResumePlan { forgotten, held, result, ..plan.clone() };
+        let end = plan.still_covered().and(end);
+        Ok(Performed::Done(Resumed { plan, note }, end))
     }
 
     fn operator(&self) -> &Operator {
@@ -154,10 +146,14 @@ impl Change for ResumeRetries {
 impl ResumeRetries {
     /// The held events that the end of the pauses affects. `closed` is the parameter's content after the pauses have
     /// ended.
-    async fn held(&self, deployment: &Deployment, closed: &Pauses, now: Timestamp) -> Result<Reach, Failure> {
-        let end = now.rounded_up_to_secs();
-        let target = pauses::target(deployment, self.function.as_ref())?;
-        let ended = Written::Resume(target, end);
+    async fn held(
+        &self,
+        deployment: &Deployment,
+        closed: &Pauses,
+        target: &PauseTarget,
+        now: Timestamp,
+    ) -> Result<Reach, Failure> {
+        let ended = Written::Resume(target.clone(), now.rounded_up_to_secs());
         let Some(entry) = ended.find(closed) else { return Ok(Reach::default()) };
         let wanted = self.wanted();
         let scope = Scope { wanted: &wanted, since: Some(HELD_LINES), handles: true };
@@ -202,13 +198,11 @@ fn own_spread(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Duration
 
 /// Other active pauses that also hold the target's events, such as a pause of every function.
 fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPause> {
-    let holds = |pause: &&Pause| match target {
-        PauseTarget::Functions(function) if pause.target != *target => {
-            pause.is_active(now) && pause.target.covers(&function.to_string())
-        }
-        _ => false,
-    };
-    pauses.iter().filter(holds).map(|pause| OpenPause::of(pause, now)).collect()
+    if *target == PauseTarget::All {
+        return Vec::new();
+    }
+    let is_other = |pause: &&Pause| pause.target != *target && holds(pause, target, now);
+    pauses.iter().filter(is_other).map(|pause| OpenPause::of(pause, now)).collect()
 }
 
 impl ResumePlan {

@@ -111,12 +111,12 @@ impl Change for Watched {
         self.retries.plan().await
     }
 
-    async fn perform(&self, plan: &RequestPlan) -> Performed<RequestPlan, Requested> {
-        let performed = self.retries.perform(plan).await;
+    async fn perform(&self, plan: &RequestPlan) -> Result<Performed<RequestPlan, Requested>, Failure> {
+        let performed = self.retries.perform(plan).await?;
         if let Performed::Done(requested, _) = &performed {
             self.requested.get_or_init(|| requested.watch());
         }
-        performed
+        Ok(performed)
     }
 
     fn operator(&self) -> &Operator {

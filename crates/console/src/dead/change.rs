@@ -239,7 +239,7 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
             Some((vec![format!("--key={key}")], true))
         }
         Selection::Group(number) => {
-            let Alike { reason, target, error_type, detail } = snapshot.group(*number)?;
+            let Alike { reason, target, error_type, detail, .. } = snapshot.group(*number)?;
             let own =
                 [("reason", Some(*reason)), ("target", target.as_deref()), ("error", error_type.as_deref())];
             let own = own.into_iter().filter_map(|(name, value)| Some((format!("--{name}="), value?)));

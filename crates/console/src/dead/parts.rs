@@ -113,7 +113,7 @@ pub(super) fn described(snapshot: &Snapshot, selection: &Selection) -> String {
             _ => format!("{} chosen dead-letters", grouped(ids.len() as u64)),
         },
         Selection::Group(number) => {
-            let Some(Alike { reason, target, error_type, detail }) = group(*number) else {
+            let Some(Alike { reason, target, error_type, detail, .. }) = group(*number) else {
                 return "no dead-letter".into();
             };
             let target = target.as_deref().map(|target| format!(" of {}", shown_name(target)));

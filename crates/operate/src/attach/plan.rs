@@ -264,19 +264,18 @@ impl Change for RouteFailures {
     }
 
     /// Makes the changes, and waits until AWS shows them.
-    async fn perform(&self, plan: &AttachPlan) -> Performed<AttachPlan, Attached> {
+    async fn perform(&self, plan: &AttachPlan) -> Result<Performed<AttachPlan, Attached>, Failure> {
         // Another operator may have changed the account after the first plan.
-        let mut plan = match self.plan().await {
-            Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
-            Ok(now) => now,
-            Err(failure) => return Performed::Failed(failure),
-        };
-        let result = match self.make(&mut plan).await {
-            Ok(()) => self.check(&mut plan).await,
+        let mut now = self.plan().await?;
+        if now.identity() != plan.identity() {
+            return Ok(Performed::Outdated(now));
+        }
+        let result = match self.make(&mut now).await {
+            Ok(()) => self.check(&mut now).await,
             Err(failure) => Err(failure),
         };
-        let end = result.and_then(|()| plan.end());
-        Performed::Done(Attached { plan }, end)
+        let end = result.and_then(|()| now.end());
+        Ok(Performed::Done(Attached { plan: now }, end))
     }
 
     fn operator(&self) -> &Operator {

@@ -80,7 +80,7 @@ async fn carry_out(
         return (plan, end);
     }
     match change.perform(&plan).await {
-        Performed::Done(_, end) => (plan, end),
+        Ok(Performed::Done(_, end)) => (plan, end),
         other => panic!("{other:?}"),
     }
 }
@@ -186,7 +186,7 @@ async fn attached_function_is_detached_once_its_events_have_left() {
     let before = snapshot(&aws);
     let change = to_attach(&aws, &["orders"]);
     let plan = change.plan().await.unwrap();
-    let Performed::Done(attached, Ok(())) = change.perform(&plan).await else { panic!("it is attached") };
+    let Ok(Performed::Done(attached, Ok(()))) = change.perform(&plan).await else { panic!("it is attached") };
     assert_eq!(plain(&attached), "Done. The changes were made and verified.\n");
     assert_eq!(serde_json::to_value(&attached).unwrap()["functions"][0]["done"], true);
     let again = change.plan().await.unwrap();
@@ -195,7 +195,7 @@ async fn attached_function_is_detached_once_its_events_have_left() {
 
     let change = to_detach(&aws, &["orders"]);
     let plan = change.plan().await.unwrap();
-    let Performed::Done(detached, Err(Failure::Undone(why))) = change.perform(&plan).await else {
+    let Ok(Performed::Done(detached, Err(Failure::Undone(why)))) = change.perform(&plan).await else {
         panic!("invocations may be running")
     };
     assert_eq!(plain(&detached), "Not finished. The changes so far were made and verified.\n");

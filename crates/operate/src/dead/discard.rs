@@ -8,8 +8,8 @@ use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::dead::file::NewFile;
 use crate::dead::pace::Pace;
-use crate::dead::plan::{Chosen, Outcome, Picked};
-use crate::dead::scan::{Read, counted_dead_letters};
+use crate::dead::plan::{Acted, Chosen, Outcome, Picked};
+use crate::dead::scan::counted_dead_letters;
 use crate::dead::work::act;
 use crate::failure::Failure;
 use crate::layout::Layout;
@@ -47,12 +47,10 @@ pub struct DiscardPlan {
 /// The result of a discard: how many dead-letters were discarded, and why the rest were not.
 #[derive(Debug, Serialize)]
 pub struct Discarded {
-    plan: Picked,
-    outcome: Outcome,
+    #[serde(flatten)]
+    acted: Acted,
     discarded: u64,
     export: String,
-    #[serde(skip)]
-    read: Read,
     /// True if no dead-letter was written to the file. In this case, the empty file is removed.
     #[serde(skip)]
     is_empty: bool,
@@ -76,21 +74,13 @@ impl Change for Discard {
         Ok(DiscardPlan { plan: picked, outcome: None, discarded: 0, export })
     }
 
-    async fn perform(&self, plan: &DiscardPlan) -> Performed<DiscardPlan, Discarded> {
-        let file = match NewFile::create(&self.export) {
-            Ok(file) => file,
-            Err(failure) => return Performed::Failed(failure),
-        };
-        let DiscardPlan { plan: picked, export, .. } = plan.clone();
-        match act(&self.operator, &picked, &file).await {
-            Ok((outcome, read)) => {
-                let (discarded, is_empty) = (outcome.done, file.is_empty());
-                let done = Discarded { plan: picked, outcome, discarded, export, read, is_empty };
-                let result = done.end();
-                Performed::Done(done, result)
-            }
-            Err(failure) => Performed::Failed(failure),
-        }
+    async fn perform(&self, plan: &DiscardPlan) -> Result<Performed<DiscardPlan, Discarded>, Failure> {
+        let file = NewFile::create(&self.export)?;
+        let acted = act(&self.operator, &plan.plan, &file, "discarded").await?;
+        let (discarded, export, is_empty) = (acted.outcome.done, plan.export.clone(), file.is_empty());
+        let done = Discarded { acted, discarded, export, is_empty };
+        let result = done.end();
+        Ok(Performed::Done(done, result))
     }
 
     fn operator(&self) -> &Operator {
@@ -98,7 +88,7 @@ impl Change for Discard {
     }
 
     fn activity(&self, done: &Discarded) -> Option<Activity> {
-        done.plan.activity(CommandName::Discard, &self.chosen, &done.outcome)
+        done.acted.activity(CommandName::Discard, &self.chosen)
     }
 }
 
@@ -108,10 +98,10 @@ impl Plan for DiscardPlan {
     }
 
     fn question(&self) -> Option<Question> {
-        let (count, export) = (self.plan.count(), shown(&self.export));
-        let count_text = counted_dead_letters(count);
-        (count > 0)
-            .then(|| Question::new(format!("write {count_text} to {export} and delete them from the queue?")))
+        let count = self.plan.dead_letters;
+        let (dead_letters, export) = (counted_dead_letters(count), shown(&self.export));
+        let question = format!("write {dead_letters} to {export} and delete them from the queue?");
+        (count > 0).then(|| Question::new(question))
     }
 
     fn log_group(&self) -> &str {
@@ -134,10 +124,10 @@ impl Discarded {
     /// could duplicate some of them. `None` if no dead-letter was written.
     fn back(&self) -> Option<Text> {
         let export = shown(&self.export);
-        match &self.outcome.not_deleted {
+        match &self.acted.outcome.not_deleted {
             _ if self.is_empty => None,
             None => {
-                let import = self.plan.deployment().command(CommandName::Import, [&*export]);
+                let import = self.acted.plan.deployment().command(CommandName::Import, [&*export]);
                 Some(text![quoted(import), " brings them back"])
             }
             Some(not_deleted) => Some(
@@ -153,19 +143,11 @@ impl Discarded {
 
 impl Answer for Discarded {
     fn layout(&self) -> Layout {
-        let mut layout = Layout::default();
-        // The text of a failure already begins with the summary.
-        let summary = self.end().is_ok().then(|| self.outcome.summary("discarded").into());
-        let said = Text::joined(summary.into_iter().chain(self.back()), "; ");
-        if !said.is_empty() {
-            layout.line(said);
-        }
-        self.outcome.missing(&self.plan, &self.read).iter().for_each(|note| layout.note(note));
-        layout
+        self.acted.layout(self.back())
     }
 
     fn end(&self) -> Result<(), Failure> {
-        self.outcome.result(&self.plan, &self.read, &self.outcome.summary("discarded"))
+        self.acted.end()
     }
 }
 
@@ -185,7 +167,7 @@ mod tests {
 
     async fn run(discard: &Discard) -> (Discarded, Result<(), Failure>) {
         match discard.perform(&discard.plan().await.unwrap()).await {
-            Performed::Done(done, result) => (done, result),
+            Ok(Performed::Done(done, result)) => (done, result),
             other => panic!("{other:?}"),
         }
     }
@@ -247,8 +229,8 @@ mod tests {
             });
             let discard = Discard { pace: Pace(50.0), ..discard(operator, &path) };
             let (done, _) = run(&discard).await;
-            let not_deleted = done.outcome.not_deleted.as_ref().map_or(0, |it| it.count);
-            let left: u64 = done.outcome.left.values().sum();
+            let not_deleted = done.acted.outcome.not_deleted.as_ref().map_or(0, |it| it.count);
+            let left: u64 = done.acted.outcome.left.values().sum();
             assert_eq!((done.discarded, not_deleted, left), (1, in_file - 1, 51 - in_file));
             assert_eq!(lines(&path), in_file);
         }
@@ -262,7 +244,7 @@ mod tests {
         dead.aws.deny("sqs:DeleteMessage");
         let discard = discard(dead.operator(), &path);
         let plan = discard.plan().await.unwrap();
-        assert!(matches!(discard.perform(&plan).await, Performed::Failed(_)));
+        assert!(discard.perform(&plan).await.is_err());
         assert!(!path.exists());
         dead.aws.allow("sqs:DeleteMessage");
         assert_eq!(run(&discard).await.0.discarded, 1);

@@ -23,38 +23,9 @@ pub(super) const LONGEST_ERROR: usize = 256;
 /// The maximum length of an error message in a table, in characters.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
-/// The values that all dead-letters in a group share.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The values that all dead-letters in a group share, and the error message of the first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Alike {
-    /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`.
-    pub reason: &'static str,
-    /// The ARN of the function; `None` if it is unknown.
-    pub target: Option<String>,
-    /// The last error's type, cut after 256 characters; `None` if it is unknown.
-    pub error_type: Option<String>,
-    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if the handler
-    /// could parse the messages, or if the messages have an error.
-    pub detail: Option<String>,
-}
-
-impl Alike {
-    /// The extra group for dead-letters that fit in no existing group, once there are [`MOST_GROUPS`] groups.
-    pub(super) const OTHER: Self = Self { reason: "other", target: None, error_type: None, detail: None };
-
-    pub(super) fn of(dead_letter: &ReceivedDeadLetter<'_>) -> Self {
-        let error_type = dead_letter.error_type.as_ref();
-        Self {
-            reason: reason_of(dead_letter),
-            target: dead_letter.function_arn.as_deref().map(ToOwned::to_owned),
-            error_type: error_type.map(|text| text.chars().take(LONGEST_ERROR).collect()),
-            detail: malformation(dead_letter).map(|text| cut(text, LONGEST_ERROR)),
-        }
-    }
-}
-
-/// A group of dead-letters with the same reason, function and error.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Group {
     /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`. The name is `other` for
     /// the group of all dead-letters beyond the maximum number of groups.
     pub reason: &'static str,
@@ -68,6 +39,32 @@ pub struct Group {
     /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if the handler
     /// could parse the messages, or if the messages have an error.
     pub detail: Option<String>,
+}
+
+impl Alike {
+    /// The extra group for dead-letters that fit in no existing group, once there are [`MOST_GROUPS`] groups.
+    pub(super) const OTHER: Self =
+        Self { reason: "other", target: None, error_type: None, error_message: None, detail: None };
+
+    /// The values of a dead-letter that decide its group, without the error message.
+    pub(super) fn of(dead_letter: &ReceivedDeadLetter<'_>) -> Self {
+        let error_type = dead_letter.error_type.as_ref();
+        Self {
+            reason: reason_of(dead_letter),
+            target: dead_letter.function_arn.as_deref().map(ToOwned::to_owned),
+            error_type: error_type.map(|text| text.chars().take(LONGEST_ERROR).collect()),
+            error_message: None,
+            detail: malformation(dead_letter).map(|text| cut(text, LONGEST_ERROR)),
+        }
+    }
+}
+
+/// A group of dead-letters with the same reason, function and error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// The values that the dead-letters in the group share.
+    #[serde(flatten)]
+    pub alike: Alike,
     /// The number of dead-letters in the group.
     pub count: u64,
     /// The earliest time when an event in the group was dead-lettered.
@@ -79,25 +76,10 @@ pub struct Group {
 }
 
 impl Group {
-    /// Creates an empty group with the error message and the times of its first dead-letter.
-    pub(super) fn of(
-        alike: &Alike,
-        message: Option<String>,
-        dead_lettered_at: Timestamp,
-        sent: Timestamp,
-    ) -> Self {
-        let Alike { reason, target, error_type, detail } = alike.clone();
-        Self {
-            reason,
-            target,
-            error_type,
-            error_message: message,
-            detail,
-            count: 0,
-            oldest: dead_lettered_at,
-            newest: dead_lettered_at,
-            expires: expires(sent),
-        }
+    /// A group without dead-letters.
+    pub(super) fn empty(alike: Alike) -> Self {
+        let (first, last) = (Timestamp::from_millis(0), Timestamp::from_millis(u64::MAX));
+        Self { alike, count: 0, oldest: last, newest: first, expires: last }
     }
 
     pub(super) fn add(&mut self, dead_lettered_at: Timestamp, sent: Timestamp) {
@@ -115,9 +97,8 @@ pub fn expires(sent: Timestamp) -> Timestamp {
 
 /// Sorts groups by their number of dead-letters, largest first.
 pub(super) fn largest_first<T>(groups: &mut [(T, Group)]) {
-    let traits =
-        |group: &Group| (group.reason, group.target.clone(), group.error_type.clone(), group.detail.clone());
-    groups.sort_by_cached_key(|(_, group)| (Reverse(group.count), traits(group)));
+    let key = |group: &Group| (Reverse(group.count), Alike { error_message: None, ..group.alike.clone() });
+    groups.sort_by_cached_key(|(_, group)| key(group));
 }
 
 /// A short description of one dead-letter, without its payload.
@@ -190,12 +171,13 @@ pub fn groups_table<'g>(
     let mut table =
         Table::new(["dead-letters", "reason", "function", "error", "message", "oldest", "newest"]);
     for group in groups {
+        let Alike { reason, target, error_type, error_message, detail } = &group.alike;
         table.row([
             grouped(group.count).into(),
-            group.reason.into(),
-            function(group.target.as_deref(), deployment),
-            group.error_type.as_deref().unwrap_or_default().into(),
-            shown_message(group.error_message.as_deref().or(group.detail.as_deref())),
+            (*reason).into(),
+            function(target.as_deref(), deployment),
+            error_type.as_deref().unwrap_or_default().into(),
+            shown_message(error_message.as_deref().or(detail.as_deref())),
             ago(group.oldest, now),
             ago(group.newest, now),
         ]);

@@ -3,19 +3,18 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::aws::NewMessage;
 use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::dead::file::{Lines, unreadable, without_mark};
 use crate::dead::pace::Pace;
 use crate::dead::plan::{Outcome, left_over};
-use crate::dead::scan::{counted_dead_letters, tell_pause};
-use crate::dead::work::NotDone;
+use crate::dead::scan::counted_dead_letters;
+use crate::dead::work::{NotDone, send};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::layout::Layout;
@@ -46,6 +45,9 @@ pub struct ImportPlan {
     /// The name of the dead-letter queue.
     #[serde(skip)]
     queue: String,
+    /// The URL of the dead-letter queue.
+    #[serde(skip)]
+    url: String,
     #[serde(skip)]
     log_group: String,
     #[serde(skip)]
@@ -58,13 +60,7 @@ pub struct Imported {
     #[serde(flatten)]
     plan: ImportPlan,
     #[serde(skip)]
-    outcome: Outcome,
-    /// True if the operator interrupted the import.
-    #[serde(skip)]
-    is_interrupted: bool,
-    /// The failure that ended the import midway, such as a full disk. `None` if nothing failed.
-    #[serde(skip)]
-    failure: Option<Failure>,
+    result: Result<(), Failure>,
 }
 
 /// Checks all lines of a file before anything is sent.
@@ -127,98 +123,55 @@ impl Import {
             cut_off: is_cut_off,
             left: BTreeMap::new(),
             queue: queue.name().to_owned(),
+            url: queue.url.clone(),
             log_group: deployment.log_group.clone(),
             journal,
         })
     }
 
-    /// Performs the plan. If the file or its `.done` file has changed since the plan was made, sends nothing and
-    /// returns a new plan.
-    async fn send(&self, plan: &ImportPlan) -> Result<Result<Imported, ImportPlan>, Failure> {
-        let deployment = self.operator.deployment().await?;
-        let mut journal = Journal::open(&plan.journal)?;
-        let record = journal.read()?;
-        let now = self.plan_for(&deployment, &record, &count(&self.file, &record.ids)?)?;
-        if now != *plan {
-            return Ok(Err(now));
-        }
-        if record.queue.is_none() {
-            journal.begin(&deployment.dead_letter_queue.arn)?;
-        }
-        let outcome = Outcome::default();
-        let mut done = Imported { plan: now, outcome, is_interrupted: false, failure: None };
-        match self.send_all(&deployment, &mut journal, &record, &mut done).await {
-            Err(failure) if done.outcome.done == 0 => return Err(failure),
-            result => done.failure = result.err(),
-        }
-        (done.plan.imported, done.plan.left) = (done.outcome.done, done.outcome.left.clone());
-        Ok(Ok(done))
-    }
-
-    /// Sends the dead-letters that the `.done` file does not record as imported. `done` counts the dead-letters that
-    /// were sent, even if a later send fails.
+    /// Sends the dead-letters that are not yet `imported`, and records which dead-letters SQS accepted. `outcome` counts
+    /// the dead-letters that were sent, even if a later send fails.
     async fn send_all(
         &self,
-        deployment: &Deployment,
-        journal: &mut Journal,
-        record: &Record,
-        done: &mut Imported,
+        plan: &ImportPlan,
+        (journal, imported): (&mut Journal, &HashSet<String>),
+        outcome: &mut Outcome,
     ) -> Result<(), Failure> {
         let mut lines = Lines::open(&self.file)?;
         loop {
             let (mut ids, mut messages) = (Vec::new(), Vec::new());
-            while ids.len() < self.pace.at_once(done.outcome.done) {
+            while ids.len() < self.pace.at_once(outcome.done) {
                 let Some((id, message)) = lines.next()? else { break };
-                if !record.ids.contains(&id) {
+                if !imported.contains(&id) {
                     ids.push(id);
                     messages.push(message);
                 }
             }
-            if ids.is_empty() || !self.send_some(deployment, journal, (ids, messages), done).await? {
+            if ids.is_empty() {
                 return Ok(());
             }
+            let (begin, count) = (self.operator.now(), ids.len() as u64);
+            let answers = send(&self.operator, (&plan.url, "dead-letter queue"), messages).await;
+            let (mut accepted, mut end) = (Vec::new(), None);
+            for (id, answer) in ids.into_iter().zip(answers) {
+                let Err(NotDone { why, for_all, .. }) = answer else {
+                    accepted.push(id);
+                    continue;
+                };
+                outcome.leave(&why);
+                end = end.or(for_all.then_some(why));
+            }
+            outcome.done += accepted.len() as u64;
+            journal.add(&accepted)?;
+            let (done, of) = (outcome.done, Some(plan.dead_letters));
+            self.operator.follow.progress(Progress { done, of, unit: "dead-letters" });
+            match end {
+                Some(why) if outcome.done == 0 => return Err(Failure::could_not(why)),
+                Some(_) => return Ok(()),
+                None if self.pace.rest(&self.operator, begin, count).await => {}
+                None => return Err(Failure::interrupted("")),
+            }
         }
-    }
-
-    /// Sends one batch of dead-letters, and records which dead-letters SQS accepted. Returns false if the import must
-    /// end.
-    async fn send_some(
-        &self,
-        deployment: &Deployment,
-        journal: &mut Journal,
-        (ids, messages): (Vec<String>, Vec<NewMessage>),
-        done: &mut Imported,
-    ) -> Result<bool, Failure> {
-        let aws = &self.operator.account.aws;
-        let (begin, turn) = (aws.now(), self.pace.time_for(ids.len() as u64));
-        let answers =
-            aws.send(&deployment.dead_letter_queue.url, messages, &tell_pause(&self.operator)).await;
-        let (mut imported, mut end) = (Vec::new(), None);
-        for (id, answer) in ids.into_iter().zip(answers) {
-            let Err(failure) = answer else {
-                imported.push(id);
-                continue;
-            };
-            let NotDone { why, for_all, .. } = NotDone::of_send(&failure, "dead-letter queue");
-            done.outcome.leave(&why);
-            end = end.or(for_all.then_some(why));
-        }
-        done.outcome.done += imported.len() as u64;
-        journal.add(&imported)?;
-        let progress =
-            Progress { done: done.outcome.done, of: Some(done.plan.dead_letters), unit: "dead-letters" };
-        self.operator.follow.progress(progress);
-        match end {
-            Some(why) if done.outcome.done == 0 => return Err(Failure::could_not(why)),
-            Some(_) => return Ok(false),
-            None => {}
-        }
-        tokio::select! {
-            biased;
-            () = self.operator.interrupt.raised() => done.is_interrupted = true,
-            () = aws.sleep(turn.saturating_sub(aws.now().since(begin))) => {}
-        }
-        Ok(!done.is_interrupted)
     }
 }
 
@@ -232,15 +185,29 @@ impl Change for Import {
         self.plan_for(&self.operator.deployment().await?, &record, &count)
     }
 
-    async fn perform(&self, plan: &ImportPlan) -> Performed<ImportPlan, Imported> {
-        match self.send(plan).await {
-            Ok(Ok(done)) => {
-                let result = done.end();
-                Performed::Done(done, result)
-            }
-            Ok(Err(now)) => Performed::Outdated(now),
-            Err(failure) => Performed::Failed(failure),
+    /// Sends nothing if the file or its `.done` file has changed since the plan was made.
+    async fn perform(&self, plan: &ImportPlan) -> Result<Performed<ImportPlan, Imported>, Failure> {
+        let deployment = self.operator.deployment().await?;
+        let (mut journal, record) = Journal::open(&plan.journal)?;
+        let now = self.plan_for(&deployment, &record, &count(&self.file, &record.ids)?)?;
+        if now != *plan {
+            return Ok(Performed::Outdated(now));
         }
+        if record.queue.is_none() {
+            journal.begin(&deployment.dead_letter_queue.arn)?;
+        }
+        let mut outcome = Outcome::default();
+        let sent = self.send_all(plan, (&mut journal, &record.ids), &mut outcome).await;
+        let summary = outcome.summary("imported");
+        let result = match sent {
+            Err(Failure::Interrupted(_)) => Err(Failure::interrupted(summary)),
+            Err(failure) if outcome.done == 0 => return Err(failure),
+            Err(failure) => Err(Failure::could_not(format!("{summary}; {failure}"))),
+            Ok(()) if outcome.left.is_empty() => Ok(()),
+            Ok(()) => Err(left_over(&summary)),
+        };
+        let plan = ImportPlan { imported: outcome.done, left: outcome.left, ..now };
+        Ok(Performed::Done(Imported { plan, result: result.clone() }, result))
     }
 
     fn operator(&self) -> &Operator {
@@ -248,7 +215,7 @@ impl Change for Import {
     }
 
     fn activity(&self, done: &Imported) -> Option<Activity> {
-        let count = done.outcome.done;
+        let count = done.plan.imported;
         let what = CommandName::Import.words().into();
         (count > 0).then(|| Activity { what, count: Some(count), ..Activity::default() })
     }
@@ -284,23 +251,14 @@ impl Answer for Imported {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         // The text of a failure already begins with the summary.
-        if self.end().is_ok() {
-            layout.line(self.outcome.summary("imported"));
+        if self.result.is_ok() {
+            layout.line(format!("imported {}", counted_dead_letters(self.plan.imported)));
         }
         layout
     }
 
     fn end(&self) -> Result<(), Failure> {
-        let summary = self.outcome.summary("imported");
-        if let Some(failure) = &self.failure {
-            Err(Failure::could_not(format!("{summary}; {failure}")))
-        } else if self.is_interrupted {
-            Err(Failure::interrupted(summary))
-        } else if self.plan.left.is_empty() {
-            Ok(())
-        } else {
-            Err(left_over(&summary))
-        }
+        self.result.clone()
     }
 }
 
@@ -342,28 +300,20 @@ struct Journal {
 }
 
 impl Journal {
-    /// Opens the `.done` file, and locks the file against other imports until the `Journal` is dropped.
-    fn open(path: &Path) -> Result<Self, Failure> {
+    /// Opens and reads the `.done` file, and locks the file against other imports until the `Journal` is dropped.
+    fn open(path: &Path) -> Result<(Self, Record), Failure> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path).map_err(|error| unreadable(path, error))?;
+        let mut file = options.open(path).map_err(|error| unreadable(path, error))?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(unreadable(path, "another import of this file is running"));
         }
-        Ok(Self { path: path.to_owned(), file })
-    }
-
-    fn read(&mut self) -> Result<Record, Failure> {
         let mut text = Vec::new();
-        // Reads no more than the file's length, because reading a device might never end.
-        let read = self.file.metadata().and_then(|it| {
-            self.file.seek(SeekFrom::Start(0))?;
-            (&self.file).take(it.len()).read_to_end(&mut text)
-        });
-        read.map_err(|error| unreadable(&self.path, error))?;
-        Record::read(&self.path, &text)
+        file.read_to_end(&mut text).map_err(|error| unreadable(path, error))?;
+        let record = Record::read(path, &text)?;
+        Ok((Self { path: path.to_owned(), file }, record))
     }
 
     fn begin(&mut self, queue: &str) -> Result<(), Failure> {
@@ -416,7 +366,7 @@ mod tests {
 
         async fn run(&self) -> Imported {
             let plan = self.plan().await.unwrap();
-            let Performed::Done(done, Ok(())) = self.import().perform(&plan).await else { panic!() };
+            let Ok(Performed::Done(done, Ok(()))) = self.import().perform(&plan).await else { panic!() };
             done
         }
     }
@@ -458,7 +408,7 @@ mod tests {
             }
             None
         });
-        let Performed::Done(done, Err(failure)) = setting.import().perform(&plan).await else { panic!() };
+        let Ok(Performed::Done(done, Err(failure))) = setting.import().perform(&plan).await else { panic!() };
         let failed = failure.to_string();
         assert!(failed.starts_with("imported 1 dead-letter; ") && failed.contains("line 2"), "{failed}");
         assert_eq!((done.plan.imported, failure.exit_code()), (1, 1));
@@ -532,12 +482,12 @@ mod tests {
         let setting = Setting::with(LINE);
         let plan = setting.plan().await.unwrap();
         let lock = Journal::open(&plan.journal).unwrap();
-        let Performed::Failed(refused) = setting.import().perform(&plan).await else { panic!() };
+        let Err(refused) = setting.import().perform(&plan).await else { panic!() };
         let path = setting.file().display().to_string();
         assert_eq!(refused.to_string(), format!("{path}.done: another import of this file is running"));
         drop(lock);
         setting.run().await;
-        let Performed::Outdated(now) = setting.import().perform(&plan).await else { panic!() };
+        let Ok(Performed::Outdated(now)) = setting.import().perform(&plan).await else { panic!() };
         assert_eq!((now.dead_letters, now.before, setting.dead.depth().visible), (0, 1, 1));
     }
 
@@ -546,7 +496,7 @@ mod tests {
         let setting = Setting::with(LINE);
         let plan = setting.plan().await.unwrap();
         std::fs::write(setting.file(), format!("{LINE}\n{}", LINE.replace("m-1", "m-2"))).unwrap();
-        let Performed::Outdated(now) = setting.import().perform(&plan).await else { panic!() };
+        let Ok(Performed::Outdated(now)) = setting.import().perform(&plan).await else { panic!() };
         assert_eq!((now.dead_letters, setting.dead.depth().visible), (2, 0));
     }
 
@@ -579,7 +529,7 @@ mod tests {
         let setting = Setting::with(LINE);
         let plan = setting.plan().await.unwrap();
         std::fs::create_dir(&plan.journal).unwrap();
-        let Performed::Failed(failure) = setting.import().perform(&plan).await else { panic!() };
+        let Err(failure) = setting.import().perform(&plan).await else { panic!() };
         assert!(failure.to_string().contains("dead-letters.jsonl.done: "), "{failure}");
         assert_eq!(setting.dead.depth().visible, 0);
     }

@@ -131,8 +131,8 @@ impl History {
 /// Plans and performs a change. Returns `None` if the change failed before it did anything.
 async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
     match change.perform(&change.plan().await.ok()?).await {
-        Performed::Done(_, result) => Some(result),
-        Performed::Outdated(_) | Performed::Failed(_) => None,
+        Ok(Performed::Done(_, result)) => Some(result),
+        Ok(Performed::Outdated(_)) | Err(_) => None,
     }
 }
 

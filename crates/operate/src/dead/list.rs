@@ -1,7 +1,5 @@
 //! Lists dead-letters: counts by group, and the first dead-letters individually.
 
-use std::rc::Rc;
-
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
@@ -16,9 +14,9 @@ use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 
 /// The dead-letters that match a filter: counts by reason, function and error, and the first dead-letters individually.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Listing {
-    snapshot: Rc<Snapshot>,
+    snapshot: Snapshot,
     groups: Vec<Group>,
     chosen: u64,
 }
@@ -33,12 +31,12 @@ pub async fn list(operator: &Operator, filter: Filter, most: usize) -> Result<Li
     let snapshot = Snapshot::take(operator, &deployment, filter, None, most).await?;
     let chosen = snapshot.rows(&Selection::All).len() as u64;
     let groups = snapshot.groups().into_iter().map(|(_, group)| group).collect();
-    Ok(Listing { snapshot: Rc::new(snapshot), groups, chosen })
+    Ok(Listing { snapshot, groups, chosen })
 }
 
 impl Serialize for Listing {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Snapshot { read, described, .. } = &*self.snapshot;
+        let Snapshot { read, described, .. } = &self.snapshot;
         let mut members = serializer.serialize_map(None)?;
         members.serialize_entry("chosen", &self.chosen)?;
         members.serialize_entry("read", &read.dead_letters)?;
@@ -53,7 +51,7 @@ impl Serialize for Listing {
 
 impl Answer for Listing {
     fn layout(&self) -> Layout {
-        let Snapshot { read, described, deployment, at, .. } = &*self.snapshot;
+        let Snapshot { read, described, deployment, at, .. } = &self.snapshot;
         let mut layout = Layout::default();
         let all = read.dead_letters + read.locked.map_or(0, |locked| locked.dead_letters);
         layout.line(match all {
@@ -162,7 +160,8 @@ mod tests {
         }
         let listing = list(&dead.operator(), Filter::default(), 10).await.unwrap();
         let groups = listing.groups.iter();
-        let groups = groups.map(|it| (it.count, it.error_message.as_deref(), it.detail.as_deref()));
+        let groups =
+            groups.map(|it| (it.count, it.alike.error_message.as_deref(), it.alike.detail.as_deref()));
         assert_eq!(groups.collect::<Vec<_>>(), [(2, None, Some(lost)), (2, None, Some("not JSON"))]);
         let text = plain(&listing);
         assert!(text.contains(lost) && text.contains("| not JSON |"), "{text}");

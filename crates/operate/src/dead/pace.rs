@@ -3,9 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use comeback_engine::Timestamp;
+
 use crate::dead::scan::ROUND;
 use crate::deployment::queue::HIDDEN_FOR;
 use crate::numbers::{rate_flag, read_rate};
+use crate::operator::Operator;
 
 /// A rate in dead-letters per second, above zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,6 +45,17 @@ impl Pace {
     /// The time to process this number of dead-letters at this pace.
     pub(super) fn time_for(self, dead_letters: u64) -> Duration {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
+    }
+
+    /// Waits until these dead-letters, whose processing began at `begin`, have taken their time at this pace. Returns
+    /// false if the operator interrupts the work.
+    pub(super) async fn rest(self, operator: &Operator, begin: Timestamp, dead_letters: u64) -> bool {
+        let left = self.time_for(dead_letters).saturating_sub(operator.now().since(begin));
+        tokio::select! {
+            biased;
+            () = operator.interrupt.raised() => false,
+            () = operator.account.aws.sleep(left) => true,
+        }
     }
 }
 

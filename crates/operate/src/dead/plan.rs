@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
 use comeback_engine::ReasonCode;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::command::CommandName;
 use crate::dead::filter::Filter;
@@ -21,6 +21,7 @@ use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 use crate::operator_line::{Activity, flag};
 use crate::shown::shown;
+use crate::text::Text;
 
 /// The maximum number of functions that a plan names individually.
 const MOST_NAMED: usize = 20;
@@ -77,22 +78,38 @@ impl Chosen {
 }
 
 /// The dead-letters in a snapshot that a change acts on, and the dead-letters that it skips.
-#[derive(Clone, Debug)]
-pub struct Picked {
-    pub(super) snapshot: Rc<Snapshot>,
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Picked {
+    /// The number of dead-letters to act on.
+    pub(super) dead_letters: u64,
+    /// The number of dead-letters to act on if there were no limit.
+    chosen: u64,
+    /// The number of dead-letters that the scan read.
+    read: u64,
     /// The groups of the dead-letters to act on, the largest first.
     groups: Vec<Group>,
-    /// The message ids of the dead-letters to act on. The ids of 110,000 dead-letters take about 10 MB.
-    pub(super) ids: Rc<HashSet<Box<str>>>,
     /// The number of skipped dead-letters, by the reason why the handler would dead-letter them again immediately.
+    #[serde(rename = "left")]
     pub(super) skipped: BTreeMap<&'static str, u64>,
     /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. The dead-letters of these functions are skipped.
     pub(super) not_allowed: BTreeSet<String>,
+    locked: Option<Locked>,
+    /// The reason why the scan may have missed dead-letters.
+    incomplete: Option<String>,
+    #[serde(skip)]
+    pub(super) snapshot: Rc<Snapshot>,
+    /// The message ids of the dead-letters to act on. The ids of 110,000 dead-letters take about 10 MB.
+    #[serde(skip)]
+    pub(super) ids: Rc<HashSet<Box<str>>>,
     /// The maximum number of dead-letters to act on; `None` means no limit.
-    pub(super) limit: Option<u64>,
+    #[serde(skip)]
+    limit: Option<u64>,
+    #[serde(skip)]
     pub(super) pace: Pace,
+    #[serde(skip)]
     note: Option<String>,
     /// The key of the dead-letter to act on, possibly truncated. `None` unless the plan has exactly one dead-letter.
+    #[serde(skip)]
     key: Option<String>,
 }
 
@@ -124,47 +141,33 @@ impl Picked {
         // The group's message comes from the first dead-letter in the group, which might not be the selected
         // dead-letter.
         if let (Selection::DeadLetters(_), [row], [group]) = (selection, &*rows, &mut *groups) {
-            group.error_message = row.message.as_ref().map(ToString::to_string);
+            group.alike.error_message = row.message.as_ref().map(ToString::to_string);
         }
         let key = match &*rows {
             [row] => row.key.as_ref().map(ToString::to_string),
             _ => None,
         };
-        let ids = Rc::new(rows.into_iter().map(|row| row.message_id.clone()).collect());
-        Ok(Self { groups, ids, skipped, not_allowed, limit, pace, note, key, snapshot })
-    }
-
-    /// The number of dead-letters to act on.
-    pub fn count(&self) -> u64 {
-        self.matching().min(self.limit.unwrap_or(u64::MAX))
-    }
-
-    fn matching(&self) -> u64 {
-        self.ids.len() as u64
+        let chosen = rows.len() as u64;
+        Ok(Self {
+            dead_letters: chosen.min(limit.unwrap_or(u64::MAX)),
+            chosen,
+            read: snapshot.read.dead_letters,
+            groups,
+            skipped,
+            not_allowed,
+            locked: snapshot.read.locked,
+            incomplete: snapshot.read.incomplete(),
+            ids: Rc::new(rows.into_iter().map(|row| row.message_id.clone()).collect()),
+            limit,
+            pace,
+            note,
+            key,
+            snapshot,
+        })
     }
 
     pub(super) fn deployment(&self) -> &Deployment {
         &self.snapshot.deployment
-    }
-
-    /// The record of a change that performed the plan. `None` if the change acted on no dead-letter.
-    pub(super) fn activity(
-        &self,
-        command: CommandName,
-        chosen: &Chosen,
-        outcome: &Outcome,
-    ) -> Option<Activity> {
-        let limit = self.limit.map(|limit| flag("limit", &limit.to_string()));
-        let flags = chosen.flags().into_iter().chain(limit).collect();
-        let functions: BTreeSet<_> = self.groups.iter().filter_map(|group| group.target.clone()).collect();
-        (outcome.done > 0 || outcome.not_deleted.is_some()).then(|| Activity {
-            what: command.words().into(),
-            flags,
-            functions: functions.into_iter().collect(),
-            keys: self.key.iter().cloned().collect(),
-            count: Some(outcome.done),
-            why: None,
-        })
     }
 
     /// The identity of a plan. Two plans with the same dead-letters, pace and limit have the same identity, even if
@@ -172,31 +175,31 @@ impl Picked {
     pub(super) fn identity(&self) -> String {
         let mut ids: Vec<&str> = self.ids.iter().map(AsRef::as_ref).collect();
         ids.sort_unstable();
-        format!("{} at {} a second: {}", self.count(), self.pace.0, ids.join(" "))
+        format!("{} at {} a second: {}", self.dead_letters, self.pace.0, ids.join(" "))
     }
 
     pub(super) fn layout(&self, verb: &str) -> Layout {
-        let (snapshot, count) = (&self.snapshot, self.count());
+        let count = self.dead_letters;
         let mut layout = Layout::default();
         layout.line(match count {
             0 => format!("nothing to {verb}"),
             _ => {
-                let (all, time) = (grouped(snapshot.read.dead_letters), self.pace.time_for(count));
+                let (all, time) = (grouped(self.read), self.pace.time_for(count));
                 let (count, time) = (counted_dead_letters(count), durations::short(time.as_secs_f64()));
                 format!("to {verb}: about {count} of {all}, in about {time}")
             }
         });
-        if count < self.matching() {
-            layout.line(format!("(--limit; the filters match {})", grouped(self.matching())));
+        if count < self.chosen {
+            layout.line(format!("(--limit; the filters match {})", grouped(self.chosen)));
         }
         if count > 0 {
-            layout.table(groups_table(&self.groups, self.deployment(), snapshot.at));
+            layout.table(groups_table(&self.groups, self.deployment(), self.snapshot.at));
         }
         for (reason, count) in &self.skipped {
             let count = grouped(*count);
             layout.line(format!("skipped: {count}, which would be dead-lettered again as {reason}"));
         }
-        if let Some(why) = snapshot.read.incomplete() {
+        if let Some(why) = &self.incomplete {
             layout.line(format!("incomplete: {why}"));
         }
         self.note.iter().for_each(|note| layout.note(note));
@@ -204,55 +207,27 @@ impl Picked {
     }
 }
 
-impl Serialize for Picked {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Plan<'a> {
-            dead_letters: u64,
-            chosen: u64,
-            read: u64,
-            groups: &'a [Group],
-            left: &'a BTreeMap<&'static str, u64>,
-            not_allowed: &'a BTreeSet<String>,
-            locked: Option<Locked>,
-            incomplete: Option<String>,
-        }
-        let read = &self.snapshot.read;
-        let plan = Plan {
-            dead_letters: self.count(),
-            chosen: self.matching(),
-            read: read.dead_letters,
-            groups: &self.groups,
-            left: &self.skipped,
-            not_allowed: &self.not_allowed,
-            locked: read.locked,
-            incomplete: read.incomplete(),
-        };
-        plan.serialize(serializer)
-    }
-}
-
 /// The outcome of a change for the dead-letters in its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Outcome {
+pub(super) struct Outcome {
     /// The number of dead-letters that were stored elsewhere and then deleted.
-    pub done: u64,
+    pub(super) done: u64,
     /// The number of dead-letters left unchanged, by problem.
-    pub left: BTreeMap<String, u64>,
+    pub(super) left: BTreeMap<String, u64>,
     /// Dead-letters that were not deleted, although a copy is, or may be, stored elsewhere. `None` if there are none.
-    pub not_deleted: Option<NotDeleted>,
+    pub(super) not_deleted: Option<NotDeleted>,
     /// The reason why some of the plan's dead-letters may not have been received. `None` if the scan was complete.
-    pub incomplete: Option<String>,
+    pub(super) incomplete: Option<String>,
 }
 
 /// Dead-letters that were not deleted, although a copy is, or may be, stored elsewhere. A repeated command acts on
 /// these dead-letters again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NotDeleted {
+pub(super) struct NotDeleted {
     /// The number of these dead-letters.
-    pub count: u64,
+    pub(super) count: u64,
     /// The reason why the first of these dead-letters was not deleted.
-    pub why: String,
+    pub(super) why: String,
 }
 
 impl Outcome {
@@ -276,26 +251,70 @@ impl Outcome {
         parts.extend(self.left.iter().map(|(why, count)| format!("left {}: {why}", grouped(*count))));
         shown(&parts.join("; ")).into_owned()
     }
+}
+
+/// The result of a change to the dead-letters in a plan.
+#[derive(Debug, Serialize)]
+pub(super) struct Acted {
+    pub(super) plan: Picked,
+    pub(super) outcome: Outcome,
+    #[serde(skip)]
+    pub(super) read: Read,
+    /// The verb for the summary, such as `redrove`.
+    #[serde(skip)]
+    pub(super) did: &'static str,
+}
+
+impl Acted {
+    /// The record of the change. `None` if the change acted on no dead-letter.
+    pub(super) fn activity(&self, command: CommandName, chosen: &Chosen) -> Option<Activity> {
+        let Self { plan: Picked { limit, groups, key, .. }, outcome, .. } = self;
+        let limit = limit.map(|limit| flag("limit", &limit.to_string()));
+        let functions: BTreeSet<_> = groups.iter().filter_map(|group| group.alike.target.clone()).collect();
+        (outcome.done > 0 || outcome.not_deleted.is_some()).then(|| Activity {
+            what: command.words().into(),
+            flags: chosen.flags().into_iter().chain(limit).collect(),
+            functions: functions.into_iter().collect(),
+            keys: key.iter().cloned().collect(),
+            count: Some(outcome.done),
+            why: None,
+        })
+    }
+
+    /// Lays out the summary and the remark `more` on one line, and a note if dead-letters were missing.
+    pub(super) fn layout(&self, more: Option<Text>) -> Layout {
+        let mut layout = Layout::default();
+        // The text of a failure already begins with the summary.
+        let summary = self.end().is_ok().then(|| self.outcome.summary(self.did).into());
+        let line = Text::joined(summary.into_iter().chain(more), "; ");
+        if !line.is_empty() {
+            layout.line(line);
+        }
+        self.missing().iter().for_each(|note| layout.note(note));
+        layout
+    }
 
     /// A remark on dead-letters in the plan that could not be found again; `None` if all were found.
-    pub(super) fn missing(&self, picked: &Picked, read: &Read) -> Option<String> {
-        let not_deleted = self.not_deleted.as_ref().map_or(0, |it| it.count);
-        let met = self.done + not_deleted + self.left.values().sum::<u64>();
-        let missing = picked.count().saturating_sub(met);
-        (read.end == End::All && missing > 0).then(|| {
+    fn missing(&self) -> Option<String> {
+        let Outcome { done, left, not_deleted, .. } = &self.outcome;
+        let met = done + not_deleted.as_ref().map_or(0, |it| it.count) + left.values().sum::<u64>();
+        let missing = self.plan.dead_letters.saturating_sub(met);
+        (self.read.end == End::All && missing > 0).then(|| {
             let count = counted(missing, "dead-letter was", "dead-letters were");
             format!("{count} not found again: sent back, discarded or hidden by somebody else since the scan")
         })
     }
 
-    /// Returns the result of a command. Fails if the command left dead-letters that the plan did not skip.
-    pub(super) fn result(&self, picked: &Picked, read: &Read, summary: &str) -> Result<(), Failure> {
-        read.result(summary)?;
-        if picked.limit.is_none_or(|limit| self.done < limit) {
+    /// The result of the command. Fails if the command left dead-letters that the plan did not skip.
+    pub(super) fn end(&self) -> Result<(), Failure> {
+        let summary = self.outcome.summary(self.did);
+        self.read.result(&summary)?;
+        if self.plan.limit.is_none_or(|limit| self.outcome.done < limit) {
             // Dead-letters that another reader had hidden during planning may still be hidden.
-            picked.snapshot.read.result(summary)?;
+            self.plan.snapshot.read.result(&summary)?;
         }
-        if self.left.is_empty() && self.not_deleted.is_none() { Ok(()) } else { Err(left_over(summary)) }
+        let nothing_left = self.outcome.left.is_empty() && self.outcome.not_deleted.is_none();
+        if nothing_left { Ok(()) } else { Err(left_over(&summary)) }
     }
 }
 

@@ -8,12 +8,12 @@ use crate::aws::NewMessage;
 use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::dead::pace::Pace;
-use crate::dead::plan::{Chosen, Outcome, Picked};
+use crate::dead::plan::{Acted, Chosen, Outcome, Picked};
 use crate::dead::received::Received;
 use crate::dead::rules::{NewPayload, RedriveRules};
-use crate::dead::scan::{Read, counted_dead_letters, tell_pause};
+use crate::dead::scan::counted_dead_letters;
 use crate::dead::snapshot::Row;
-use crate::dead::work::{Action, NotDone, act};
+use crate::dead::work::{Action, NotDone, act, send};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::layout::Layout;
@@ -84,17 +84,15 @@ pub struct RedrivePlan {
 /// The result of a redrive: how many dead-letters were redriven, and why the rest were not.
 #[derive(Debug, Serialize)]
 pub struct Redriven {
-    plan: Picked,
-    outcome: Outcome,
+    #[serde(flatten)]
+    acted: Acted,
     redriven: u64,
-    #[serde(skip)]
-    read: Read,
 }
 
 impl RedrivePlan {
     /// The number of dead-letters to redrive.
     pub fn count(&self) -> u64 {
-        self.plan.count()
+        self.plan.dead_letters
     }
 
     /// The failure to report if the plan's dead-letters belong to functions that are not on the allow-list.
@@ -121,30 +119,25 @@ impl Change for Redrive {
         self.check_target(&deployment)?;
         let snapshot = self.chosen.snapshot(&self.operator, &deployment, Some(&rules)).await?;
         let picked = Picked::of(&self.chosen, snapshot, |row| self.skips(row), (self.pace, self.limit))?;
-        if self.payload.is_some() && picked.count() > 1 {
+        if self.payload.is_some() && picked.dead_letters > 1 {
             return Err(Failure::refused(format!(
                 "a new payload is for one dead-letter, but {} match; add filters, or --limit 1",
-                grouped(picked.count())
+                grouped(picked.dead_letters)
             )));
         }
         Ok(RedrivePlan { plan: picked, outcome: None, redriven: 0, rules })
     }
 
-    async fn perform(&self, plan: &RedrivePlan) -> Performed<RedrivePlan, Redriven> {
+    async fn perform(&self, plan: &RedrivePlan) -> Result<Performed<RedrivePlan, Redriven>, Failure> {
         let RedrivePlan { plan: picked, rules, .. } = plan;
         if !picked.not_allowed.is_empty() {
-            return Performed::Failed(plan.refusal());
+            return Err(plan.refusal());
         }
-        let sending = Sending { operator: &self.operator, deployment: picked.deployment(), rules };
-        match act(&self.operator, picked, &sending).await {
-            Ok((outcome, read)) => {
-                let redriven = outcome.done;
-                let done = Redriven { plan: picked.clone(), outcome, redriven, read };
-                let result = done.end();
-                Performed::Done(done, result)
-            }
-            Err(failure) => Performed::Failed(failure),
-        }
+        let sending = Sending { operator: &self.operator, url: &picked.deployment().retry_queue.url, rules };
+        let acted = act(&self.operator, picked, &sending, "redrove").await?;
+        let done = Redriven { redriven: acted.outcome.done, acted };
+        let result = done.end();
+        Ok(Performed::Done(done, result))
     }
 
     fn operator(&self) -> &Operator {
@@ -152,7 +145,7 @@ impl Change for Redrive {
     }
 
     fn activity(&self, done: &Redriven) -> Option<Activity> {
-        let mut activity = done.plan.activity(CommandName::Redrive, &self.chosen, &done.outcome)?;
+        let mut activity = done.acted.activity(CommandName::Redrive, &self.chosen)?;
         activity.flags.extend(self.retarget.as_ref().map(|arn| flag("retarget", arn)));
         activity.flags.extend(self.payload.as_ref().map(|_| "--payload-file".to_owned()));
         Some(activity)
@@ -213,24 +206,19 @@ fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deploym
 
 impl Answer for Redriven {
     fn layout(&self) -> Layout {
-        let mut layout = Layout::default();
-        // The text of a failure already begins with the summary.
-        if self.end().is_ok() {
-            layout.line(self.outcome.summary("redrove"));
-        }
-        self.outcome.missing(&self.plan, &self.read).iter().for_each(|note| layout.note(note));
-        layout
+        self.acted.layout(None)
     }
 
     fn end(&self) -> Result<(), Failure> {
-        self.outcome.result(&self.plan, &self.read, &self.outcome.summary("redrove"))
+        self.acted.end()
     }
 }
 
 /// The action of a redrive, which sends dead-letters to the retry queue.
 struct Sending<'a> {
     operator: &'a Operator,
-    deployment: &'a Deployment,
+    /// The URL of the retry queue.
+    url: &'a str,
     rules: &'a RedriveRules,
 }
 
@@ -242,15 +230,7 @@ impl Action for Sending<'_> {
     }
 
     async fn perform(&self, messages: Vec<NewMessage>) -> Vec<Result<(), NotDone>> {
-        let (aws, url) = (&self.operator.account.aws, &self.deployment.retry_queue.url);
-        let answers = aws.send(url, messages, &tell_pause(self.operator)).await;
-        let not_done = |failure| NotDone::of_send(&failure, "retry queue");
-        answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
-    }
-
-    /// Undoes nothing and returns false, because the handler may already have received the messages.
-    fn take_back(&self, _: usize) -> bool {
-        false
+        send(self.operator, (self.url, "retry queue"), messages).await
     }
 }
 
@@ -279,7 +259,7 @@ mod tests {
     async fn run(redrive: &Redrive) -> (Redriven, Result<(), Failure>) {
         let plan = planned(redrive).await;
         match redrive.perform(&plan).await {
-            Performed::Done(done, result) => (done, result),
+            Ok(Performed::Done(done, result)) => (done, result),
             other => panic!("{other:?}"),
         }
     }
@@ -325,7 +305,7 @@ mod tests {
             let redrive = Redrive { pace: Pace(per_second), ..all(&dead) };
             let plan = planned(&redrive).await;
             let start = dead.aws.time();
-            redrive.perform(&plan).await;
+            redrive.perform(&plan).await.unwrap();
             let took = dead.aws.time().since(start).as_secs();
             assert!((seconds..seconds + 5).contains(&took), "{per_second} a second: {took} s");
         }
@@ -375,7 +355,7 @@ mod tests {
         let redrive = all(&dead);
         let plan = planned(&redrive).await;
         (0..90).for_each(|_| drop(dead.put(&event("Timeout"))));
-        let Performed::Done(done, Ok(())) = redrive.perform(&plan).await else { panic!() };
+        let Ok(Performed::Done(done, Ok(()))) = redrive.perform(&plan).await else { panic!() };
         assert_eq!((done.redriven, dead.depth().visible, dead.retried().len()), (10, 90, 10));
     }
 
@@ -385,7 +365,7 @@ mod tests {
         let (mine, other) = (all(&dead), Redrive { limit: Some(1), ..all(&dead) });
         let plan = planned(&mine).await;
         run(&other).await.1.unwrap();
-        let Performed::Done(done, Ok(())) = mine.perform(&plan).await else { panic!() };
+        let Ok(Performed::Done(done, Ok(()))) = mine.perform(&plan).await else { panic!() };
         let expected = "\
 redrove 2 dead-letters
 note: 1 dead-letter was not found again: sent back, discarded or hidden by somebody else since the scan
@@ -410,7 +390,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         dead.aws.deny("sqs:SendMessage");
         let redrive = all(&dead);
         let plan = planned(&redrive).await;
-        let Performed::Failed(failure) = redrive.perform(&plan).await else { panic!() };
+        let Err(failure) = redrive.perform(&plan).await else { panic!() };
         let failure = (failure.to_string(), failure.exit_code());
         assert!(failure.0.starts_with("sqs:SendMessage: AccessDenied: ") && failure.1 == 1, "{failure:?}");
         assert!(
@@ -425,7 +405,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let dead = with(150);
         dead.aws.deny("sqs:DeleteMessage");
         let (done, result) = run(&all(&dead)).await;
-        assert_eq!((done.redriven, done.outcome.not_deleted.map(|it| it.count)), (0, Some(1)));
+        assert_eq!((done.redriven, done.acted.outcome.not_deleted.map(|it| it.count)), (0, Some(1)));
         assert_eq!(result.unwrap_err().exit_code(), 3);
         assert_eq!((dead.depth().visible, dead.retried().len()), (150, 1));
     }
@@ -448,7 +428,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let dead = Dead::with([event("Timeout"), malformed(), unknown()]);
         let (done, result) = run(&all(&dead)).await;
         assert_eq!((done.redriven, result, dead.depth().visible), (1, Ok(()), 2));
-        assert_eq!(done.plan.skipped, BTreeMap::from([("malformed_record", 2)]));
+        assert_eq!(done.acted.plan.skipped, BTreeMap::from([("malformed_record", 2)]));
     }
 
     #[tokio::test]
@@ -461,7 +441,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
                         dead-lettered again: `comeback attach payments` (if the function moved to another stack, see \
                         docs/attach.md); or choose others with --target, or name another function with --retarget";
         assert_eq!((failure.to_string(), failure.exit_code(), plan.question()), (expected.into(), 1, None));
-        let Performed::Failed(refused) = all(&dead).perform(&plan).await else { panic!() };
+        let Err(refused) = all(&dead).perform(&plan).await else { panic!() };
         assert_eq!((refused, dead.retried().len()), (failure, 0));
     }
 

@@ -55,20 +55,17 @@ fn compact(json: &str) -> String {
 
 /// Predicts what a deployment's handler would do with a redriven dead-letter, according to the handler's policies.
 #[derive(Clone, Debug)]
-pub struct RedriveRules {
+pub(super) struct RedriveRules {
     policies: Policies,
     retarget: Option<String>,
     payload: Option<NewPayload>,
 }
 
 impl RedriveRules {
-    /// Creates the rules for redriving a deployment's dead-letters to their original functions or to `retarget`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the handler refuses its settings, because its allow-list is then unknown. Also fails if
-    /// `TARGET_FUNCTIONS` does not allow `retarget`.
-    pub fn new(deployment: &Deployment, retarget: Option<&str>) -> Result<Self, Failure> {
+    /// Creates the rules for redriving a deployment's dead-letters to their original functions or to `retarget`. Fails
+    /// if the handler refuses its settings, because its allow-list is then unknown. Also fails if `TARGET_FUNCTIONS`
+    /// does not allow `retarget`.
+    pub(super) fn new(deployment: &Deployment, retarget: Option<&str>) -> Result<Self, Failure> {
         let policies = deployment.policies().map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
             let handler = &deployment.handler;
@@ -93,27 +90,24 @@ impl RedriveRules {
     /// Returns the same rules for a redrive that replaces the dead-letter's payload. `None` keeps the dead-letter's
     /// payload.
     #[must_use]
-    pub fn with_payload(self, payload: Option<NewPayload>) -> Self {
+    pub(super) fn with_payload(self, payload: Option<NewPayload>) -> Self {
         Self { payload, ..self }
     }
 
     /// The payload that replaces the dead-letter's payload. `None` keeps the dead-letter's payload.
-    pub fn payload(&self) -> Option<&NewPayload> {
+    pub(super) fn payload(&self) -> Option<&NewPayload> {
         self.payload.as_ref()
     }
 
     /// The ARN of the function to invoke instead of the original function. `None` keeps the original function.
-    pub fn retarget(&self) -> Option<&str> {
+    pub(super) fn retarget(&self) -> Option<&str> {
         self.retarget.as_deref()
     }
 
     /// The message that a redrive sends, so that the dead-letter's event starts again without earlier retries. The
-    /// message has no attributes, because the attribute `Comeback` would mark the message as moved.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the reason why the handler would dead-letter the message again immediately.
-    pub fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
+    /// message has no attributes, because the attribute `Comeback` would mark the message as moved. Fails with the
+    /// reason why the handler would dead-letter the message again immediately.
+    pub(super) fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
         let payload = self.payload().map(|payload| &*payload.0);
         let body = received.dead_letter().redriven(self.retarget(), payload);
         let body = body.map_err(|reason| reason.code)?;

@@ -42,7 +42,8 @@ pub struct Snapshot {
     pub(super) newest: Timestamp,
     /// A row for each dead-letter, the oldest first.
     rows: Vec<Row>,
-    kinds: Vec<Kind>,
+    /// The values that the rows of each group share.
+    kinds: Vec<Alike>,
     seen: Seen,
     /// The message ids of dead-letters that this process has redriven or discarded since the scan.
     gone: RefCell<HashSet<Box<str>>>,
@@ -69,13 +70,6 @@ pub struct Row {
     pub refused: Option<ReasonCode>,
     /// The index of the row's group in [`Snapshot::kinds`].
     kind: u32,
-}
-
-/// A group of rows: the values that its dead-letters share, and the error message of its first dead-letter.
-#[derive(Debug)]
-struct Kind {
-    alike: Alike,
-    message: Option<String>,
 }
 
 /// A selection of dead-letters in a snapshot.
@@ -222,14 +216,12 @@ impl Snapshot {
 
     /// The groups of these rows, each with its number, the largest group first.
     pub(super) fn groups_of(&self, rows: &[&Row]) -> Vec<(usize, Group)> {
-        let mut groups: Vec<Option<Group>> = self.kinds.iter().map(|_| None).collect();
+        let groups = self.kinds.iter().cloned().map(Group::empty);
+        let mut groups: Vec<(usize, Group)> = groups.enumerate().collect();
         for row in rows {
-            let Kind { alike, message } = &self.kinds[row.kind as usize];
-            let first = || Group::of(alike, message.clone(), row.dead_lettered_at, row.sent);
-            groups[row.kind as usize].get_or_insert_with(first).add(row.dead_lettered_at, row.sent);
+            groups[row.kind as usize].1.add(row.dead_lettered_at, row.sent);
         }
-        let groups = groups.into_iter().enumerate().filter_map(|(number, group)| Some((number, group?)));
-        let mut groups: Vec<_> = groups.collect();
+        groups.retain(|(_, group)| group.count > 0);
         largest_first(&mut groups);
         groups
     }
@@ -254,12 +246,12 @@ impl Snapshot {
 
     /// The values that the dead-letters in a row's group share.
     pub fn alike(&self, row: &Row) -> &Alike {
-        &self.kinds[row.kind as usize].alike
+        &self.kinds[row.kind as usize]
     }
 
     /// The values that the dead-letters in a group share; `None` if no group has this number.
     pub fn group(&self, number: usize) -> Option<&Alike> {
-        self.kinds.get(number).map(|kind| &kind.alike)
+        self.kinds.get(number)
     }
 
     /// Removes a dead-letter that was redriven or discarded, so that no selection includes it any more.
@@ -291,7 +283,7 @@ impl Seen {
 #[derive(Default)]
 struct Rows {
     rows: Vec<Row>,
-    kinds: Vec<Kind>,
+    kinds: Vec<Alike>,
     by_alike: BTreeMap<Alike, u32>,
 }
 
@@ -307,8 +299,8 @@ impl Rows {
         let alike = if is_other { Alike::OTHER } else { alike };
         let next = self.kinds.len() as u32;
         let kind = *self.by_alike.entry(alike).or_insert_with_key(|alike| {
-            let message = dead_letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
-            self.kinds.push(Kind { alike: alike.clone(), message });
+            let error_message = dead_letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
+            self.kinds.push(Alike { error_message, ..alike.clone() });
             next
         });
         let message = dead_letter.error_message.as_ref().or(dead_letter.detail.as_ref());
@@ -362,7 +354,7 @@ mod tests {
         let snapshot = scanned(&dead, Filter::default()).await;
         assert_eq!(dead.depth().in_flight, 0);
         let groups = snapshot.groups();
-        let counts: Vec<_> = groups.iter().map(|(_, group)| (group.reason, group.count)).collect();
+        let counts: Vec<_> = groups.iter().map(|(_, group)| (group.alike.reason, group.count)).collect();
         assert_eq!(counts, [("max_age", 2), ("malformed_record", 1), ("unknown", 1)]);
         for (number, group) in &groups {
             assert_eq!(snapshot.rows(&Selection::Group(*number)).len() as u64, group.count);

@@ -5,10 +5,10 @@ use std::convert::Infallible;
 
 use comeback_engine::ReasonCode;
 
-use crate::aws::{EntryFailure, EntryFailureKind};
-use crate::dead::plan::{Outcome, Picked};
+use crate::aws::{EntryFailure, EntryFailureKind, NewMessage};
+use crate::dead::plan::{Acted, Outcome, Picked};
 use crate::dead::received::Received;
-use crate::dead::scan::{End, Read, Scan, failed, tell_pause};
+use crate::dead::scan::{End, Scan, failed, tell_pause};
 use crate::failure::Failure;
 use crate::operator::{Operator, Progress};
 
@@ -26,8 +26,11 @@ pub(super) trait Action {
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
     /// Undoes the action for the last `dead_letters` dead-letters that were stored, because these stay in the queue.
-    /// Returns true on success.
-    fn take_back(&self, dead_letters: usize) -> bool;
+    /// Returns true on success. By default, nothing can be undone, because a consumer may already have received the
+    /// messages.
+    fn take_back(&self, _dead_letters: usize) -> bool {
+        false
+    }
 }
 
 /// The failure of an action for one dead-letter.
@@ -42,7 +45,7 @@ pub(super) struct NotDone {
 
 impl NotDone {
     /// Converts the failure of a send. `queue` is the queue's name, for the error text.
-    pub(super) fn of_send(failure: &EntryFailure, queue: &str) -> Self {
+    fn of_send(failure: &EntryFailure, queue: &str) -> Self {
         let why = failed("sqs:SendMessage", failure);
         let for_all = matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing);
         match is_unanswered(failure) {
@@ -60,12 +63,25 @@ fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
+/// Sends messages to a queue, which is given as its URL and its name for the error text.
+pub(super) async fn send(
+    operator: &Operator,
+    (url, queue): (&str, &str),
+    messages: Vec<NewMessage>,
+) -> Vec<Result<(), NotDone>> {
+    let answers = operator.account.aws.send(url, messages, &tell_pause(operator)).await;
+    let not_done = |failure| NotDone::of_send(&failure, queue);
+    answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
+}
+
 /// Performs an action on the dead-letters in a plan, and deletes the dead-letters that the action has stored elsewhere.
+/// `did` is the action's verb in the past tense, such as `redrove`.
 pub(super) async fn act<A: Action>(
     operator: &Operator,
     picked: &Picked,
     action: &A,
-) -> Result<(Outcome, Read), Failure> {
+    did: &'static str,
+) -> Result<Acted, Failure> {
     // No dead-letter in the plan was sent after `newest`.
     let scan = Scan::new(operator, picked.deployment(), picked.snapshot.newest);
     let mut run = Run { operator, picked, action, scan, tried: 0, met: 0, outcome: Outcome::default() };
@@ -75,7 +91,7 @@ pub(super) async fn act<A: Action>(
     outcome.incomplete = read.incomplete();
     match read.end {
         End::Failed(failure) if outcome.done == 0 && outcome.not_deleted.is_none() => Err(failure),
-        _ => Ok((outcome, read)),
+        _ => Ok(Acted { plan: picked.clone(), outcome, read, did }),
     }
 }
 
@@ -93,22 +109,18 @@ struct Run<'a, A> {
 
 impl<A: Action> Run<'_, A> {
     async fn until_its_end(&mut self) -> Result<Infallible, End> {
-        let (pace, of) = (self.picked.pace, Some(self.picked.count()));
-        let aws = &self.operator.account.aws;
+        let (pace, of) = (self.picked.pace, Some(self.picked.dead_letters));
         loop {
             let mut chosen = self.choose().await?.into_iter();
             while chosen.len() > 0 {
                 let some: (Vec<_>, Vec<_>) = chosen.by_ref().take(pace.at_once(self.tried)).unzip();
-                let turn = pace.time_for(some.0.len() as u64);
-                let begin = aws.now();
+                let (begin, count) = (self.operator.now(), some.0.len() as u64);
                 let acted = self.act_on(some).await;
                 let done = self.outcome.done;
                 self.operator.follow.progress(Progress { done, of, unit: "dead-letters" });
                 acted?;
-                tokio::select! {
-                    biased;
-                    () = self.operator.interrupt.raised() => return Err(End::Interrupted),
-                    () = aws.sleep(turn.saturating_sub(aws.now().since(begin))) => {}
+                if !pace.rest(self.operator, begin, count).await {
+                    return Err(End::Interrupted);
                 }
             }
         }
@@ -116,7 +128,7 @@ impl<A: Action> Run<'_, A> {
 
     /// Receives the next dead-letters in the plan, and prepares the action for them.
     async fn choose(&mut self) -> Result<Vec<(Received, A::Prepared)>, End> {
-        let room = (self.picked.count() - self.tried) as usize;
+        let room = (self.picked.dead_letters - self.tried) as usize;
         if room == 0 || self.met == self.picked.ids.len() {
             return Err(End::Enough);
         }

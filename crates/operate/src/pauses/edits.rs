@@ -95,7 +95,7 @@ fn chosen_spread(pause: &Pause) -> Option<Duration> {
 }
 
 /// The spread of a pause that an operator ends at `end` without setting a new spread.
-pub fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
+pub(crate) fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
     chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }
 
@@ -139,12 +139,8 @@ fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
     }
 }
 
-/// Checks the length of a spread.
-///
-/// # Errors
-///
-/// Fails if the spread is longer than 14 days.
-pub fn check_spread(spread: Duration) -> Result<(), Failure> {
+/// Fails if a spread is longer than 14 days.
+pub(crate) fn check_spread(spread: Duration) -> Result<(), Failure> {
     if spread <= LONGEST_SPREAD {
         return Ok(());
     }
@@ -153,7 +149,7 @@ pub fn check_spread(spread: Duration) -> Result<(), Failure> {
 }
 
 /// The pauses of a target that have not ended. Comeback's commands keep at most one such pause.
-pub fn open_of<'p>(
+pub(crate) fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,
     now: Timestamp,
@@ -162,14 +158,14 @@ pub fn open_of<'p>(
 }
 
 /// Adds a pause. If its target already has an open pause, the new pause replaces that pause.
-pub fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
+pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
     pauses.with(others.chain([pause]).cloned())
 }
 
 /// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started. Keeps
 /// a pause that ends in this second anyway, because another operator may have just ended it.
-pub fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
+pub(crate) fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
     // If `end` were rounded down, the pause would end before the latest event that it has held.
     let end = now.rounded_up_to_secs();
     let close = |pause: &Pause| match pause {

@@ -17,7 +17,7 @@ use crate::text::Text;
 
 /// An entry in the history: one change to a pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub(crate) struct Entry {
     at: Timestamp,
     by: Option<String>,
     what: What,
@@ -41,17 +41,12 @@ enum What {
 }
 
 /// Reads the history of a parameter, oldest entry first. Returns an empty list if the parameter does not exist.
-pub async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
+pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
     Ok(entries(&account.aws.parameter_history(name).await?))
 }
 
-/// Reads the number of the parameter's newest readable version. `None` if SSM keeps no readable version.
-pub async fn last_readable(account: &Account, name: &str) -> Result<Option<i64>, Failure> {
-    Ok(newest_readable(&account.aws.parameter_history(name).await?))
-}
-
 /// The number of the newest readable version. `None` if no version is readable.
-pub fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
+pub(crate) fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     let readable = |version: &&ParameterVersion| Pauses::read(&version.text).is_ok();
     versions.iter().rev().find(readable).map(|version| version.number)
 }
@@ -99,7 +94,7 @@ fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
 }
 
 /// The history as a table.
-pub fn layout(entries: &[Entry]) -> Layout {
+pub(crate) fn layout(entries: &[Entry]) -> Layout {
     let mut layout = Layout::default();
     if entries.is_empty() {
         layout.line("nobody has paused anything yet");

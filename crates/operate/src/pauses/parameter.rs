@@ -7,21 +7,20 @@ use comeback_engine::{GarbledPauses, LONGEST_PAUSES, Pause, Pauses, Timestamp, T
 use crate::account::Account;
 use crate::deployment::{Deployment, aws};
 use crate::failure::Failure;
-use crate::pauses::history;
+use crate::pauses::history::newest_readable;
 
 /// Reads the pauses. As in the handler, nothing is paused if the parameter does not exist. Returns `None` if the
 /// handler is not configured to read pauses.
-pub async fn read_pauses(account: &Account, deployment: &Deployment) -> Result<Option<Pauses>, Failure> {
+pub(crate) async fn read_pauses(
+    account: &Account,
+    deployment: &Deployment,
+) -> Result<Option<Pauses>, Failure> {
     let Some(name) = deployment.pauses() else { return Ok(None) };
     Ok(Some(read_parameter(account, name).await?.0))
 }
 
 /// Reads the pauses and the parameter's version number. The number is 0 if the parameter does not exist.
-///
-/// # Errors
-///
-/// Fails if the parameter cannot be read or parsed.
-pub async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
+async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
     let Some(version) = account.aws.parameter(name).await? else { return Ok((Pauses::default(), 0)) };
     match Pauses::read(&version.text) {
         Ok(pauses) => Ok((pauses, version.number)),
@@ -35,7 +34,7 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
     }
-    let fix = match history::last_readable(account, name).await {
+    let fix = match account.aws.parameter_history(name).await.map(|versions| newest_readable(&versions)) {
         Ok(Some(version)) => {
             let put = put_back(name, Some(version), &account.place.flags);
             format!("restore version {version}, the last readable one: {put}")
@@ -49,11 +48,11 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
 }
 
 /// The advice if a newer version of Comeback wrote the parameter's text.
-pub const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
+pub(crate) const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
 /// The command that restores an earlier version of the pauses. If `version` is `None`, the command writes a parameter
 /// without pauses and requests. `flags` are AWS CLI flags that select the account and region.
-pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
+pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     let value = match version {
         Some(version) => {
             let get = format!(
@@ -70,7 +69,7 @@ pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
 const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
 
 /// Describes the size of the parameter's text if the parameter is nearly full. `None` if enough space is left.
-pub fn nearly_full(pauses: &Pauses) -> Option<String> {
+pub(crate) fn nearly_full(pauses: &Pauses) -> Option<String> {
     let bytes = pauses.write().len();
     (bytes >= NEARLY_FULL).then(|| format!("the parameter has {bytes} of at most {LONGEST_PAUSES} bytes"))
 }
@@ -89,18 +88,15 @@ const WRITES: u32 = 8;
 /// The SSM parameter from which the handler reads the pauses and requests. SSM has only one conditional write: it can
 /// create a parameter only if the parameter does not exist.
 #[derive(Clone, Copy, Debug)]
-pub struct Parameter<'a> {
+pub(crate) struct Parameter<'a> {
     account: &'a Account,
     name: &'a str,
 }
 
 impl<'a> Parameter<'a> {
-    /// The SSM parameter from which the deployment's handler reads its pauses.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the handler's variable `PAUSES` is not set.
-    pub fn of(account: &'a Account, deployment: &'a Deployment) -> Result<Self, Failure> {
+    /// The SSM parameter from which the deployment's handler reads its pauses. Fails if the handler's variable `PAUSES`
+    /// is not set.
+    pub(crate) fn of(account: &'a Account, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {
             Failure::undone(format!(
                 "handler {} reads no pauses; deploy the current template, or set its variable PAUSES to an \
@@ -111,13 +107,9 @@ impl<'a> Parameter<'a> {
         Ok(Self { account, name })
     }
 
-    /// Reads the pauses and the parameter's version number. The number is 0 if the parameter does not exist.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the parameter cannot be read or parsed.
-    pub async fn read(&self) -> Result<(Pauses, i64), Failure> {
-        read_parameter(self.account, self.name).await
+    /// Reads the pauses.
+    pub(crate) async fn read(&self) -> Result<Pauses, Failure> {
+        Ok(read_parameter(self.account, self.name).await?.0)
     }
 
     /// Reads the pauses from an earlier version of the parameter. SSM keeps the last hundred versions.
@@ -156,7 +148,7 @@ impl<'a> Parameter<'a> {
     ///
     /// If two operators edit concurrently, neither edit is lost, however their calls interleave. If more than two
     /// operators edit concurrently, some edits may fail and must be repeated.
-    pub async fn edit(
+    pub(crate) async fn edit(
         &self,
         now: Timestamp,
         make: impl Fn(&Pauses) -> Result<Pauses, Failure>,
@@ -168,7 +160,7 @@ impl<'a> Parameter<'a> {
         let mut refused = None;
         let mut forgotten = Vec::new();
         loop {
-            let (pauses, mut version) = self.read().await?;
+            let (pauses, mut version) = read_parameter(self.account, self.name).await?;
             if writes > 0 && is_in(&pauses) {
                 return Ok(forgotten);
             }
@@ -267,7 +259,7 @@ mod tests {
     async fn done<C: Change>(change: &C) -> C::Done {
         let plan = change.plan().await.unwrap();
         match change.perform(&plan).await {
-            Performed::Done(done, Ok(())) => done,
+            Ok(Performed::Done(done, Ok(()))) => done,
             _ => panic!("not done"),
         }
     }
@@ -295,7 +287,7 @@ mod tests {
             let pause = pause(&operator, Sample::ORDERS);
             let plan = pause.plan().await.unwrap();
             aws.on_call(fault_of(faults));
-            let Performed::Failed(failure) = pause.perform(&plan).await else { panic!("not failed") };
+            let Err(failure) = pause.perform(&plan).await else { panic!("not failed") };
             failure.to_string()
         };
         let refused = failed(vec![(put, Fault::CallFails)]).await;
@@ -345,7 +337,7 @@ mod tests {
             let spread = Some(Duration::from_secs(spread));
             let resume = ResumeRetries { spread, ..resume(operator, Sample::ORDERS) };
             let Ok(plan) = resume.plan().await else { panic!("the pause is readable") };
-            plan.question().is_some() && matches!(resume.perform(&plan).await, Performed::Done(..))
+            plan.question().is_some() && matches!(resume.perform(&plan).await, Ok(Performed::Done(..)))
         };
         let mut resumed = 0;
         for calls in 0..30 {

@@ -69,7 +69,7 @@ impl Change for WithdrawRequests {
         let deployment = self.operator.deployment().await?;
         let Operator { account, interrupt, .. } = &self.operator;
         let read = async { Parameter::of(account, &deployment)?.read().await };
-        let pauses = interrupt.or(read).await?.0;
+        let pauses = interrupt.or(read).await?;
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let requests = RequestInForce::all_of(&pauses, self.operator.now()).into_iter();
         let requests = requests.filter(|request| request.ask.kind() == self.kind);
@@ -85,19 +85,13 @@ impl Change for WithdrawRequests {
         })
     }
 
-    async fn perform(&self, plan: &WithdrawPlan) -> Performed<WithdrawPlan, Withdrawn> {
-        match self.plan().await {
-            Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
-            Ok(_) => {}
-            Err(failure) => return Performed::Failed(failure),
+    async fn perform(&self, plan: &WithdrawPlan) -> Result<Performed<WithdrawPlan, Withdrawn>, Failure> {
+        let now = self.plan().await?;
+        if now.identity() != plan.identity() {
+            return Ok(Performed::Outdated(now));
         }
-        match self.write(plan).await {
-            Ok(forgotten) => {
-                let note = forgotten_note(&forgotten);
-                Performed::Done(Withdrawn { plan: plan.clone(), note }, Ok(()))
-            }
-            Err(failure) => Performed::Failed(failure),
-        }
+        let note = forgotten_note(&self.write(plan).await?);
+        Ok(Performed::Done(Withdrawn { plan: plan.clone(), note }, Ok(())))
     }
 
     fn operator(&self) -> &Operator {

@@ -24,7 +24,9 @@ async fn several_functions_take_one_update_of_the_stack() {
     let end = Err(Failure::undone(format!("1 of 4 functions failed:\n  missing: {why}")));
     assert_eq!(plan.end().map_err(|it| it.to_string()), end.clone().map_err(|it: Failure| it.to_string()));
     assert!(plain(&plan).contains(&format!("\nmissing: {why}\nattach invoices:\n")), "{}", plain(&plan));
-    let Performed::Done(attached, result) = change.perform(&plan).await else { panic!("they are attached") };
+    let Ok(Performed::Done(attached, result)) = change.perform(&plan).await else {
+        panic!("they are attached")
+    };
     assert_eq!(result.map_err(|it| it.to_string()), end.map_err(|it| it.to_string()));
     let value = serde_json::to_value(&attached).unwrap();
     assert_eq!(
@@ -82,7 +84,7 @@ async fn plan_that_somebody_else_changed_is_outdated() {
     aws.advance(HOUR);
     assert_eq!(change.plan().await.unwrap().identity(), plan.identity(), "time alone changes nothing");
     aws.function_named("orders").recursion_allowed = true;
-    let Performed::Outdated(now) = change.perform(&plan).await else { panic!("it has changed") };
+    let Ok(Performed::Outdated(now)) = change.perform(&plan).await else { panic!("it has changed") };
     assert_ne!(now.identity(), plan.identity());
     assert!(!read(&aws, "orders").await.is_attached());
 }
@@ -108,7 +110,7 @@ async fn interrupted_run_reports_and_can_be_repeated() {
     let mut change = to_attach(&aws, &["orders"]);
     change.operator = Operator { interrupt, follow: follow.clone(), ..change.operator };
     let plan = change.plan().await.unwrap();
-    let Performed::Done(attached, Err(Failure::Interrupted(why))) = change.perform(&plan).await else {
+    let Ok(Performed::Done(attached, Err(Failure::Interrupted(why)))) = change.perform(&plan).await else {
         panic!("it was interrupted")
     };
     assert_eq!(why.to_string(), "not every change was made; run the command again for the others");

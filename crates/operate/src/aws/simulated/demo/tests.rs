@@ -40,7 +40,7 @@ impl Shift {
 
     async fn perform<C: Change + 'static>(&self, change: C) -> String {
         match Planned::of(change).await.unwrap().perform().await {
-            Ended::Done { json, result, .. } => {
+            Ok(Ended::Done { json, result, .. }) => {
                 result.unwrap();
                 json
             }
@@ -64,9 +64,9 @@ impl Shift {
     async fn dead(&self) -> BTreeMap<(String, String), usize> {
         let snapshot = dead::scan(&self.operator, Filter::default()).await.unwrap();
         let groups = snapshot.groups().into_iter().map(|(_, group)| {
-            let target = group.target.clone().unwrap();
+            let target = group.alike.target.clone().unwrap();
             (
-                (comeback_engine::short_name(&target).to_owned(), group.reason.to_string()),
+                (comeback_engine::short_name(&target).to_owned(), group.alike.reason.to_string()),
                 group.count as usize,
             )
         });

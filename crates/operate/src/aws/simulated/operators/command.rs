@@ -83,7 +83,7 @@ impl SimulatedChange {
             };
             RequestEvents { operator, ask, function: None, error, keys, why: None }
         };
-        match self {
+        let ending = match self {
             Self::Pause(length) => {
                 let end = length.map(End::After);
                 let wanted = Wanted { end, spread: None, why: Some("chaos".into()) };
@@ -97,32 +97,27 @@ impl SimulatedChange {
             }
             Self::Cancel(selection) => confirmed(request(operator, Ask::Cancel, selection)).await,
             Self::Withdraw(kind) => confirmed(WithdrawRequests { operator, function, kind }).await,
-        }
+        };
+        ending.unwrap_or_else(Ending::Failed)
     }
 }
 
 /// Plans a change, performs it and records it. If another operator's change makes the plan out of date, performs the
 /// new plan.
-async fn confirmed(change: impl Change) -> Ending {
-    let mut plan = match change.plan().await {
-        Ok(plan) => plan,
-        Err(failure) => return Ending::Failed(failure),
-    };
+async fn confirmed(change: impl Change) -> Result<Ending, Failure> {
+    let mut plan = change.plan().await?;
     while plan.question().is_some() {
-        let (performed, recorded) = perform(&change, &plan).await;
+        let (performed, recorded) = perform(&change, &plan).await?;
         match performed {
             Performed::Outdated(new) => plan = new,
-            Performed::Failed(failure) => return Ending::Failed(failure),
             Performed::Done(done, result) => {
-                if let Err(failure) = result.and(recorded) {
-                    return Ending::Failed(failure);
-                }
+                result.and(recorded)?;
                 let Some(activity) = change.activity(&done) else { break };
                 let done = serde_json::to_value(done).expect("BUG: an answer is plain JSON");
                 let recalled = done["result"].get("recalled").and_then(Value::as_u64).unwrap_or_default();
-                return Ending::Done { what: activity.what, recalled };
+                return Ok(Ending::Done { what: activity.what, recalled });
             }
         }
     }
-    Ending::NothingToDo
+    Ok(Ending::NothingToDo)
 }
