@@ -42,7 +42,7 @@ impl Address {
     }
 
     /// The flags to add to a suggested command so that it uses this region and profile. The AWS CLI has the same flags.
-    pub fn account_flags(&self) -> String {
+    fn account_flags(&self) -> String {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
     }
 

@@ -137,21 +137,14 @@ pub trait Aws: fmt::Debug {
     ) -> Vec<Result<(), EntryFailure>>;
 
     /// `sqs:ChangeMessageVisibility`: hides each message for its duration, counted from now. A duration of zero makes
-    /// the message visible.
+    /// the message visible. An unanswered call is repeated only if `repeats` is true. If the handler processes the
+    /// messages, `repeats` must be false: after a first call that took effect, the handler may have received a message
+    /// and hidden it again, and a second call would overwrite the handler's visibility timeout.
     async fn hide(
         &self,
         url: &str,
         messages: Vec<(String, Duration)>,
-        paused: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>>;
-
-    /// Like [`hide`](Self::hide), but never repeats an unanswered call, because the handler may be processing the
-    /// messages. If the first call took effect, the handler may have received a message and hidden it again. A second
-    /// call would overwrite the handler's visibility timeout.
-    async fn recall(
-        &self,
-        url: &str,
-        messages: Vec<(String, Duration)>,
+        repeats: bool,
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
@@ -295,6 +288,12 @@ pub enum UpdateStatus {
     InProgress,
     /// The update failed, for the reason that Lambda gives.
     Failed(String),
+}
+
+/// The name of a function, followed by the qualifier if there is one.
+#[cfg(any(test, feature = "sdk", feature = "simulated"))]
+fn qualified(name: &str, qualifier: Option<&str>) -> String {
+    qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"))
 }
 
 /// The settings for asynchronous invocations of one qualifier. In each field, `None` stands for Lambda's default.

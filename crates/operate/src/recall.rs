@@ -103,7 +103,7 @@ async fn choose(
     let reading = Reading::read(operator, deployment.clone(), scope, now).await?;
     let policies = deployment.policies().ok();
     let none = Pauses::default();
-    let pauses = reading.known_pauses()?.unwrap_or(&none);
+    let pauses = reading.pauses.as_ref().map_err(Clone::clone)?.as_ref().unwrap_or(&none);
     let (Some(policies), Some(entry)) = (&policies, written.find(pauses)) else {
         return Err(Failure::undone("another operator has changed the pauses or the settings meanwhile"));
     };
@@ -183,7 +183,7 @@ impl Recalled {
                 (message.receipt_handle.clone(), Duration::from_secs(left))
             };
             let calls = still.iter().map(until).collect();
-            let answers = aws.recall(&deployment.retry_queue.url, calls, &tell_pause(operator)).await;
+            let answers = aws.hide(&deployment.retry_queue.url, calls, false, &tell_pause(operator)).await;
             for (message, answer) in still.iter().zip(answers) {
                 self.count(message.due, answer)?;
             }

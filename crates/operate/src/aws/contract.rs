@@ -60,7 +60,7 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// Tests that a function has the tags, environment variables and recursion setting that were written last, and that the
 /// function's alias has its own configuration.
-pub async fn function(aws: &dyn Aws, fixture: &Fixture) {
+async fn function(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, function_arn, alias, role, .. } = fixture;
     let read = async |qualifier| aws.function(function, qualifier).await.unwrap();
     let described = read(None).await.expect("the function exists");
@@ -99,7 +99,7 @@ pub async fn function(aws: &dyn Aws, fixture: &Fixture) {
 }
 
 /// Tests that each qualifier has its own settings, and that a write replaces all settings of one qualifier.
-pub async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
+async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, alias, .. } = fixture;
     let settings = |retries, event_age| InvokeSettings {
         retries: Some(retries),
@@ -122,7 +122,7 @@ pub async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
 }
 
 /// Tests that a role has the inline policies that were written last.
-pub async fn role(aws: &dyn Aws, fixture: &Fixture) {
+async fn role(aws: &dyn Aws, fixture: &Fixture) {
     let role = &*fixture.role;
     let policy = |action: &str| {
         let statement = serde_json::json!({"Effect": "Allow", "Action": action, "Resource": "*"});
@@ -180,7 +180,7 @@ fn assert_done(answers: Vec<Result<(), crate::aws::EntryFailure>>) {
 
 /// Tests that a queue carries messages with their attributes, and that messages can be hidden, counted and deleted.
 /// Leaves the queue empty.
-pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
+async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let attributes = aws.queue_attributes(&url, &[]).await.unwrap().expect("the queue exists");
     assert_eq!(attributes["QueueArn"], fixture.queue_arn);
@@ -206,7 +206,7 @@ pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
         assert!(received["plain"].attributes.is_empty());
         assert_eq!(received["plain"].system["ApproximateReceiveCount"], receives);
         let hidden = received.values().map(|it| (handle(it), Duration::from_secs(seconds))).collect();
-        assert_done(aws.hide(&url, hidden, &|_, _| ()).await);
+        assert_done(aws.hide(&url, hidden, true, &|_, _| ()).await);
         until_visible(aws, &url, "2").await;
     }
     let received = receive(aws, &url, 60).await;
@@ -217,7 +217,7 @@ pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
 }
 
 /// Tests that a batch call has a result for each entry: only the entry with an invalid receipt handle is refused.
-pub async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
+async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let bodies = (0..11).map(|number| NewMessage { body: format!("{number:02}"), ..NewMessage::default() });
     assert_done(aws.send(&url, bodies.collect(), &|_, _| ()).await);
@@ -227,27 +227,27 @@ pub async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(received.len(), 11);
     let mut hidden: Vec<_> = received.values().map(|it| (handle(it), Duration::from_secs(120))).collect();
     hidden.insert(3, ("garbled".into(), Duration::from_secs(120)));
-    let answers = aws.hide(&url, hidden, &|_, _| ()).await;
+    let answers = aws.hide(&url, hidden, true, &|_, _| ()).await;
     for (index, answer) in answers.iter().enumerate() {
         let kind = answer.as_ref().err().map(|failure| failure.kind);
         assert_eq!(kind, (index == 3).then_some(EntryFailureKind::Refused), "{index}: {answer:?}");
     }
     assert_done(aws.delete(&url, received.values().map(handle).collect(), &|_, _| ()).await);
     let gone = received.values().next().expect("there were eleven");
-    let answers = aws.hide(&url, vec![(handle(gone), Duration::ZERO)], &|_, _| ()).await;
+    let answers = aws.hide(&url, vec![(handle(gone), Duration::ZERO)], true, &|_, _| ()).await;
     assert!(answers[0].as_ref().is_err_and(|it| it.kind == EntryFailureKind::Refused), "{answers:?}");
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
 /// Tests that each receive of a message returns a new receipt handle, and that the new handle can make the message
 /// visible before its visibility timeout ends.
-pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
+async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let message = NewMessage { body: "recalled".into(), ..NewMessage::default() };
     assert_done(aws.send(&url, vec![message], &|_, _| ()).await);
     let mut handles = BTreeSet::new();
     let hides = async |handle: &str, seconds| {
-        aws.hide(&url, vec![(handle.to_owned(), Duration::from_secs(seconds))], &|_, _| ()).await
+        aws.hide(&url, vec![(handle.to_owned(), Duration::from_secs(seconds))], true, &|_, _| ()).await
     };
     for receives in 1..=3 {
         let received = receive(aws, &url, 60).await;
@@ -267,7 +267,7 @@ pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
 
 /// Tests that each write of a parameter creates a new version, and that a write with `new` never overwrites an existing
 /// parameter.
-pub async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
+async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     let name = &*fixture.parameter;
     assert_eq!(aws.parameter(name).await.unwrap(), None);
     assert_eq!(aws.parameter_history(name).await.unwrap(), []);
@@ -285,7 +285,7 @@ pub async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
 }
 
 /// Tests that an alarm can be created, replaced, and deleted by name.
-pub async fn alarm(aws: &dyn Aws, fixture: &Fixture) {
+async fn alarm(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { alarm: name, topic, function, .. } = fixture;
     let metric = WatchedMetric {
         namespace: "AWS/Lambda".into(),
@@ -316,7 +316,7 @@ pub async fn alarm(aws: &dyn Aws, fixture: &Fixture) {
 }
 
 /// Tests that log lines can be selected by time, and by a term in the line.
-pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
+async fn log(aws: &dyn Aws, fixture: &Fixture) {
     let group = &*fixture.log_group;
     assert!(aws.log_group(group).await.unwrap().is_some());
     let hour = Duration::from_secs(3_600);
@@ -340,7 +340,7 @@ pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
 }
 
 /// Tests that a line can be written to a new log stream, and that no other stream contains the line.
-pub async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
+async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
     // These lines are two hours old, because the test `log` reads the last hour and must not find them.
     let at = aws.now().before(Duration::from_secs(7_200));
     let (group, stream) = (&*fixture.log_group, "written");
@@ -362,7 +362,7 @@ pub async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
 }
 
 /// Tests that reading a resource that does not exist returns `None`, or a failure that names the call.
-pub async fn missing(aws: &dyn Aws, fixture: &Fixture) {
+async fn missing(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.function("never", None).await.unwrap(), None);
     let failure = aws.function_configuration("never", None).await.unwrap_err().to_string();
     assert!(

@@ -30,13 +30,14 @@ use aws_sdk_ssm::types::ParameterType;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use comeback_delivery::sqs::{Deleter, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{ErrorKind, Retries, classify};
 use comeback_engine::{QueueArn, Timestamp};
 
 use crate::aws::{
     Aws, Configuration, EntryFailure, Executions, Function, InvokeSettings, Key, LogFilter, LogGroup,
     LogPage, Mapping, Message, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion, Paused,
-    Receive, Stack, StackEvent, StackResource, Verdict,
+    Receive, Stack, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -91,7 +92,7 @@ impl Aws for SdkAws {
 
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<Function>, Failure> {
         let call = self.lambda.get_function().function_name(name).set_qualifier(qualifier.map(Into::into));
-        let of = qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"));
+        let of = qualified(name, qualifier);
         let answer = call.send().await;
         let found = answer.unless(|it| it.is_resource_not_found_exception(), "lambda:GetFunction", &of)?;
         Ok(found.map(lambda::function))
@@ -104,7 +105,7 @@ impl Aws for SdkAws {
     ) -> Result<Configuration, Failure> {
         let call = self.lambda.get_function_configuration().function_name(name);
         let answer = call.set_qualifier(qualifier.map(Into::into)).send().await;
-        let of = qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"));
+        let of = qualified(name, qualifier);
         Ok(lambda::configuration_alone(answer.or_failure("lambda:GetFunctionConfiguration", &of)?))
     }
 
@@ -180,17 +181,12 @@ impl Aws for SdkAws {
     }
 
     async fn mappings_of_function(&self, name: &str) -> Result<Vec<Mapping>, Failure> {
-        let pages = self.lambda.list_event_source_mappings().function_name(name).into_paginator();
-        let mappings = pages.items().send().try_collect().await;
-        let mappings = mappings.or_failure("lambda:ListEventSourceMappings", name)?;
-        Ok(mappings.into_iter().filter_map(lambda::mapping).collect())
+        lambda::mappings(self.lambda.list_event_source_mappings().function_name(name), name).await
     }
 
     async fn mappings_of_queue(&self, queue_arn: &str) -> Result<Vec<Mapping>, Failure> {
-        let pages = self.lambda.list_event_source_mappings().event_source_arn(queue_arn).into_paginator();
-        let mappings = pages.items().send().try_collect().await;
-        let mappings = mappings.or_failure("lambda:ListEventSourceMappings", queue_arn)?;
-        Ok(mappings.into_iter().filter_map(lambda::mapping).collect())
+        let call = self.lambda.list_event_source_mappings().event_source_arn(queue_arn);
+        lambda::mappings(call, queue_arn).await
     }
 
     async fn set_variables(
@@ -263,7 +259,9 @@ impl Aws for SdkAws {
         messages: Vec<NewMessage>,
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>> {
-        sqs::send(&self.sqs, url, messages, paused).await
+        // SQS may have accepted the messages of a call that it did not answer, and a second call would duplicate them.
+        let sender = Sender::new(self.sqs.clone(), url).retries(Retries::none()).concurrency(sqs::AT_ONCE);
+        sqs::deliver(sender, messages.into_iter().map(sqs::new_message), paused).await
     }
 
     async fn delete(
@@ -272,25 +270,23 @@ impl Aws for SdkAws {
         receipt_handles: Vec<String>,
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>> {
-        sqs::delete(&self.sqs, url, receipt_handles, paused).await
+        let deleter = Deleter::new(self.sqs.clone(), url).concurrency(sqs::AT_ONCE);
+        sqs::deliver(deleter, receipt_handles, paused).await
     }
 
     async fn hide(
         &self,
         url: &str,
         messages: Vec<(String, Duration)>,
+        repeats: bool,
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>> {
-        sqs::hide(&self.sqs, url, messages, Retries::default(), paused).await
-    }
-
-    async fn recall(
-        &self,
-        url: &str,
-        messages: Vec<(String, Duration)>,
-        paused: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>> {
-        sqs::hide(&self.sqs, url, messages, Retries::none(), paused).await
+        let retries = if repeats { Retries::default() } else { Retries::none() };
+        let changer = VisibilityChanger::new(self.sqs.clone(), url);
+        let changer = changer.retries(retries).concurrency(sqs::HIDING);
+        let hidden =
+            messages.into_iter().map(|(receipt_handle, timeout)| Visibility { receipt_handle, timeout });
+        sqs::deliver(changer, hidden, paused).await
     }
 
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure> {

@@ -174,9 +174,7 @@ impl SimulatedAws {
     ///
     /// Panics if the queue does not exist.
     pub fn queue(&self, name: &str) -> RefMut<'_, Queue> {
-        RefMut::map(self.state(), |state| {
-            state.queues.get_mut(name).unwrap_or_else(|| panic!("BUG: no queue {name}"))
-        })
+        RefMut::map(self.state(), |state| state.named(name))
     }
 
     /// Returns the function with this name, which must exist.
@@ -199,63 +197,9 @@ impl SimulatedAws {
         self.clock().now()
     }
 
-    /// Sets the manual clock. Ignores a time that is before the clock's current time.
-    pub fn set_time(&self, now: Timestamp) {
-        self.world.manual.set(now);
-    }
-
     /// Moves the manual clock forward by a duration.
     pub fn advance(&self, duration: Duration) {
         self.world.manual.advance(duration);
-    }
-
-    /// Denies this caller an IAM action, such as `sqs:ReceiveMessage`.
-    pub fn deny(&self, action: &str) {
-        self.caller.deny(action);
-    }
-
-    /// Withdraws the denial of an IAM action.
-    pub fn allow(&self, action: &str) {
-        self.caller.allow(action);
-    }
-
-    /// Sets a hook that runs before each call of this caller. The hook returns the fault of the call, or `None`.
-    pub fn on_call(&self, hook: impl FnMut(Call<'_>) -> Option<Fault> + 'static) {
-        self.caller.on_call(hook);
-    }
-
-    /// Delays each call of this caller by the duration that `latency` returns.
-    fn calls_take(&self, latency: impl FnMut() -> Duration + 'static) {
-        self.caller.calls_take(latency);
-    }
-
-    /// Sets the number of milliseconds by which this caller's clock is ahead of the account's clock. A negative number
-    /// means that the caller's clock is behind.
-    fn set_clock_ahead(&self, millis: i64) {
-        self.caller.set_clock_ahead(millis);
-    }
-
-    /// Waits for the time that a call takes to reach the account.
-    async fn travel(&self) {
-        if let Some(latency) = self.caller.latency() {
-            self.clock().sleep_until(self.time().saturating_add(latency)).await;
-        }
-    }
-
-    /// The number of calls that this caller has made. The call that a killed caller was about to make does not count.
-    pub fn calls(&self) -> u64 {
-        self.caller.calls()
-    }
-
-    /// Performs `work` as this caller. Lets the caller make `calls` more calls, and kills it before the next one.
-    /// Returns `None` if the caller was killed.
-    pub async fn killed_after<T>(&self, calls: u64, work: impl Future<Output = T>) -> Option<T> {
-        self.caller.alive(Some(calls), work).await
-    }
-
-    /// Performs `work` as this caller, whose hook may kill the caller. Returns `None` if the caller was killed.
-    pub async fn until_killed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.caller.alive(None, work).await
     }
 }
 
@@ -313,6 +257,10 @@ impl State {
         self.stacks.get_mut(name).ok_or_else(gone)
     }
 
+    fn named(&mut self, name: &str) -> &mut Queue {
+        self.queues.get_mut(name).unwrap_or_else(|| panic!("BUG: no queue {name}"))
+    }
+
     fn queue_of(&mut self, url: &str) -> Result<&mut Queue, String> {
         let queue = self.queues.values_mut().find(|queue| queue_url(queue.name()) == url);
         queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
@@ -332,11 +280,9 @@ impl State {
     ) -> Result<Vec<aws::Message>, String> {
         let now = self.now();
         let queue = self.queue_of(url)?;
-        let received = queue.receive(now, most, visibility);
-        let source = queue.arn.clone();
-        if let Some((to, moved)) = queue.take_moved()
-            && let Some(to) = self.queues.values_mut().find(|queue| queue.arn == to)
-        {
+        let (received, moved) = queue.receive(now, most, visibility);
+        let (source, to) = (queue.arn.clone(), queue.redrive().map(|(to, _)| to));
+        if let Some(to) = self.queues.values_mut().find(|queue| Some(&queue.arn) == to.as_ref()) {
             moved.into_iter().for_each(|message| to.take_in(message, &source));
         }
         Ok(received)

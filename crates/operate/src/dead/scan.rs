@@ -297,7 +297,7 @@ impl<'a> Scan<'a> {
         for some in handles.chunks(GIVEN_BACK_AT_ONCE) {
             not_tried -= some.len();
             let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
-            let answers = operator.account.aws.hide(url, visible, &tell_pause(operator)).await;
+            let answers = operator.account.aws.hide(url, visible, true, &tell_pause(operator)).await;
             // SQS refuses a handle if the dead-letter is visible already, was deleted, or was received by another
             // reader. In each of these cases, the dead-letter need not be made visible.
             let failures = answers.into_iter().filter_map(Result::err);

@@ -5,13 +5,16 @@ use std::time::Duration;
 use aws_sdk_lambda::error::ProvideErrorMetadata;
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput;
+use aws_sdk_lambda::operation::list_event_source_mappings::builders::ListEventSourceMappingsFluentBuilder;
 use aws_sdk_lambda::types::{
     DestinationConfig, EventSourceMappingConfiguration, FunctionConfiguration, FunctionEventInvokeConfig,
     FunctionResponseType, LastUpdateStatus, OnFailure, OnSuccess,
 };
 use comeback_engine::{FunctionArn, QueueArn};
 
+use crate::aws::sdk::Or as _;
 use crate::aws::{Configuration, Function, INVOCATIONS_OF_A_POLLER, InvokeSettings, Mapping, UpdateStatus};
+use crate::failure::Failure;
 
 /// Lambda's default maximum number of provisioned pollers, for a mapping that sets only the minimum.
 const DEFAULT_MAXIMUM_POLLERS: i32 = 200;
@@ -98,8 +101,18 @@ pub(super) fn is_not_permitted_yet(error: &impl ProvideErrorMetadata) -> bool {
         && error.message().is_some_and(|message| message.contains("does not have permissions"))
 }
 
+/// Lists event source mappings of SQS queues.
+pub(super) async fn mappings(
+    call: ListEventSourceMappingsFluentBuilder,
+    of: &str,
+) -> Result<Vec<Mapping>, Failure> {
+    let mappings = call.into_paginator().items().send().try_collect().await;
+    let mappings: Vec<_> = mappings.or_failure("lambda:ListEventSourceMappings", of)?;
+    Ok(mappings.into_iter().filter_map(mapping).collect())
+}
+
 /// Converts an event source mapping. Returns `None` if the mapping's source is not an SQS queue.
-pub(super) fn mapping(mapping: EventSourceMappingConfiguration) -> Option<Mapping> {
+fn mapping(mapping: EventSourceMappingConfiguration) -> Option<Mapping> {
     let queue_arn = mapping.event_source_arn.filter(|arn| arn.parse::<QueueArn>().is_ok())?;
     let window = mapping.maximum_batching_window_in_seconds.unwrap_or(0);
     let maximum_pollers = mapping.provisioned_poller_config.and_then(|config| {

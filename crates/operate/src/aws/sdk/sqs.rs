@@ -6,8 +6,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::SdkError;
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{self, MessageAttributeValue, MessageSystemAttributeName};
-use comeback_delivery::sqs::{self, Deleter, Sender, Visibility, VisibilityChanger};
-use comeback_delivery::{EntryError, ErrorKind, Retries, ServiceError, by_entry};
+use comeback_delivery::{EntryError, ErrorKind, Operation, Sender, ServiceError, by_entry, sqs};
 use tokio::sync::mpsc;
 
 use crate::aws::sdk::Or as _;
@@ -19,10 +18,10 @@ use crate::failure::Failure;
 /// SQS's maximum number of messages per receive.
 const MOST_OF_A_RECEIVE: usize = 10;
 /// The maximum number of concurrent calls that send or delete messages.
-const AT_ONCE: usize = 8;
+pub(super) const AT_ONCE: usize = 8;
 /// The maximum number of concurrent calls that hide messages. The number is larger than [`AT_ONCE`], because a command
 /// may have to hide 100,000 messages, ten in each call.
-const HIDING: usize = 16;
+pub(super) const HIDING: usize = 16;
 
 pub(super) async fn receive(
     client: &Client,
@@ -71,22 +70,19 @@ fn attribute(value: MessageAttributeValue) -> Attribute {
     }
 }
 
-/// Sends messages. Does not repeat a call that SQS did not answer: SQS may have accepted the messages, and a second
-/// call would duplicate them.
-pub(super) async fn send(
-    client: &Client,
-    url: &str,
-    messages: Vec<NewMessage>,
+/// Delivers entries through a sender, and passes each pause of the sender to `paused`. Returns a result for each entry.
+pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F>(
+    sender: Sender<O, S>,
+    entries: impl IntoIterator<Item = O::Entry>,
     paused: Paused<'_>,
 ) -> Vec<Result<(), EntryFailure>> {
     let (tell, told) = pauses();
-    let sender =
-        Sender::new(client.clone(), url).retries(Retries::none()).concurrency(AT_ONCE).on_pause(tell);
-    let answers = hearing(sender.send(messages.into_iter().map(new_message)), told, paused).await;
+    let sender = sender.on_pause(tell);
+    let answers = hearing(sender.send(entries), told, paused).await;
     by_entry(answers).into_iter().map(|answer| answer.map(drop).map_err(failure)).collect()
 }
 
-fn new_message(message: NewMessage) -> sqs::Message {
+pub(super) fn new_message(message: NewMessage) -> sqs::Message {
     let attributes = message.attributes.into_iter().map(|(name, attribute)| {
         let value = MessageAttributeValue::builder().data_type(attribute.data_type);
         let value = match attribute.value {
@@ -97,33 +93,6 @@ fn new_message(message: NewMessage) -> sqs::Message {
     });
     let attributes = attributes.collect();
     sqs::Message { attributes, trace_header: message.trace_header, ..sqs::Message::new(message.body) }
-}
-
-pub(super) async fn delete(
-    client: &Client,
-    url: &str,
-    receipt_handles: Vec<String>,
-    paused: Paused<'_>,
-) -> Vec<Result<(), EntryFailure>> {
-    let (tell, told) = pauses();
-    let deleter = Deleter::new(client.clone(), url).concurrency(AT_ONCE).on_pause(tell);
-    let answers = hearing(deleter.send(receipt_handles), told, paused).await;
-    by_entry(answers).into_iter().map(|answer| answer.map_err(failure)).collect()
-}
-
-pub(super) async fn hide(
-    client: &Client,
-    url: &str,
-    messages: Vec<(String, Duration)>,
-    retries: Retries,
-    paused: Paused<'_>,
-) -> Vec<Result<(), EntryFailure>> {
-    let (tell, told) = pauses();
-    let changer = VisibilityChanger::new(client.clone(), url);
-    let changer = changer.retries(retries).concurrency(HIDING).on_pause(tell);
-    let hidden = messages.into_iter().map(|(receipt_handle, timeout)| Visibility { receipt_handle, timeout });
-    let answers = hearing(changer.send(hidden), told, paused).await;
-    by_entry(answers).into_iter().map(|answer| answer.map_err(failure)).collect()
 }
 
 type Told = mpsc::UnboundedReceiver<(Duration, String)>;
@@ -171,6 +140,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::aws::Aws as _;
     use crate::aws::sdk::tests::answering;
 
     const URL: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";
@@ -223,7 +193,7 @@ mod tests {
             (500, "InternalError", "{}".into())
         });
         let message = NewMessage { body: "b".into(), ..NewMessage::default() };
-        let answers = send(&account.await.sqs, URL, vec![message], &|_, _| ()).await;
+        let answers = account.await.send(URL, vec![message], &|_, _| ()).await;
         let kinds: Vec<_> = answers.into_iter().map(|answer| answer.unwrap_err().kind).collect();
         assert_eq!((kinds, calls.count()), (vec![EntryFailureKind::Transient], 1));
     }
@@ -236,7 +206,7 @@ mod tests {
             0 => (500, "InternalError", "{}".into()),
             _ => (200, "", r#"{"Successful":[{"Id":"0"}]}"#.into()),
         });
-        let answers = delete(&account.await.sqs, URL, vec!["handle".into()], &|_, _| ()).await;
+        let answers = account.await.delete(URL, vec!["handle".into()], &|_, _| ()).await;
         assert_eq!((answers, calls.count()), (vec![Ok(())], 2));
     }
 

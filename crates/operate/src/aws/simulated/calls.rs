@@ -11,6 +11,7 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use tokio::sync::Notify;
 
+use super::SimulatedAws;
 use crate::aws::{EntryFailure, EntryFailureKind};
 use crate::failure::Failure;
 
@@ -80,53 +81,76 @@ impl Caller {
             killed: RefCell::default(),
         }
     }
+}
 
-    pub(super) fn on_call(&self, hook: impl FnMut(Call<'_>) -> Option<Fault> + 'static) {
-        self.hook.replace(Some(Box::new(hook)));
+impl SimulatedAws {
+    /// Denies this caller an IAM action, such as `sqs:ReceiveMessage`.
+    pub fn deny(&self, action: &str) {
+        self.caller.denied.borrow_mut().insert(action.to_owned());
     }
 
-    pub(super) fn deny(&self, action: &str) {
-        self.denied.borrow_mut().insert(action.to_owned());
+    /// Withdraws the denial of an IAM action.
+    pub fn allow(&self, action: &str) {
+        self.caller.denied.borrow_mut().remove(action);
     }
 
-    pub(super) fn allow(&self, action: &str) {
-        self.denied.borrow_mut().remove(action);
+    pub(super) fn is_denied(&self, action: &str) -> bool {
+        self.caller.denied.borrow().contains(action)
     }
 
+    /// Sets a hook that runs before each call of this caller. The hook returns the fault of the call, or `None`.
+    pub fn on_call(&self, hook: impl FnMut(Call<'_>) -> Option<Fault> + 'static) {
+        self.caller.hook.replace(Some(Box::new(hook)));
+    }
+
+    /// Delays each call of this caller by the duration that `latency` returns.
     pub(super) fn calls_take(&self, latency: impl FnMut() -> Duration + 'static) {
-        self.latency.replace(Some(Box::new(latency)));
+        self.caller.latency.replace(Some(Box::new(latency)));
     }
 
-    pub(super) fn latency(&self) -> Option<Duration> {
-        self.latency.borrow_mut().as_mut().map(|draw| draw())
-    }
-
+    /// Sets the number of milliseconds by which this caller's clock is ahead of the account's clock. A negative number
+    /// means that the caller's clock is behind.
     pub(super) fn set_clock_ahead(&self, millis: i64) {
-        self.clock_ahead.set(millis);
+        self.caller.clock_ahead.set(millis);
     }
 
-    /// The time that the caller's clock shows when the account's clock shows `time`.
-    pub(super) fn clock(&self, time: Timestamp) -> Timestamp {
-        Timestamp::from_millis(time.as_millis().saturating_add_signed(self.clock_ahead.get()))
+    /// The time that the caller's clock shows.
+    pub(super) fn callers_time(&self) -> Timestamp {
+        let millis = self.time().as_millis().saturating_add_signed(self.caller.clock_ahead.get());
+        Timestamp::from_millis(millis)
     }
 
-    pub(super) fn calls(&self) -> u64 {
-        self.calls.get()
+    /// The number of calls that this caller has made. The call that a killed caller was about to make does not count.
+    pub fn calls(&self) -> u64 {
+        self.caller.calls.get()
     }
 
-    /// Performs `work`. Lets the caller make `calls` calls, and kills it before the next one. Returns `None` if the
-    /// caller was killed.
-    pub(super) async fn alive<T>(&self, calls: Option<u64>, work: impl Future<Output = T>) -> Option<T> {
-        self.lives_for.set(calls);
+    /// Performs `work` as this caller. Lets the caller make `calls` more calls, and kills it before the next one.
+    /// Returns `None` if the caller was killed.
+    pub async fn killed_after<T>(&self, calls: u64, work: impl Future<Output = T>) -> Option<T> {
+        self.caller.lives_for.set(Some(calls));
+        self.until_killed(work).await
+    }
+
+    /// Performs `work` as this caller, whose hook may kill the caller. Returns `None` if the caller was killed.
+    pub async fn until_killed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let killed = Rc::new(Notify::new());
-        self.killed.replace(Rc::clone(&killed));
+        self.caller.killed.replace(Rc::clone(&killed));
         let ended = tokio::select! {
             biased;
             ended = work => Some(ended),
             () = killed.notified() => None,
         };
-        self.lives_for.set(None);
+        self.caller.lives_for.set(None);
         ended
+    }
+
+    /// Waits for the time that a call takes to reach the account.
+    pub(super) async fn travel(&self) {
+        let latency = self.caller.latency.borrow_mut().as_mut().map(|draw| draw());
+        if let Some(latency) = latency {
+            self.clock().sleep_until(self.time().saturating_add(latency)).await;
+        }
     }
 
     /// Begins a call, and returns its fault. Yields to other callers first, so that the calls of several callers
@@ -138,30 +162,27 @@ impl Caller {
         entries: usize,
     ) -> Result<Option<Fault>, Denied> {
         yield_now().await;
-        let number = self.calls.get() + 1;
-        let hooked = self.hook.borrow_mut().as_mut().map(|hook| hook(Call { number, action, of, entries }));
-        let fault = match self.lives_for.get() {
+        let Caller { arn, hook, calls, lives_for, killed, .. } = &*self.caller;
+        let number = calls.get() + 1;
+        let hooked = hook.borrow_mut().as_mut().map(|hook| hook(Call { number, action, of, entries }));
+        let fault = match lives_for.get() {
             Some(0) => Some(Fault::CallerKilled),
-            lives_for => {
-                self.lives_for.set(lives_for.map(|calls| calls - 1));
+            left => {
+                lives_for.set(left.map(|calls| calls - 1));
                 hooked.flatten()
             }
         };
         if fault == Some(Fault::CallerKilled) {
             // The concurrent calls of a killed caller are not made either.
-            self.lives_for.set(Some(0));
-            self.killed.borrow().notify_one();
+            lives_for.set(Some(0));
+            killed.borrow().notify_one();
             std::future::pending::<()>().await;
         }
-        self.calls.set(number);
+        calls.set(number);
         if self.is_denied(action) {
-            return Err(Denied(format!("User: {} is not authorized to perform: {action}", self.arn)));
+            return Err(Denied(format!("User: {arn} is not authorized to perform: {action}")));
         }
         Ok(fault)
-    }
-
-    pub(super) fn is_denied(&self, action: &str) -> bool {
-        self.denied.borrow().contains(action)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::aws::simulated::function::action_of;
 use crate::aws::{
     self, AttributeValue, Aws, Configuration, EntryFailure, EntryFailureKind, Executions, InvokeSettings,
     Key, LogFilter, LogPage, Mapping, Message, MetricAlarm, MetricQuery, NewAlarm, NewMessage,
-    ParameterVersion, Paused, Receive, StackEvent, StackResource, Verdict,
+    ParameterVersion, Paused, Receive, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -30,16 +30,19 @@ impl SimulatedAws {
         of: &str,
         effect: impl FnOnce(&mut State) -> Result<T, String>,
     ) -> Result<T, Failure> {
-        let failed = |text: &str| Failure::could_not(format!("{action} on {of}: {text}"));
+        let is_answer_lost = self.arrive(action, of).await?;
+        let result = effect(&mut self.state()).map_err(|error| failed(action, of, &error));
+        if is_answer_lost { Err(failed(action, of, NO_ANSWER)) } else { result }
+    }
+
+    /// Waits until a call arrives at the account. Returns true if the call's answer will be lost. Fails if the call
+    /// will have no effect.
+    async fn arrive(&self, action: &str, of: &str) -> Result<bool, Failure> {
         self.travel().await;
-        match self.caller.begin(action, of, 0).await {
+        match self.begin(action, of, 0).await {
             Err(denied) => Err(denied.failure(action, of)),
-            Ok(Some(Fault::CallFails | Fault::EntriesFail(_))) => Err(failed(UNAVAILABLE)),
-            Ok(Some(Fault::AnswerLost)) => {
-                let _ = effect(&mut self.state());
-                Err(failed(NO_ANSWER))
-            }
-            Ok(None | Some(Fault::CallerKilled)) => effect(&mut self.state()).map_err(|error| failed(&error)),
+            Ok(Some(Fault::CallFails | Fault::EntriesFail(_))) => Err(failed(action, of, UNAVAILABLE)),
+            Ok(fault) => Ok(fault == Some(Fault::AnswerLost)),
         }
     }
 
@@ -64,7 +67,7 @@ impl SimulatedAws {
             let call = entries_of_a_call(&mut entries, &size);
             let these = call.len();
             let failed = |failure: &EntryFailure| vec![Err(failure.clone()); these];
-            let fault = match self.caller.begin(action, url, these).await {
+            let fault = match self.begin(action, url, these).await {
                 Ok(fault) => fault,
                 Err(denied) => {
                     answers.extend(failed(&denied.entry(action)));
@@ -98,9 +101,7 @@ impl SimulatedAws {
         answers.resize(all, Err(not_tried));
         answers
     }
-}
 
-impl SimulatedAws {
     /// The CloudWatch metric that counts the messages of calls with this action. `None` if there is no such metric, or
     /// if no deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
@@ -115,6 +116,10 @@ impl SimulatedAws {
 
 const UNAVAILABLE: &str = "ServiceUnavailable: Service is unable to handle request.";
 const NO_ANSWER: &str = "no answer";
+
+fn failed(action: &str, of: &str, text: &str) -> Failure {
+    Failure::could_not(format!("{action} on {of}: {text}"))
+}
 
 /// A transient failure, with AWS's code if AWS answered.
 fn transient(text: &str) -> EntryFailure {
@@ -158,10 +163,6 @@ fn named<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Function, Strin
     state.function(name).map(|(function, _)| function).ok_or_else(|| no_function(name))
 }
 
-fn named_with(name: &str, qualifier: Option<&str>) -> String {
-    qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"))
-}
-
 /// The configuration of the function with this name and qualifier; `None` if either does not exist.
 fn configured(state: &mut State, name: &str, qualifier: Option<&str>) -> Option<Configuration> {
     let now = state.now();
@@ -183,7 +184,7 @@ fn put_settings(
     settings: &InvokeSettings,
 ) -> Result<bool, String> {
     Function::check(settings)?;
-    let named = named_with(name, qualifier);
+    let named = qualified(name, qualifier);
     let configuration = configured(state, name, qualifier).ok_or_else(|| no_function(&named))?;
     let role = configuration.role_arn.rsplit('/').next().unwrap_or_default();
     let (now, takes) = (state.now(), state.permissions_take);
@@ -204,7 +205,7 @@ fn put_settings(
 #[async_trait(?Send)]
 impl Aws for SimulatedAws {
     fn now(&self) -> Timestamp {
-        self.caller.clock(self.time())
+        self.callers_time()
     }
 
     async fn sleep(&self, duration: Duration) {
@@ -218,7 +219,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<aws::Function>, Failure> {
-        let tags_denied = self.caller.is_denied("lambda:ListTags");
+        let tags_denied = self.is_denied("lambda:ListTags");
         let effect = |state: &mut State| {
             let Some(configuration) = configured(state, name, qualifier) else { return Ok(None) };
             let function = named(state, name)?;
@@ -228,7 +229,7 @@ impl Aws for SimulatedAws {
             let reserved_concurrency = function.reserved_concurrency;
             Ok(Some(aws::Function { configuration, tags, tags_error, reserved_concurrency }))
         };
-        self.call("lambda:GetFunction", &named_with(name, qualifier), effect).await
+        self.call("lambda:GetFunction", &qualified(name, qualifier), effect).await
     }
 
     async fn function_configuration(
@@ -236,7 +237,7 @@ impl Aws for SimulatedAws {
         name: &str,
         qualifier: Option<&str>,
     ) -> Result<Configuration, Failure> {
-        let of = named_with(name, qualifier);
+        let of = qualified(name, qualifier);
         let effect = |state: &mut State| configured(state, name, qualifier).ok_or_else(|| no_function(&of));
         self.call("lambda:GetFunctionConfiguration", &of, effect).await
     }
@@ -376,19 +377,14 @@ impl Aws for SimulatedAws {
 
     async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure> {
         let action = "sqs:ReceiveMessage";
-        let failed = |text: &str| Failure::could_not(format!("{action} on {url}: {text}"));
-        self.travel().await;
-        let fault = self.caller.begin(action, url, 0).await.map_err(|denied| denied.failure(action, url))?;
-        if matches!(fault, Some(Fault::CallFails | Fault::EntriesFail(_))) {
-            return Err(failed(UNAVAILABLE));
-        }
+        let is_answer_lost = self.arrive(action, url).await?;
         let until = self.time().saturating_add(receive.wait);
         loop {
-            let received =
-                self.state().receive(url, most, receive.visibility).map_err(|error| failed(&error))?;
+            let received = self.state().receive(url, most, receive.visibility);
+            let received = received.map_err(|error| failed(action, url, &error))?;
             // Without an answer, the SDK receives again. The second receive finds no messages, because the first
             // receive has hidden them.
-            if fault == Some(Fault::AnswerLost) {
+            if is_answer_lost {
                 return Ok(Vec::new());
             }
             if !received.is_empty() || self.time() >= until {
@@ -431,21 +427,13 @@ impl Aws for SimulatedAws {
         &self,
         url: &str,
         messages: Vec<(String, Duration)>,
+        _: bool,
         _: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>> {
         let effect = |queue: &mut Queue, now, (handle, timeout): (String, Duration)| {
             queue.change_visibility(now, &handle, timeout)
         };
         self.batch("sqs:ChangeMessageVisibility", url, messages, |_| 0, effect).await
-    }
-
-    async fn recall(
-        &self,
-        url: &str,
-        messages: Vec<(String, Duration)>,
-        paused: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>> {
-        self.hide(url, messages, paused).await
     }
 
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure> {
@@ -531,18 +519,10 @@ impl Aws for SimulatedAws {
     async fn put_alarm(&self, alarm: &NewAlarm) -> Result<(), Failure> {
         let effect = |state: &mut State| {
             let NewAlarm { name, description, metric, actions } = alarm.clone();
-            let before = state.alarms.get(&name).map(|alarm| alarm.state.clone());
-            let state_now = before.unwrap_or_else(|| "INSUFFICIENT_DATA".into());
+            let put = state.alarms.entry(name.clone()).or_default();
+            let before = if put.state.is_empty() { "INSUFFICIENT_DATA" } else { &put.state }.to_owned();
             let (actions_enabled, metrics) = (true, vec![metric]);
-            let put = MetricAlarm {
-                name: name.clone(),
-                description,
-                state: state_now,
-                actions,
-                actions_enabled,
-                metrics,
-            };
-            state.alarms.insert(name, put);
+            *put = MetricAlarm { name, description, state: before, actions, actions_enabled, metrics };
             Ok(())
         };
         self.call("cloudwatch:PutMetricAlarm", &alarm.name, effect).await

@@ -42,7 +42,6 @@ pub struct Queue {
     in_flight: usize,
     sent: u64,
     receives: u64,
-    moved: Vec<Stored>,
     /// The run of `timelapse` that keeps the messages; `None` if this queue keeps the messages itself.
     pub(super) run: Option<OfRun>,
 }
@@ -98,7 +97,6 @@ impl Queue {
             in_flight: 0,
             sent: 0,
             receives: 0,
-            moved: Vec::new(),
             run: None,
         }
     }
@@ -165,20 +163,19 @@ impl Queue {
         self.put(blank, Duration::ZERO);
     }
 
-    /// Removes the messages that were received too often, and returns them with the ARN of the queue to move them to.
-    /// Returns `None` if there are none.
-    pub(super) fn take_moved(&mut self) -> Option<(String, Vec<Stored>)> {
-        let (to, _) = self.redrive()?;
-        (!self.moved.is_empty()).then(|| (to, std::mem::take(&mut self.moved)))
-    }
-
     /// Performs `ReceiveMessage`: returns up to ten messages, and hides them for `visibility`. At the in-flight limit,
-    /// returns no messages.
-    pub(super) fn receive(&mut self, now: Timestamp, most: usize, visibility: Duration) -> Vec<Message> {
+    /// returns no messages. Also returns the messages to move to the dead-letter queue, because they were received too
+    /// often.
+    pub(super) fn receive(
+        &mut self,
+        now: Timestamp,
+        most: usize,
+        visibility: Duration,
+    ) -> (Vec<Message>, Vec<Stored>) {
         self.settle(now);
         let most = most.min(MOST_OF_A_RECEIVE).min(self.in_flight_limit.saturating_sub(self.in_flight));
         let redrive = self.redrive();
-        let mut received = Vec::new();
+        let (mut received, mut moved) = (Vec::new(), Vec::new());
         let mut seen = BTreeSet::new();
         while received.len() < most {
             let Some(key) = self.visible.pop_front() else { break };
@@ -190,13 +187,12 @@ impl Queue {
                 break;
             }
             if redrive.as_ref().is_some_and(|(_, most)| self.messages[&key].receives >= *most) {
-                let moved = self.remove(key);
-                self.moved.extend(moved);
+                moved.extend(self.remove(key));
                 continue;
             }
             received.push(self.hand_out(now, key, visibility));
         }
-        received
+        (received, moved)
     }
 
     fn hand_out(&mut self, now: Timestamp, key: u64, visibility: Duration) -> Message {
@@ -321,15 +317,6 @@ impl Queue {
         [appears, ends].into_iter().flatten().min()
     }
 
-    /// Deletes every message.
-    pub fn purge(&mut self) {
-        self.messages.clear();
-        self.hidden.clear();
-        self.ends.clear();
-        self.visible.clear();
-        self.in_flight = 0;
-    }
-
     /// Deletes the messages whose retention has ended by `now`. Makes delayed and hidden messages visible if they are
     /// due.
     fn settle(&mut self, now: Timestamp) {
@@ -374,7 +361,7 @@ impl Queue {
 
     /// The ARN of the dead-letter queue, and the maximum number of receives before a message is moved there. `None` if
     /// the queue has no `RedrivePolicy`.
-    fn redrive(&self) -> Option<(String, u32)> {
+    pub(super) fn redrive(&self) -> Option<(String, u32)> {
         let policy: Value = serde_json::from_str(self.attributes.get("RedrivePolicy")?).ok()?;
         let most = &policy["maxReceiveCount"];
         let most = most.as_u64().or_else(|| most.as_str()?.parse().ok())?;

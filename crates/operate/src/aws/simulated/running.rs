@@ -13,7 +13,7 @@ use comeback_engine::{
 use comeback_timelapse::{Live, Surroundings};
 use serde_json::{Value, json};
 
-use super::{Queue, Sample, State, queue_arn, queue_url};
+use super::{Sample, State, queue_arn, queue_url};
 use crate::aws::{self, AttributeValue, EntryFailure, Message, NewMessage, Series};
 
 /// A [`Sample`] deployment that runs. Before each call to the account, the deployment runs up to the time of the
@@ -99,10 +99,6 @@ impl State {
         self.metrics.count(Series { namespace, dimension, name, statistic: "Sum" }, now, n as f64);
     }
 
-    fn named(&mut self, name: &str) -> &mut Queue {
-        self.queues.get_mut(name).unwrap_or_else(|| panic!("BUG: no queue {name}"))
-    }
-
     fn sent(&mut self, now: Timestamp, queue: &str, delay: Duration, message: NewMessage) {
         self.named(queue).send(now, delay, message);
         self.count(now, "AWS/SQS", ("QueueName", queue), "NumberOfMessagesSent", 1);
@@ -131,12 +127,8 @@ impl Surroundings for State {
     }
 
     fn send_failure(&mut self, now: Timestamp, record: String) {
-        self.sent(
-            now,
-            Sample::RETRY_QUEUE,
-            Duration::ZERO,
-            NewMessage { body: record, ..NewMessage::default() },
-        );
+        let message = NewMessage { body: record, ..NewMessage::default() };
+        self.sent(now, Sample::RETRY_QUEUE, Duration::ZERO, message);
     }
 
     fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> Answer {

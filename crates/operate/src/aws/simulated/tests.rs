@@ -110,19 +110,19 @@ async fn an_old_handle_hides_but_does_not_delete() {
     assert_eq!((first.len(), second.len()), (1, 1));
     let old = handle(&first[0]);
     assert_eq!(aws.delete(&url, vec![old.clone()], &|_, _| ()).await, [Ok(())]);
-    assert_eq!(aws.hide(&url, vec![(old.clone(), HOUR)], &|_, _| ()).await, [Ok(())]);
+    assert_eq!(aws.hide(&url, vec![(old.clone(), HOUR)], true, &|_, _| ()).await, [Ok(())]);
     aws.advance(Duration::from_secs(60));
     assert!(receive(&aws, Duration::ZERO).await.is_empty(), "the old handle hid it for an hour");
-    let long = aws.hide(&url, vec![(old.clone(), 12 * HOUR)], &|_, _| ()).await;
+    let long = aws.hide(&url, vec![(old.clone(), 12 * HOUR)], true, &|_, _| ()).await;
     assert!(long[0].as_ref().is_err_and(|it| it.code == "InvalidParameterValue"), "{long:?}");
-    assert_eq!(aws.hide(&url, vec![(old.clone(), Duration::ZERO)], &|_, _| ()).await, [Ok(())]);
-    assert_eq!(aws.hide(&url, vec![(old, HOUR)], &|_, _| ()).await, [Ok(())]);
+    assert_eq!(aws.hide(&url, vec![(old.clone(), Duration::ZERO)], true, &|_, _| ()).await, [Ok(())]);
+    assert_eq!(aws.hide(&url, vec![(old, HOUR)], true, &|_, _| ()).await, [Ok(())]);
     let third = receive(&aws, Duration::ZERO).await;
     assert_eq!(third.len(), 1, "a visible message is not hidden");
     assert_eq!(aws.delete(&url, vec![handle(&third[0])], &|_, _| ()).await, [Ok(())]);
-    let gone = aws.hide(&url, vec![(handle(&third[0]), HOUR)], &|_, _| ()).await;
+    let gone = aws.hide(&url, vec![(handle(&third[0]), HOUR)], true, &|_, _| ()).await;
     assert!(gone[0].as_ref().is_err_and(|it| it.code == "InvalidParameterValue"), "{gone:?}");
-    let garbled = aws.hide(&url, vec![("retries/1.1".into(), HOUR)], &|_, _| ()).await;
+    let garbled = aws.hide(&url, vec![("retries/1.1".into(), HOUR)], true, &|_, _| ()).await;
     assert!(garbled[0].as_ref().is_err_and(|it| it.code == "ReceiptHandleIsInvalid"), "{garbled:?}");
 }
 
@@ -156,8 +156,7 @@ fn too_many_receives_move_a_message_and_retention_ends_it() {
     assert_eq!(aws.state().receive(&retries, 10, HOUR).unwrap().len(), 1);
     aws.advance(day);
     assert_eq!(aws.state().receive(&retries, 10, HOUR).unwrap(), []);
-    let time = aws.time();
-    let moved = aws.queue(Sample::DEAD_LETTER_QUEUE).receive(time, 10, HOUR);
+    let moved = aws.state().receive(&queue_url(Sample::DEAD_LETTER_QUEUE), 10, HOUR).unwrap();
     assert_eq!(moved[0].system["DeadLetterQueueSourceArn"], queue_arn(Sample::RETRY_QUEUE));
     aws.advance(13 * day);
     let time = aws.time();
