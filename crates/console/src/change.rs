@@ -230,7 +230,7 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
 /// if the handler's log could not be read.
 async fn functions(console: &Console) -> BTreeSet<String> {
     let look = |reading: &mut Reading, _| {
-        let deployment = reading.deployment();
+        let deployment = &reading.deployment;
         let listed = deployment.target_functions().filter(|entry| !entry.contains('*'));
         listed.chain(reading.waits.targets()).map(|arn| command_name(arn, &deployment.handler_arn)).collect()
     };

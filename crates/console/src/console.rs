@@ -160,7 +160,7 @@ impl Console {
         let look = |reading: Rc<RefCell<Reading>>| {
             let mut reading = reading.borrow_mut();
             if let Some(counts) = self.counts.get() {
-                self.counts.set(Some(Counts { waiting: reading.retry_queue().total(), ..counts }));
+                self.counts.set(Some(Counts { waiting: reading.retry_queue.total(), ..counts }));
             }
             Rc::new(look(&mut reading, self.now()))
         };

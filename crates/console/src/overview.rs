@@ -237,7 +237,7 @@ async fn functions(console: &Console) -> Result<Functions, Text> {
         reading.apply_pauses(now);
         let states = reading.functions(now);
         let last_hour = LastHour::of(&states, reading.due_an_hour_ago(now));
-        let deployment = reading.deployment();
+        let deployment = &reading.deployment;
         let mut rows: Vec<_> =
             states.iter().take(MOST_FUNCTIONS).map(|state| Row::of(state, deployment, now)).collect();
         let (patterns, listed): (Vec<&str>, Vec<&str>) =

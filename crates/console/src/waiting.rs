@@ -299,7 +299,7 @@ pub(super) fn groups(report: &Report<'_>) -> Table {
 
 fn actions(group: &Group<'_>, reading: &Reading, now: Timestamp) -> Option<GroupActions> {
     let target = group.target?;
-    let name = encoded(&command_name(target, &reading.deployment().handler_arn));
+    let name = encoded(&command_name(target, &reading.deployment.handler_arn));
     let error = group.error_type.map(|error| format!("&error={}", encoded(error))).unwrap_or_default();
     let is_paused = matches!(reading.in_force(target, now), Some(InForce::Paused { .. }));
     let pause = if is_paused { "resume?plan=yes&" } else { "pause?" };

@@ -6,12 +6,12 @@ use std::time::Duration;
 use comeback_engine::{NotALine, Timestamp};
 use serde::Serialize;
 
+use crate::aws::{LogEvent, LogFilter};
 use crate::change::Answer;
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::function::shown_name;
 use crate::layout::{Layout, Table};
-use crate::log::Search;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 use crate::operator_line::{Completion, Entry, STREAM};
@@ -39,19 +39,19 @@ pub struct Recorded {
 pub async fn recorded(operator: &Operator, since: Option<Duration>) -> Result<Recorded, Failure> {
     let deployment = operator.deployment().await?;
     let since = since.map(|since| operator.now().before(since));
-    let search = Search {
-        group: &deployment.log_group,
-        term: "",
-        since: since.unwrap_or(Timestamp::from_secs(0)),
-        until: None,
-        stream: Some(STREAM),
-    };
+    let from = since.unwrap_or(Timestamp::from_secs(0));
+    let lines = LogFilter { stream: Some(STREAM), ..LogFilter::since(&deployment.log_group, from) };
     let (mut changes, mut newer) = (Vec::new(), 0);
-    let read = search.each(&operator.account, &|_| (), |line| match Entry::read(&line.message) {
-        Ok(entry) => changes.push(entry),
-        Err(NotALine::Newer) => newer += 1,
-        Err(NotALine::Other) => {}
-    });
+    let take = |page: Vec<LogEvent>| {
+        for line in page {
+            match Entry::read(&line.message) {
+                Ok(entry) => changes.push(entry),
+                Err(NotALine::Newer) => newer += 1,
+                Err(NotALine::Other) => {}
+            }
+        }
+    };
+    let read = lines.pages(&operator.account, take);
     // If the log group or its stream does not exist, nothing was recorded yet.
     operator.interrupt.or(read).await?;
     changes.sort_by_key(|entry| Reverse(entry.at));
@@ -121,8 +121,8 @@ mod tests {
 
     use super::*;
     use crate::attach::{Route, RouteFailures};
+    use crate::aws::Aws as _;
     use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
-    use crate::aws::{Aws as _, LogFilter};
     use crate::change::tests::plain;
     use crate::change::{Change, Ended, Planned, perform};
     use crate::dead::pace::Pace;

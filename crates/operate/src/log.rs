@@ -11,67 +11,30 @@ use crate::failure::Failure;
 const LONGEST: usize = 256;
 
 /// The log levels that make a function leave out its INFO lines.
-pub const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
+pub(crate) const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
-/// A search for the lines in a log group that contain a term.
-#[derive(Clone, Copy, Debug)]
-pub struct Search<'a> {
-    /// The name of the log group.
-    pub group: &'a str,
-    /// The term to find. An empty term matches every line.
-    pub term: &'a str,
-    /// The start of the time range to search.
-    pub since: Timestamp,
-    /// The end of the time range to search. `None` means no limit.
-    pub until: Option<Timestamp>,
-    /// The log stream to search. `None` means all streams.
-    pub stream: Option<&'a str>,
-}
-
-impl Search<'_> {
-    /// Finds all matching lines, ordered by time. The lines that CloudWatch returns are filtered again, because some
-    /// emulators of CloudWatch do not search for the term.
-    pub async fn run(&self, account: &Account, progress: &dyn Fn(usize)) -> Result<Vec<LogEvent>, Failure> {
-        let mut events = Vec::new();
-        if !self.each(account, progress, |event| events.push(event)).await? {
-            return Err(Failure::could_not(format!("log group {} does not exist", self.group)));
-        }
-        events.sort_by_key(|event| event.at);
-        Ok(events)
+impl<'a> LogFilter<'a> {
+    /// Selects all lines of a log group from a time on.
+    pub(crate) fn since(group: &'a str, since: Timestamp) -> Self {
+        Self { group, pattern: None, since, until: None, stream: None }
     }
 
-    /// Passes each matching line to `take` as soon as it arrives. Returns true if the log group exists.
-    pub async fn each(
-        &self,
-        account: &Account,
-        progress: &dyn Fn(usize),
-        mut take: impl FnMut(LogEvent),
-    ) -> Result<bool, Failure> {
-        let mut found = 0;
-        let take_page = |page: Vec<LogEvent>| {
-            for event in page.into_iter().filter(|event| event.message.contains(self.term)) {
-                found += 1;
-                progress(found);
-                take(event);
-            }
-        };
-        self.pages_by_pattern(account, pattern(self.term)?, take_page).await
+    /// Selects only the lines that contain a term. An empty term selects every line. Fails if the term is too long, or
+    /// contains a quote or a backslash.
+    pub(crate) fn containing(self, term: &str) -> Result<Self, Failure> {
+        Ok(Self { pattern: pattern(term)?, ..self })
     }
 
-    /// Passes pages of lines that match a CloudWatch filter pattern to `take` as soon as they arrive. Many pages are
-    /// empty. The search ignores [`term`](Self::term). The caller must check each line, because some emulators of
-    /// CloudWatch do not support every pattern. Returns true if the log group exists.
-    pub async fn pages_by_pattern(
+    /// Passes each page of lines to `take` as soon as it arrives. Many pages are empty. The caller must check each
+    /// line, because some emulators of CloudWatch do not support every pattern. Returns true if the log group exists.
+    pub(crate) async fn pages(
         &self,
         account: &Account,
-        pattern: Option<String>,
         mut take: impl FnMut(Vec<LogEvent>),
     ) -> Result<bool, Failure> {
-        let Self { group, since, until, stream, .. } = *self;
-        let filter = LogFilter { group, pattern, since, until, stream };
         let mut token = None;
         loop {
-            let Some(page) = account.aws.log_page(&filter, token).await? else { return Ok(false) };
+            let Some(page) = account.aws.log_page(self, token).await? else { return Ok(false) };
             take(page.events);
             token = page.next;
             if token.is_none() {
@@ -91,13 +54,13 @@ fn pattern(term: &str) -> Result<Option<String>, Failure> {
 }
 
 /// Parses a line from the handler's log. Returns `None` unless the line is about an event.
-pub fn event_line(text: &str) -> Option<LogLine<'static>> {
+pub(crate) fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
 /// Returns true if `id` identifies the message, the event or an invocation of the log line. CloudWatch's filter also
 /// returns lines that contain the id elsewhere.
-pub fn names(line: &LogLine<'_>, id: &str) -> bool {
+pub(crate) fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());
     let invoked = match &line.what {

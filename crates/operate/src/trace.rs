@@ -19,7 +19,6 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use serde::Serialize;
 
-use crate::account::Account;
 use crate::change::Answer;
 use crate::deployment::{Deployment, Unlisted};
 use crate::failure::Failure;
@@ -140,7 +139,10 @@ impl Trace {
         }
         let waits = matches!(story.end, End::Waits(_));
         let pause = match waits {
-            true => in_force(account, deployment, &story.target, now).await.map(Some),
+            true => read_pauses(account, deployment).await.map(|pauses| {
+                let noticed = noticed_within(deployment).unwrap_or_default();
+                Some(InForce::of(&pauses.unwrap_or_default(), &story.target, noticed, now))
+            }),
             false => Ok(None),
         };
         // The trace is shown even if the pauses cannot be read.
@@ -188,16 +190,6 @@ impl Trace {
         let below = logged.flat_map(|logged| logged.line.lines()).map(ToOwned::to_owned).collect();
         Moment { at: step.at, text: sentence(step), below }
     }
-}
-
-async fn in_force(
-    account: &Account,
-    deployment: &Deployment,
-    target: &str,
-    now: Timestamp,
-) -> Result<InForce, Failure> {
-    let pauses = read_pauses(account, deployment).await?.unwrap_or_default();
-    Ok(InForce::of(&pauses, target, noticed_within(deployment).unwrap_or_default(), now))
 }
 
 impl Answer for Trace {

@@ -9,12 +9,12 @@ use comeback_engine::{LogFold, LogLine, NotALine, RETENTION, Timestamp, WaitsFor
 use crate::account::Account;
 use crate::attach::attachment::Attachment;
 use crate::attach::kept;
-use crate::aws::LogEvent;
+use crate::aws::{LogEvent, LogFilter};
 use crate::deployment::Deployment;
 use crate::deployment::queue::Depth;
 use crate::failure::Failure;
 use crate::function::is_same_function;
-use crate::log::{HIDING_INFO, Search};
+use crate::log::HIDING_INFO;
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
@@ -99,23 +99,27 @@ async fn read_waiting(
     if let Some(why) = unseen(queue, deployment) {
         return Ok(Some(why));
     }
-    let since = now.before(RETENTION);
-    let search = Search { group: &deployment.log_group, term: arn, since, until: None, stream: None };
+    let lines = LogFilter::since(&deployment.log_group, now.before(RETENTION)).containing(arn)?;
     let mut log = Waiting::default();
-    let see = |event: LogEvent| match LogLine::read(&event.message) {
-        Ok(line) if line.event.as_ref().is_some_and(|event| is_same_function(&event.target, arn)) => {
-            log.messages.take(&line);
-        }
-        Err(NotALine::Newer) => log.is_newer = true,
-        Ok(_) | Err(NotALine::Other) => {}
-    };
     let read = Cell::new(0);
     let progress = |done: u64, of: Option<u64>| {
         read.set(done);
         operator.follow.progress(Progress { done, of, unit: "lines of the handler's log" });
     };
     progress(0, None);
-    let is_there = search.each(&operator.account, &|lines| progress(lines as u64, None), see).await?;
+    let see = |page: Vec<LogEvent>| {
+        for event in page.into_iter().filter(|event| event.message.contains(arn)) {
+            progress(read.get() + 1, None);
+            match LogLine::read(&event.message) {
+                Ok(line) if line.event.as_ref().is_some_and(|event| is_same_function(&event.target, arn)) => {
+                    log.messages.take(&line);
+                }
+                Err(NotALine::Newer) => log.is_newer = true,
+                Ok(_) | Err(NotALine::Other) => {}
+            }
+        }
+    };
+    let is_there = lines.pages(&operator.account, see).await?;
     progress(read.get(), Some(read.get()));
     Ok(wait(queue, is_there.then_some(&log), now))
 }

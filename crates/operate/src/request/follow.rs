@@ -7,11 +7,10 @@ use std::time::Duration;
 use comeback_engine::{LogLine, Timestamp, What};
 
 use crate::account::Account;
-use crate::aws::LogEvent;
+use crate::aws::{LogEvent, LogFilter};
 use crate::command::CommandName;
 use crate::deployment::Deployment;
 use crate::failure::Failure;
-use crate::log::Search;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 use crate::text;
@@ -108,8 +107,8 @@ impl Counts {
     /// Reads the lines that were written since the last read.
     async fn read(&mut self, watch: &Watch, account: &Account) -> Result<(), Failure> {
         let Watch { deployment, wanted, awaited, time } = watch;
-        let (group, since) = (deployment.log_group.as_str(), self.read_from(time.start));
-        let search = Search { group, term: "", since, until: None, stream: None };
+        let all = LogFilter::since(&deployment.log_group, self.read_from(time.start));
+        let lines = LogFilter { pattern: Some(wanted.pattern()), ..all };
         let take = |page: Vec<LogEvent>| {
             for event in page {
                 self.last = self.last.max(Some(event.at));
@@ -119,7 +118,7 @@ impl Counts {
                 }
             }
         };
-        search.pages_by_pattern(account, Some(wanted.pattern()), take).await?;
+        lines.pages(account, take).await?;
         Ok(())
     }
 

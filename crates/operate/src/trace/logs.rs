@@ -2,50 +2,38 @@
 //! can be searched for events.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use comeback_engine::{LogLine, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::account::Account;
-use crate::aws::LogEvent;
+use crate::aws::{LogEvent, LogFilter};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::function;
-use crate::log::{Search, event_line, names};
+use crate::log::{event_line, names};
 use crate::trace::story::{LoggedLine, Story};
 
 /// The log of a deployment's handler, and the logs of its targets.
-pub struct Logs<'a> {
-    /// The AWS account and region to read from.
-    pub account: &'a Account,
-    /// The deployment whose logs are searched.
-    pub deployment: &'a Deployment,
+pub(crate) struct Logs<'a> {
+    pub(crate) account: &'a Account,
+    pub(crate) deployment: &'a Deployment,
     /// The time from which the logs are searched.
-    pub since: Timestamp,
-    /// The callback that receives the number of lines found so far.
-    pub progress: &'a dyn Fn(usize),
-}
-
-impl fmt::Debug for Logs<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Logs").field("since", &self.since).finish_non_exhaustive()
-    }
+    pub(crate) since: Timestamp,
+    /// The callback that receives the number of lines found so far in the handler's log.
+    pub(crate) progress: &'a dyn Fn(usize),
 }
 
 impl Logs<'_> {
     /// Finds the handler's lines about an event. The id is the event's key, the request id of one of its invocations,
-    /// or the id of one of its messages. Returns `None` if no line names the id.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the log cannot be read, or if the id belongs to several events.
-    pub async fn story(&self, id: &str) -> Result<Option<Story>, Failure> {
+    /// or the id of one of its messages. Returns `None` if no line names the id. Fails if the id belongs to several
+    /// events.
+    pub(crate) async fn story(&self, id: &str) -> Result<Option<Story>, Failure> {
         let Self { account, deployment, since, progress } = *self;
         let search = async |term: &str| {
-            let found = Search { group: &deployment.log_group, term, since, until: None, stream: None };
-            let events = found.run(account, progress).await?.into_iter();
+            let all = LogFilter::since(&deployment.log_group, since);
+            let events = search(account, all, term, progress).await?.into_iter();
             let lines = events.filter_map(|event| Some((event_line(&event.message)?, event)));
             Ok::<_, Failure>(lines.collect::<Vec<_>>())
         };
@@ -67,13 +55,9 @@ impl Logs<'_> {
     }
 
     /// Reads the log of one invocation of a function: Lambda's report and, if `lines` is true, everything that the
-    /// function wrote.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the id is too long to search for, or contains a quote or a backslash. If the log cannot be read, the
-    /// report is [`Report::Unread`], and the call does not fail.
-    pub async fn invocation(
+    /// function wrote. If the log cannot be read, the report is [`Report::Unread`]. Fails only if the id cannot be
+    /// searched for.
+    pub(crate) async fn invocation(
         &self,
         function_arn: &str,
         request_id: &str,
@@ -82,9 +66,9 @@ impl Logs<'_> {
         let Self { account, since, .. } = *self;
         let request_id = request_id.to_owned();
         let found = async {
-            let group = log_group(account, function_arn).await?;
-            let search = Search { group: &group, term: &request_id, since, until: None, stream: None };
-            let events = search.run(account, &|_| ()).await?;
+            let configuration = account.aws.function_configuration(function_arn, None).await?;
+            let group = function::log_group(&configuration);
+            let events = search(account, LogFilter::since(&group, since), &request_id, &|_| ()).await?;
             Ok::<_, Failure>((group, events))
         };
         let (group, events) = match found.await {
@@ -101,8 +85,8 @@ impl Logs<'_> {
             // log stream. So all lines of the stream from the first to the last line that names the request belong to
             // the request.
             let (until, stream) = (Some(last.at), Some(&*first.stream));
-            let all = Search { group: &group, term: "", since: first.at, until, stream };
-            for LogEvent { at, message, .. } in all.run(account, &|_| ()).await? {
+            let all = LogFilter { until, stream, ..LogFilter::since(&group, first.at) };
+            for LogEvent { at, message, .. } in search(account, all, "", &|_| ()).await? {
                 logged.push(LoggedLine { at, line: message.trim_end().to_owned() });
             }
         }
@@ -171,8 +155,27 @@ fn report(events: &[LogEvent], request_id: &str) -> Report {
     seen.map_or(Report::NotSeen, |(at, status)| Report::Seen { at, status })
 }
 
-async fn log_group(account: &Account, function_arn: &str) -> Result<String, Failure> {
-    Ok(function::log_group(&account.aws.function_configuration(function_arn, None).await?))
+/// Finds all lines that contain a term, ordered by time. The lines that CloudWatch returns are filtered again, because
+/// some emulators of CloudWatch do not search for the term.
+async fn search(
+    account: &Account,
+    lines: LogFilter<'_>,
+    term: &str,
+    progress: &dyn Fn(usize),
+) -> Result<Vec<LogEvent>, Failure> {
+    let mut found = Vec::new();
+    let take = |page: Vec<LogEvent>| {
+        for event in page.into_iter().filter(|event| event.message.contains(term)) {
+            found.push(event);
+            progress(found.len());
+        }
+    };
+    let lines = lines.containing(term)?;
+    if !lines.pages(account, take).await? {
+        return Err(Failure::could_not(format!("log group {} does not exist", lines.group)));
+    }
+    found.sort_by_key(|event| event.at);
+    Ok(found)
 }
 
 #[cfg(test)]

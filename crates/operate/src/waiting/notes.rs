@@ -97,50 +97,38 @@ impl Reading {
     fn gaps(&self, now: Timestamp) -> Vec<Text> {
         let Self { deployment, retry_queue, since, reach, .. } = self;
         let (group, longest) = (&deployment.log_group, durations::text(*reach));
-        let mut notes = Vec::new();
-        let mut note = |is_so: bool, note: Text| notes.extend(is_so.then_some(note));
-        note(
-            !self.has_log,
-            format!("Log group {group} does not exist: the handler has never run, or the log was deleted.")
-                .into(),
-        );
-        let level = deployment.log_level.as_deref().unwrap_or_default();
-        note(
-            self.hides_lines(),
-            format!("The handler's log level is {level}, which hides most waiting events: set it to INFO.")
-                .into(),
-        );
-        let newer = counted(self.newer, "line was", "lines were");
-        note(
-            self.newer > 0,
-            format!("{newer} written by a newer handler and unreadable to this command: update the command.")
-                .into(),
-        );
-        note(
-            retry_queue.visible > 0,
-            text![
+        let mut notes: Vec<Text> = Vec::new();
+        if !self.has_log {
+            let why = "the handler has never run, or the log was deleted";
+            notes.push(format!("Log group {group} does not exist: {why}.").into());
+        }
+        if let Some(level) = deployment.log_level.as_deref().filter(|_| self.hides_lines()) {
+            let hides = "which hides most waiting events: set it to INFO";
+            notes.push(format!("The handler's log level is {level}, {hides}.").into());
+        }
+        if self.newer > 0 {
+            let newer = counted(self.newer, "line was", "lines were");
+            let unreadable = "written by a newer handler and unreadable to this command: update the command";
+            notes.push(format!("{newer} {unreadable}.").into());
+        }
+        if retry_queue.visible > 0 {
+            notes.push(text![
                 format!("Due but not yet received by the handler: about {}. ", grouped(retry_queue.visible)),
                 quoted(deployment.command(CommandName::Status, [""; 0])),
                 " says whether it runs."
-            ],
-        );
-        note(
-            *since > now.before(*reach),
-            text![
+            ]);
+        }
+        if *since > now.before(*reach) {
+            notes.push(text![
                 format!("An event may wait {longest} without a new log line, so events last logged before "),
                 *since,
                 " may be missing."
-            ],
-        );
-        let kept_for = durations::text(self.kept_for.unwrap_or_default());
-        note(
-            self.kept_for.is_some(),
-            format!(
-                "{group} keeps lines for only {kept_for}, but an event may wait {longest} between two lines, so some \
-                 may be missing."
-            )
-            .into(),
-        );
+            ]);
+        }
+        if let Some(kept_for) = self.kept_for.map(durations::text) {
+            let but = format!("but an event may wait {longest} between two lines, so some may be missing");
+            notes.push(format!("{group} keeps lines for only {kept_for}, {but}.").into());
+        }
         notes
     }
 

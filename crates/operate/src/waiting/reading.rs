@@ -8,11 +8,10 @@ use comeback_engine::{
     LONGEST_VISIBILITY, LogLine, NotALine, Pauses, Policies, QUEUE_VISIBILITY_TIMEOUT, RETENTION, Timestamp,
 };
 
-use crate::aws::LogEvent;
+use crate::aws::{LogEvent, LogFilter};
 use crate::deployment::queue::Depth;
 use crate::deployment::{Deployment, Unlisted};
 use crate::failure::Failure;
-use crate::log::Search;
 use crate::operator::{Operator, Progress};
 use crate::pauses::in_force::InForce;
 use crate::pauses::noticed_within;
@@ -33,12 +32,14 @@ const LATE: Duration = Duration::from_secs(120);
 /// reading.
 #[derive(Debug)]
 pub struct Reading {
-    pub(super) deployment: Deployment,
+    /// The deployment that was read.
+    pub deployment: Deployment,
     /// True if the log was read without a filter.
     pub(super) is_everything: bool,
-    pub(super) retry_queue: Depth,
+    /// The message counts of the retry queue.
+    pub retry_queue: Depth,
     /// The deployment's pauses. `None` if the handler reads no pauses.
-    pub(super) pauses: Result<Option<Pauses>, Failure>,
+    pub(crate) pauses: Result<Option<Pauses>, Failure>,
     /// The time when the whole log was last read, not only its new lines.
     pub(super) begun: Timestamp,
     /// The time from which the log was read.
@@ -176,7 +177,7 @@ impl Reading {
         };
         // A recall needs the newest line about each message, even if this machine's clock is slow.
         let until = (!reading.borrow().waits.keeps_handles()).then_some(now);
-        let search = Search { group: &group, term: "", since, until, stream: None };
+        let lines = LogFilter { pattern: Some(wanted.pattern()), until, ..LogFilter::since(&group, since) };
         let pages = Cell::new(0);
         let progress = |of| {
             let unit = "pages of the handler's log";
@@ -189,7 +190,7 @@ impl Reading {
             pages.set(pages.get() + 1);
             progress(None);
         };
-        let has_log = search.pages_by_pattern(&operator.account, Some(wanted.pattern()), take_page).await?;
+        let has_log = lines.pages(&operator.account, take_page).await?;
         progress(Some(pages.get()));
         let mut reading = reading.borrow_mut();
         reading.has_log = has_log;
@@ -234,25 +235,6 @@ impl Reading {
         let pauses = pauses.as_ref().unwrap_or(&none);
         let noticed = noticed_within(&self.deployment).unwrap_or_default();
         self.waits.apply_pauses(|target| InForce::of(pauses, target, noticed, now));
-    }
-
-    /// The deployment's pauses and requests. `None` if the handler reads no pauses.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the pauses could not be read.
-    pub fn known_pauses(&self) -> Result<Option<&Pauses>, Failure> {
-        self.pauses.as_ref().map(Option::as_ref).map_err(Clone::clone)
-    }
-
-    /// The message counts of the retry queue.
-    pub fn retry_queue(&self) -> Depth {
-        self.retry_queue
-    }
-
-    /// The deployment that was read.
-    pub fn deployment(&self) -> &Deployment {
-        &self.deployment
     }
 
     /// The state of a function's pauses at `now`. `None` if the pauses could not be read, or if the handler reads no

@@ -24,17 +24,12 @@ pub struct Step {
 }
 
 impl Step {
-    fn add(&mut self, other: Self) {
-        self.failed += other.failed;
-        self.retried += other.retried;
-        self.dead_lettered += other.dead_lettered;
-    }
-
     /// The sum of these steps.
     pub fn sum<'s>(steps: impl IntoIterator<Item = &'s Self>) -> Self {
-        steps.into_iter().fold(Self::default(), |mut sum, step| {
-            sum.add(*step);
-            sum
+        steps.into_iter().fold(Self::default(), |sum, step| Self {
+            failed: sum.failed + step.failed,
+            retried: sum.retried + step.retried,
+            dead_lettered: sum.dead_lettered + step.dead_lettered,
         })
     }
 }
@@ -76,7 +71,8 @@ impl Recent {
             return;
         }
         let steps = self.steps.entry(event.target.as_ref().into()).or_default();
-        steps.entry(number(line.timestamp)).or_default().add(step);
+        let counts = steps.entry(number(line.timestamp)).or_default();
+        *counts = Step::sum([&*counts, &step]);
     }
 
     /// Counts a message as due at the start of each step between its due time and `checked`, the time when the handler

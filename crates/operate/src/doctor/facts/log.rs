@@ -6,9 +6,8 @@ use comeback_engine::{LogLevel, LogLine, Timestamp};
 use serde_json::Value;
 
 use crate::account::Account;
-use crate::aws::LogEvent;
+use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
-use crate::log::Search;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
 /// The newest part of the log. A separate search finds the newest errors there, because CloudWatch begins at the oldest
@@ -32,19 +31,18 @@ pub(crate) struct LoggedError {
 
 impl LoggedErrors {
     pub(crate) async fn read(account: &Account, group: &str, now: Timestamp) -> Result<Self, Failure> {
-        let search = Search { group, term: "ERROR", since: now.before(NEWEST), until: None, stream: None };
+        let lines = LogFilter::since(group, now.before(NEWEST)).containing("ERROR")?;
         let just_before = Some(now.before(NEWEST + Duration::from_millis(1)));
-        let (newest, older) = tokio::try_join!(
-            Self::search(account, search),
-            Self::search(account, Search { since: now.before(BACK), until: just_before, ..search }),
-        )?;
+        let before = LogFilter { since: now.before(BACK), until: just_before, ..lines.clone() };
+        let (newest, older) =
+            tokio::try_join!(Self::search(account, &lines), Self::search(account, &before))?;
         Ok(newest.and(older))
     }
 
     /// Searches part of the log. Finds no errors if the log group does not exist, because the handler has not run yet.
-    async fn search(account: &Account, search: Search<'_>) -> Result<Self, Failure> {
+    async fn search(account: &Account, lines: &LogFilter<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
-        let all = search.each(account, &|_| (), |event| errors.add(&event));
+        let all = lines.pages(account, |page| page.iter().for_each(|event| errors.add(event)));
         let all_were_read = tokio::select! {
             biased;
             read = all => read.map(|_| true)?,
