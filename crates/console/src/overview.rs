@@ -144,7 +144,7 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
         loud,
         quiet,
         functions,
-        charts: status.history.iter().flat_map(charts).collect(),
+        charts: status.metrics.history.iter().flat_map(charts).collect(),
     })
 }
 

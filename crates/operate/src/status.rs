@@ -72,19 +72,14 @@ pub struct Status {
     pauses_problem: Option<String>,
     /// A warning that the SSM parameter with the pauses is nearly full. `None` if it has enough space.
     pauses_nearly_full: Option<String>,
-    last_hour: LastHour,
-    /// The counts for the last 3 and 24 hours. `None` unless the caller requested them.
-    pub history: Option<History>,
-    alarms: Vec<Alarm>,
-    /// The parts that could not be read, by title. The other parts are still printed, because they matter during an
-    /// incident.
+    /// The part of the state that comes from CloudWatch.
+    #[serde(flatten)]
+    pub metrics: Metrics,
+    /// The reason why the oldest dead-letter is unknown. `None` if no read failed.
     #[serde(skip)]
-    unread: Unread,
+    oldest_unread: Option<Failure>,
     #[serde(skip)]
     deployment: Deployment,
-    /// The time when CloudWatch was last read.
-    #[serde(skip)]
-    metrics_read: Timestamp,
 }
 
 /// An entry in `POLICIES`: a retry policy that replaces the stack's policy for some functions.
@@ -135,14 +130,10 @@ impl Status {
         before: Option<&Self>,
     ) -> Result<Self, Failure> {
         let now = account.now();
-        let mut unread = Unread::new();
         let dead_letters = Depth::read(account, &deployment.dead_letter_queue).await?;
         let oldest = match before.filter(|before| before.dead_letters == dead_letters) {
-            Some(before) => before.oldest_dead_letter.map(|oldest| (oldest.sent, oldest.is_exact)),
-            None => {
-                let oldest = oldest_dead_letter(account, &deployment.dead_letter_queue, &dead_letters).await;
-                or_unread(oldest, OLDEST, &mut unread)
-            }
+            Some(before) => Ok(before.oldest_dead_letter.map(|oldest| oldest.at(now))),
+            None => OldestDeadLetter::find(account, &deployment.dead_letter_queue, &dead_letters, now).await,
         };
         let (policies, refused) = match deployment.policies() {
             Ok(policies) => (Some(policies), Vec::new()),
@@ -152,11 +143,10 @@ impl Status {
             Ok(read) => (read, None),
             Err(failure) => (None, Some(failure.to_string())),
         };
-        let metrics = match before.filter(|before| before.has_recent_metrics(now)) {
-            Some(before) => before.metrics(),
+        let metrics = match before.map(|before| &before.metrics).filter(|metrics| metrics.are_recent(now)) {
+            Some(metrics) => metrics.clone(),
             None => Metrics::read(account, &deployment, with_history, now).await,
         };
-        unread.extend(metrics.unread);
         Ok(Self {
             handler: deployment.handler.clone(),
             stack: deployment.stack.clone(),
@@ -166,10 +156,8 @@ impl Status {
             hide_up_to: policies.as_ref().and_then(hide_up_to),
             policies: policies.iter().flat_map(Policies::entries).map(OwnPolicy::of).collect(),
             dead_letters,
-            oldest_dead_letter: oldest.map(|(sent, is_exact)| {
-                let age_seconds = now.since(sent).as_secs();
-                OldestDeadLetter { sent, age_seconds, is_exact }
-            }),
+            oldest_unread: oldest.as_ref().err().cloned(),
+            oldest_dead_letter: oldest.unwrap_or_default(),
             mapping: deployment.mapping.as_ref().map(|mapping| MappingState {
                 state: mapping.state.clone(),
                 maximum_concurrency: mapping.maximum_concurrency,
@@ -178,29 +166,16 @@ impl Status {
             requests: read.as_ref().map(|pauses| RequestInForce::all_of(pauses, now)),
             pauses_problem,
             pauses_nearly_full: read.as_ref().and_then(nearly_full),
-            last_hour: metrics.last_hour,
-            history: metrics.history,
-            alarms: metrics.alarms,
-            metrics_read: metrics.at,
-            unread,
+            metrics,
             deployment,
         })
     }
 
-    fn has_recent_metrics(&self, now: Timestamp) -> bool {
-        now.since(self.metrics_read) < METRICS_AGAIN_AFTER
-    }
-
-    fn metrics(&self) -> Metrics {
-        let of_metrics = |(title, _): &(&&str, &Failure)| [LAST_HOUR, HISTORY, ALARMS].contains(title);
-        let unread = self.unread.iter().filter(of_metrics).map(|(title, why)| (*title, why.clone()));
-        Metrics {
-            at: self.metrics_read,
-            last_hour: self.last_hour,
-            history: self.history.clone(),
-            alarms: self.alarms.clone(),
-            unread: unread.collect(),
-        }
+    /// The parts that could not be read, by title. The other parts are still shown, because they matter during an
+    /// incident.
+    fn unread(&self) -> impl Iterator<Item = (&'static str, &Failure)> {
+        let of_metrics = self.metrics.unread.iter().map(|(title, why)| (*title, why));
+        of_metrics.chain(self.oldest_unread.as_ref().map(|why| (OLDEST, why)))
     }
 
     /// The reason why nothing is retried, or why it is unknown whether retries run. `None` if retries run.
@@ -217,7 +192,7 @@ impl Answer for Status {
         layout.line(format!("{}{of_stack}", self.handler));
         layout.line("");
         layout.0.push(Block::Facts(self.facts()));
-        self.history.iter().for_each(|history| layout.and(history.layout()));
+        self.metrics.history.iter().for_each(|history| layout.and(history.layout()));
         layout.line("");
         layout.line(text![
             "Message counts are approximate and up to a minute old. ",
@@ -229,7 +204,7 @@ impl Answer for Status {
 
     /// Fails if some part could not be read, or if nothing is retried.
     fn end(&self) -> Result<(), Failure> {
-        if let Some(failure) = self.unread.values().next() {
+        if let Some((_, failure)) = self.unread().next() {
             return Err(failure.clone());
         }
         let Some(why) = self.why_stopped() else { return Ok(()) };
@@ -246,37 +221,49 @@ fn hide_up_to(policies: &Policies) -> Option<u64> {
     }
 }
 
-/// The part of the state that comes from CloudWatch. A failed read is reused for a minute, like a successful read.
-struct Metrics {
-    at: Timestamp,
+/// The part of a deployment's state that comes from CloudWatch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Metrics {
     last_hour: LastHour,
-    history: Option<History>,
+    /// The counts for the last 3 and 24 hours. `None` unless the caller requested them.
+    pub history: Option<History>,
     alarms: Vec<Alarm>,
-    unread: Unread,
+    /// The failed reads, by the title of the part that could not be read. A failed read is reused for a minute, like a
+    /// successful read.
+    #[serde(skip)]
+    unread: BTreeMap<&'static str, Failure>,
+    /// The time when CloudWatch was read.
+    #[serde(skip)]
+    at: Timestamp,
 }
 
 impl Metrics {
     async fn read(account: &Account, deployment: &Deployment, with_history: bool, now: Timestamp) -> Self {
-        let mut unread = Unread::new();
+        let mut unread = BTreeMap::new();
         let history = match with_history {
             true => History::read(account, deployment, now).await.map(Some),
             false => Ok(None),
         };
         Self {
-            at: now,
             last_hour: or_unread(LastHour::read(account, deployment, now).await, LAST_HOUR, &mut unread),
             history: or_unread(history, HISTORY, &mut unread),
             alarms: or_unread(Alarm::all(account, deployment).await, ALARMS, &mut unread),
             unread,
+            at: now,
         }
+    }
+
+    fn are_recent(&self, now: Timestamp) -> bool {
+        now.since(self.at) < METRICS_AGAIN_AFTER
     }
 }
 
-/// The failed reads, by the title of the part that could not be read.
-type Unread = BTreeMap<&'static str, Failure>;
-
 /// Returns the value, or the default if the value could not be read. Adds the failure to `unread`.
-fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread: &mut Unread) -> T {
+fn or_unread<T: Default>(
+    value: Result<T, Failure>,
+    title: &'static str,
+    unread: &mut BTreeMap<&'static str, Failure>,
+) -> T {
     value.unwrap_or_else(|failure| {
         unread.insert(title, failure);
         T::default()
@@ -297,27 +284,36 @@ struct OldestDeadLetter {
 /// The maximum number of receive calls to find the oldest dead-letter. Each call returns up to ten dead-letters.
 const RECEIVES: usize = 10;
 
-/// Receives up to a hundred dead-letters without hiding them. Returns the time when the oldest of these dead-letters
-/// was sent, and true if the whole queue was received. Returns `None` if no dead-letter was received.
-async fn oldest_dead_letter(
-    account: &Account,
-    queue: &Queue,
-    depth: &Depth,
-) -> Result<Option<(Timestamp, bool)>, Failure> {
-    let receive = Receive { visibility: Duration::ZERO, wait: Duration::ZERO };
-    let mut seen = BTreeSet::new();
-    let mut oldest: Option<Timestamp> = None;
-    for _ in 0..RECEIVES {
-        if seen.len() as u64 >= depth.total() {
-            break;
+impl OldestDeadLetter {
+    /// Receives up to a hundred dead-letters without hiding them, and returns the oldest. Returns `None` if no
+    /// dead-letter was received.
+    async fn find(
+        account: &Account,
+        queue: &Queue,
+        depth: &Depth,
+        now: Timestamp,
+    ) -> Result<Option<Self>, Failure> {
+        let receive = Receive { visibility: Duration::ZERO, wait: Duration::ZERO };
+        let mut seen = BTreeSet::new();
+        let mut oldest: Option<Timestamp> = None;
+        for _ in 0..RECEIVES {
+            if seen.len() as u64 >= depth.total() {
+                break;
+            }
+            for message in account.aws.receive(&queue.url, 10, receive).await? {
+                let sent = message.system.get("SentTimestamp").and_then(|it| it.parse().ok());
+                oldest = oldest.into_iter().chain(sent.map(Timestamp::from_millis)).min();
+                seen.insert(message.id);
+            }
         }
-        for message in account.aws.receive(&queue.url, 10, receive).await? {
-            let sent = message.system.get("SentTimestamp").and_then(|it| it.parse().ok());
-            oldest = oldest.into_iter().chain(sent.map(Timestamp::from_millis)).min();
-            seen.insert(message.id);
-        }
+        let is_exact = seen.len() as u64 >= depth.total();
+        Ok(oldest.map(|sent| Self { sent, age_seconds: 0, is_exact }.at(now)))
     }
-    Ok(oldest.map(|sent| (sent, seen.len() as u64 >= depth.total())))
+
+    /// The same dead-letter with its age at `now`.
+    fn at(self, now: Timestamp) -> Self {
+        Self { age_seconds: now.since(self.sent).as_secs(), ..self }
+    }
 }
 
 #[cfg(test)]
@@ -340,11 +336,14 @@ impl Status {
             requests: Some(Vec::new()),
             pauses_problem: None,
             pauses_nearly_full: None,
-            last_hour: LastHour::default(),
-            history: None,
-            alarms: Vec::new(),
-            unread: BTreeMap::new(),
-            metrics_read: Timestamp::from_secs(0),
+            metrics: Metrics {
+                last_hour: LastHour::default(),
+                history: None,
+                alarms: Vec::new(),
+                unread: BTreeMap::new(),
+                at: Timestamp::from_secs(0),
+            },
+            oldest_unread: None,
         }
     }
 }
@@ -400,15 +399,18 @@ mod tests {
         assert_eq!(read().await, (true, 2));
     }
 
-    #[test]
-    fn cloudwatch_is_asked_once_a_minute() {
-        let denied = || Failure::could_not("denied");
-        let unread = Unread::from([(ALARMS, denied()), (OLDEST, denied())]);
-        let status = Status { unread, metrics_read: Timestamp::from_secs(100), ..Status::quiet() };
-        assert!([100, 159].iter().all(|now| status.has_recent_metrics(Timestamp::from_secs(*now))));
-        assert!(!status.has_recent_metrics(Timestamp::from_secs(160)));
-        let kept = status.metrics();
-        assert_eq!(kept.unread, Unread::from([(ALARMS, denied())]), "a refusal is an answer too");
-        assert_eq!(kept.at, Timestamp::from_secs(100));
+    #[tokio::test]
+    async fn cloudwatch_is_asked_once_a_minute() {
+        let aws = Sample::new(Timestamp::from_secs(1_700_000_000)).build();
+        aws.deny("cloudwatch:DescribeAlarms");
+        let first = status(&operator(&aws), false, None).await.unwrap();
+        aws.allow("cloudwatch:DescribeAlarms");
+        aws.advance(Duration::from_secs(59));
+        let kept = status(&operator(&aws), false, Some(&first)).await.unwrap();
+        assert_eq!(kept.metrics, first.metrics);
+        assert!(kept.metrics.unread.contains_key(ALARMS), "a refusal is an answer too");
+        aws.advance(Duration::from_secs(1));
+        let read = status(&operator(&aws), false, Some(&kept)).await.unwrap();
+        assert_eq!((read.metrics.at, read.metrics.unread.len()), (aws.time(), 0));
     }
 }

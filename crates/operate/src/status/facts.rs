@@ -27,7 +27,7 @@ impl Status {
             self.waiting(),
             self.due(),
             self.dead(),
-            Fact::new(LAST_HOUR, vec![last_hour(&self.last_hour).into()]),
+            Fact::new(LAST_HOUR, vec![last_hour(&self.metrics.last_hour).into()]),
             Fact::new("Handler", vec![self.handler()]),
             Fact::new("Version", vec![self.version().into()]),
             Fact::new("Policies", self.own_policies()),
@@ -37,8 +37,8 @@ impl Status {
             Fact::new("Cancel", self.requests_of(Kind::Cancel)),
             Fact::new(ALARMS, vec![self.ringing()]),
         ];
-        facts.retain(|fact| !fact.lines.is_empty() && !self.unread.contains_key(fact.title));
-        let unread = self.unread.iter().map(|(title, why)| {
+        facts.retain(|fact| !fact.lines.is_empty() && !self.metrics.unread.contains_key(fact.title));
+        let unread = self.unread().map(|(title, why)| {
             Fact::new(title, vec![Text::toned(Tone::Bad, text!["not read: ", why.text()])])
         });
         facts.extend(unread);
@@ -59,7 +59,7 @@ impl Status {
 
     fn due(&self) -> Fact {
         let visible = self.retry_queue.visible;
-        let oldest = self.last_hour.oldest_due_seconds.filter(|_| visible > 0);
+        let oldest = self.metrics.last_hour.oldest_due_seconds.filter(|_| visible > 0);
         let oldest = oldest.map(|age| format!("the oldest message {} old", short(age))).unwrap_or_default();
         Fact::counted(DUE, visible, ", ", oldest.into())
     }
@@ -165,11 +165,11 @@ impl Status {
     }
 
     fn ringing(&self) -> Text {
-        let ringing = self.alarms.iter().filter(|alarm| alarm.state == "ALARM");
+        let ringing = self.metrics.alarms.iter().filter(|alarm| alarm.state == "ALARM");
         let ringing: Vec<&str> = ringing.map(|alarm| alarm.name.as_str()).collect();
-        let all = counted(self.alarms.len() as u64, "alarm", "alarms");
+        let all = counted(self.metrics.alarms.len() as u64, "alarm", "alarms");
         match ringing.as_slice() {
-            [] if self.alarms.is_empty() => "none set".into(),
+            [] if self.metrics.alarms.is_empty() => "none set".into(),
             [] => format!("{all}, none in state ALARM").into(),
             ringing => {
                 let names = ringing.join(", ");
@@ -202,6 +202,7 @@ mod tests {
 
     use comeback_engine::Timestamp;
 
+    use super::super::Metrics;
     use super::*;
     use crate::alarms::Alarm;
     use crate::alarms::Watched;
@@ -216,7 +217,8 @@ mod tests {
     #[test]
     fn unread_part_is_named_beside_the_rest() {
         let denied = Failure::could_not("cloudwatch:DescribeAlarms of retry: denied");
-        let status = Status { unread: [(ALARMS, denied)].into(), ..Status::quiet() };
+        let mut status = Status::quiet();
+        status.metrics.unread.insert(ALARMS, denied);
         let text = plain(&status);
         assert!(text.contains("\nPauses: none\nAlarms: not read: cloudwatch:DescribeAlarms"), "{text}");
         assert!(!text.contains("none set"), "{text}");
@@ -344,12 +346,15 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
                 by: Some("anna".into()),
                 why: None,
             }]),
-            last_hour: LastHour {
-                arrived: Some(1_500.0),
-                oldest_due_seconds: Some(75.0),
-                ..LastHour::default()
+            metrics: Metrics {
+                last_hour: LastHour {
+                    arrived: Some(1_500.0),
+                    oldest_due_seconds: Some(75.0),
+                    ..LastHour::default()
+                },
+                alarms: vec![alarm("dead-letters", "ALARM"), alarm("errors", "OK")],
+                ..Status::quiet().metrics
             },
-            alarms: vec![alarm("dead-letters", "ALARM"), alarm("errors", "OK")],
             ..Status::quiet()
         }
     }
