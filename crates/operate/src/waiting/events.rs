@@ -31,15 +31,6 @@ pub struct Waits {
     since: Option<Timestamp>,
 }
 
-/// The waiting events that a filter selects.
-#[derive(Clone, Debug, Default)]
-pub struct Chosen {
-    wanted: Wanted,
-    /// True for each kind of message that the filter matches. A kind is a function with an error.
-    kinds: Vec<bool>,
-    due: DueRange,
-}
-
 /// A range of due times. An event without a due time is in the range only if the range has no limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DueRange {
@@ -175,20 +166,13 @@ impl Waits {
         }
     }
 
-    /// Selects the waiting events that match a filter and are due in the range.
-    pub fn chosen(&self, wanted: &Wanted, due: DueRange) -> Chosen {
-        let takes =
-            |kind: &MessageKind| wanted.takes_kind(kind.target.as_deref(), kind.error_type.as_deref());
-        Chosen { wanted: wanted.clone(), kinds: self.log.kinds().iter().map(takes).collect(), due }
+    /// The events that match a filter and are due in the range, in any order.
+    pub fn each<'w>(&'w self, wanted: &Wanted, due: DueRange) -> impl Iterator<Item = WaitingEvent<'w>> {
+        self.waits(wanted, due).map(|(_, wait)| self.event(wait))
     }
 
-    /// The selected events, in any order.
-    pub fn each(&self, chosen: &Chosen) -> impl Iterator<Item = WaitingEvent<'_>> {
-        self.waits(chosen).map(|(_, wait)| self.event(wait))
-    }
-
-    /// Groups the selected events by function and error, the largest group first.
-    pub fn groups(&self, chosen: &Chosen) -> Vec<Group<'_>> {
+    /// Groups the events that match a filter and are due in the range by function and error, the largest group first.
+    pub fn groups(&self, wanted: &Wanted, due: DueRange) -> Vec<Group<'_>> {
         let kinds = self.log.kinds().iter();
         let mut groups: Vec<_> = kinds
             .map(|kind| Group {
@@ -197,7 +181,7 @@ impl Waits {
                 ..Group::default()
             })
             .collect();
-        self.waits(chosen).for_each(|(_, wait)| groups[wait.kind as usize].add(&self.event(wait)));
+        self.waits(wanted, due).for_each(|(_, wait)| groups[wait.kind as usize].add(&self.event(wait)));
         groups.retain(|group| group.count > 0);
         groups.sort_by_key(|group| (Reverse(group.count), group.target, group.error_type));
         groups
@@ -205,7 +189,7 @@ impl Waits {
 
     /// Groups all waiting events by function and error.
     pub fn all_groups(&self) -> Vec<Group<'_>> {
-        self.groups(&self.chosen(&Wanted::default(), DueRange::default()))
+        self.groups(&Wanted::default(), DueRange::default())
     }
 
     /// All waiting events, in any order.
@@ -258,10 +242,11 @@ impl Waits {
         kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
     }
 
-    /// The selected events at these positions, in order of due time. Events without a due time come last.
-    pub fn first(&self, chosen: &Chosen, places: Range<usize>) -> Sorted<'_> {
+    /// The events at these positions among the events that match a filter and are due in the range, in order of due
+    /// time. Events without a due time come last.
+    pub fn first(&self, wanted: &Wanted, due: DueRange, places: Range<usize>) -> Sorted<'_> {
         let mut first = Vec::with_capacity(self.log.waiting().len());
-        first.extend(self.waits(chosen));
+        first.extend(self.waits(wanted, due));
         let in_order = |(due, wait): &Due<'_>, (other_due, other): &Due<'_>| {
             let place = (due.is_none(), due, &wait.key, wait.retry);
             place.cmp(&(other_due.is_none(), other_due, &other.key, other.retry))
@@ -276,10 +261,12 @@ impl Waits {
         Sorted { waits: self, first }
     }
 
-    /// The messages of the selected events, each with its due time.
-    fn waits(&self, chosen: &Chosen) -> impl Iterator<Item = Due<'_>> {
-        let Chosen { wanted, kinds, due: range } = chosen;
-        let takes = |wait: &&WaitingMessage| kinds[wait.kind as usize] && wanted.takes_key(&wait.key);
+    /// The messages of the events that match a filter and are due in the range, each with its due time.
+    fn waits<'w>(&'w self, wanted: &Wanted, range: DueRange) -> impl Iterator<Item = Due<'w>> {
+        let takes =
+            |kind: &MessageKind| wanted.takes_kind(kind.target.as_deref(), kind.error_type.as_deref());
+        let kinds: Vec<bool> = self.log.kinds().iter().map(takes).collect();
+        let takes = move |wait: &&WaitingMessage| kinds[wait.kind as usize] && wanted.takes_key(&wait.key);
         let all = self.messages().filter(takes).map(|wait| (self.now(wait).1, wait));
         all.filter(move |(due, _)| range.takes(*due))
     }
@@ -459,7 +446,7 @@ mod tests {
 
     fn why(lines: &[LogLine<'static>]) -> Vec<(Why, Option<u64>)> {
         let waits = waits(lines);
-        let first = waits.first(&waits.chosen(&Wanted::default(), DueRange::default()), 0..9);
+        let first = waits.first(&Wanted::default(), DueRange::default(), 0..9);
         first.iter().map(|it| (it.why, it.due.map(Timestamp::as_secs))).collect()
     }
 
@@ -498,12 +485,8 @@ mod tests {
         let now = |line, in_force| {
             let mut waits = waits(&[line]);
             waits.apply_pauses(|_| in_force);
-            let due = waits.each(&waits.chosen(&Wanted::default(), DueRange::by(at(5_000)))).count();
-            let event = waits
-                .first(&waits.chosen(&Wanted::default(), DueRange::default()), 0..1)
-                .iter()
-                .next()
-                .unwrap();
+            let due = waits.each(&Wanted::default(), DueRange::by(at(5_000))).count();
+            let event = waits.first(&Wanted::default(), DueRange::default(), 0..1).iter().next().unwrap();
             let seconds = |moment: Option<Timestamp>| moment.map(Timestamp::as_secs);
             (event.why, seconds(event.due), seconds(event.paused_until), due)
         };
@@ -530,7 +513,7 @@ mod tests {
             waits.apply_allow_list(|target| target != "arn:orders");
             assert_eq!(waits.all().next().unwrap().why, Why::Pause);
             waits.apply_allow_list(|target| target == "arn:orders");
-            let event = waits.each(&waits.chosen(&Wanted::default(), DueRange::by(at(due)))).next().unwrap();
+            let event = waits.each(&Wanted::default(), DueRange::by(at(due))).next().unwrap();
             assert_eq!((event.why, event.due), (Why::NotAllowed, Some(at(due))));
             let [group] = &waits.all_groups()[..] else { panic!("one group") };
             assert_eq!((group.held, group.not_allowed), (0, 1));
@@ -575,11 +558,11 @@ mod tests {
         let orders = group("arn:orders", Some("TargetDown"), 3, 50, Some((120, 190)), 1);
         let billing = group("arn:billing", None, 1, 100, None, 1);
         assert_eq!(waits.all_groups(), [orders, billing]);
-        let due = waits.groups(&waits.chosen(&Wanted::default(), DueRange::by(at(120))));
+        let due = waits.groups(&Wanted::default(), DueRange::by(at(120)));
         assert_eq!(due, [group("arn:orders", Some("TargetDown"), 1, 50, Some((120, 120)), 0)]);
         let keys = |most| {
             waits
-                .first(&waits.chosen(&Wanted::default(), DueRange::default()), 0..most)
+                .first(&Wanted::default(), DueRange::default(), 0..most)
                 .iter()
                 .map(|it| it.key.to_owned())
                 .collect::<Vec<_>>()
@@ -595,9 +578,9 @@ mod tests {
         event_of(&mut other).key = "k-2".into();
         let waits = waits(&[defers(110, 190), other]);
         let keys = |wanted: Wanted, from: Option<u64>, by: Option<u64>| {
-            let chosen = waits.chosen(&wanted, DueRange { from: from.map(at), by: by.map(at) });
-            let keys: Vec<_> = waits.each(&chosen).map(|event| event.key).collect();
-            let listed = waits.first(&chosen, 0..9);
+            let due = DueRange { from: from.map(at), by: by.map(at) };
+            let keys: Vec<_> = waits.each(&wanted, due).map(|event| event.key).collect();
+            let listed = waits.first(&wanted, due, 0..9);
             assert_eq!(keys.len(), listed.len());
             keys
         };
@@ -616,9 +599,9 @@ mod tests {
         assert_eq!(keys(Wanted { keys: vec!["k-1".into()], ..Wanted::default() }, None, None), ["k-1"]);
         let functions = vec!["billing".parse().unwrap()];
         assert_eq!(keys(Wanted { functions, ..Wanted::default() }, None, None), [""; 0]);
-        let second = waits.first(&waits.chosen(&Wanted::default(), DueRange::default()), 1..9);
+        let second = waits.first(&Wanted::default(), DueRange::default(), 1..9);
         assert_eq!(second.iter().map(|event| event.key).collect::<Vec<_>>(), ["k-2"]);
-        assert_eq!(waits.first(&waits.chosen(&Wanted::default(), DueRange::default()), 7..9).len(), 0);
+        assert_eq!(waits.first(&Wanted::default(), DueRange::default(), 7..9).len(), 0);
     }
 
     #[test]

@@ -74,14 +74,12 @@ impl Reading {
     /// Reports the waiting events that `listing` selects.
     pub fn report(&self, listing: &Listing, now: Timestamp) -> Report<'_> {
         let Listing { wanted, due, events } = listing;
-        let chosen = self.waits.chosen(wanted, *due);
-        let groups = self.waits.groups(&chosen);
+        let groups = self.waits.groups(wanted, *due);
         let is_everything =
             self.is_everything && wanted.takes_everything() && due.is_everything() && self.is_all_read(now);
         // The notes count all held events. With a range of due times, `groups` lacks held events, because they have no
         // due time.
-        let all = (!due.is_everything())
-            .then(|| self.waits.groups(&self.waits.chosen(wanted, DueRange::default())));
+        let all = (!due.is_everything()).then(|| self.waits.groups(wanted, DueRange::default()));
         let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
         notes.extend(self.unlogged_note(now).filter(|_| due.is_everything()));
         let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
@@ -92,9 +90,9 @@ impl Reading {
             is_everything,
             is_complete: self.is_complete(now),
             retry_queue: self.retry_queue,
-            returns: Returns::of(self.waits.each(&chosen), &groups, now),
+            returns: Returns::of(self.waits.each(wanted, *due), &groups, now),
             groups,
-            events: events.clone().map(|range| self.waits.first(&chosen, range)),
+            events: events.clone().map(|range| self.waits.first(wanted, *due, range)),
             requests: pauses.map(|pauses| RequestInForce::all_of(pauses, now)),
             notes,
             unmatched: None,

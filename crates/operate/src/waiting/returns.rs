@@ -101,9 +101,8 @@ mod tests {
 
     use super::*;
     use crate::log::test_line;
-    use crate::waiting::events::{DueRange, Waits};
+    use crate::waiting::events::Waits;
     use crate::waiting::reading::tests::{NOW, ORDERS};
-    use crate::waiting::wanted::Wanted;
 
     /// Waiting events. `events` holds the function of each event and the seconds until it is due, or `None` if a pause
     /// holds the event.
@@ -121,8 +120,7 @@ mod tests {
     }
 
     fn returns(waits: &Waits) -> Returns<'_> {
-        let chosen = waits.chosen(&Wanted::default(), DueRange::default());
-        Returns::of(waits.each(&chosen), &waits.groups(&chosen), NOW)
+        Returns::of(waits.all(), &waits.all_groups(), NOW)
     }
 
     #[test]
