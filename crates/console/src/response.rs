@@ -5,13 +5,13 @@ use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
-use comeback_operate::shown::shown_page;
+use comeback_operate::shown::shown_lines;
 
 /// Renders a page as a response. This function makes control and bidirectional characters visible; `askama` escapes
 /// markup.
 pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
-    let page = shown_page(page.render().expect("BUG: writing to a String"));
-    with_type(status, "text/html; charset=utf-8", page)
+    let page = page.render().expect("BUG: writing to a String");
+    with_type(status, "text/html; charset=utf-8", shown_lines(&page).into_owned())
 }
 
 pub(super) fn with_type(status: StatusCode, kind: &'static str, body: String) -> Response {

@@ -25,18 +25,12 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Escapes a long output with [`shown_lines`]. Returns the text without a copy if it needs no escapes.
-pub fn shown_page(page: String) -> String {
-    if page.contains(|character| is_obeyed(character) && character != '\n') {
-        shown_lines(&page)
-    } else {
-        page
-    }
-}
-
 /// Escapes each line of `text` with [`shown`].
-pub fn shown_lines(text: &str) -> String {
-    text.split('\n').map(shown).collect::<Vec<_>>().join("\n")
+pub fn shown_lines(text: &str) -> Cow<'_, str> {
+    if !text.contains(|character| is_obeyed(character) && character != '\n') {
+        return text.into();
+    }
+    text.split('\n').map(shown).collect::<Vec<_>>().join("\n").into()
 }
 
 /// Escapes JSON without changing its values. serde_json does not escape DEL, U+0080 to U+009F, and characters that

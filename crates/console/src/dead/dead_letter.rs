@@ -68,7 +68,7 @@ impl ShownPart {
             (Self::Details, ..) | (Self::Edit, Some(_), _) => None,
             (Self::Formatted, Some(payload), _) => Some(("Payload, formatted", shown_json(&pretty(payload)))),
             (Self::Verbatim, Some(payload), _) => Some(("Payload, verbatim", shown_json(payload))),
-            (_, None, body) => Some(("Body", shown_lines(body.as_deref().unwrap_or_default()))),
+            (_, None, body) => Some(("Body", shown_lines(body.as_deref().unwrap_or_default()).into_owned())),
         }
     }
 }

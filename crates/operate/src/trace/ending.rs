@@ -18,15 +18,11 @@ impl Trace {
         if let Some(text) = self.by_allow_list().or_else(|| self.by_pauses()) {
             return text;
         }
-        let doctor = || quoted(self.deployment.command(CommandName::Doctor, [""; 0]));
         match &self.story.end {
             End::Waits(WaitsFor::Due { due, .. }) if *due > self.now => {
                 text!["Waiting. The next retry is due in ", self.until(*due), "."]
             }
-            End::Waits(WaitsFor::Due { due, .. }) => {
-                let late = format!("The next retry has been due for {}. ", self.since(*due));
-                text![late, doctor(), " says whether retries run."]
-            }
+            End::Waits(WaitsFor::Due { due, .. }) => self.overdue("The", *due),
             End::Waits(WaitsFor::Resume) => text!["Its function is paused. ", self.who_paused()],
             End::Waits(WaitsFor::NextTry { .. }) => "It is kept; the handler will try again.".into(),
             End::DeadLettered => self.dead_lettered(),
@@ -43,6 +39,13 @@ impl Trace {
 
     fn until(&self, moment: Timestamp) -> String {
         short(moment.since(self.now).as_secs_f64())
+    }
+
+    /// The sentence for a retry that should have been made at `due`. `the` is the sentence's beginning.
+    fn overdue(&self, the: &str, due: Timestamp) -> Text {
+        let late = format!("{the} next retry has been due for {}. ", self.since(due));
+        let doctor = quoted(self.deployment.command(CommandName::Doctor, [""; 0]));
+        text![late, doctor, " says whether retries run."]
     }
 
     fn who_paused(&self) -> Text {
@@ -67,10 +70,7 @@ impl Trace {
                     let within = self.until(back_by);
                     return Some(format!("{resumed}. The next retry comes within {within}.").into());
                 }
-                let late =
-                    format!("{resumed}, and the next retry has been due for {}. ", self.since(back_by));
-                let doctor = quoted(self.deployment.command(CommandName::Doctor, [""; 0]));
-                Some(text![late, doctor, " says whether retries run."])
+                Some(self.overdue(&format!("{resumed}, and the"), back_by))
             }
             InForce::Paused { .. } | InForce::NotPaused { .. } => None,
         }
