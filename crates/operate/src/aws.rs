@@ -39,11 +39,7 @@ pub trait Aws: fmt::Debug {
 
     /// `lambda:GetFunctionConfiguration`: reads only the configuration of a function. Unlike `lambda:GetFunction`, this
     /// call does not need the permission to read tags and concurrency.
-    async fn function_configuration(
-        &self,
-        name: &str,
-        qualifier: Option<&str>,
-    ) -> Result<Configuration, Failure>;
+    async fn configuration(&self, name: &str, qualifier: Option<&str>) -> Result<Configuration, Failure>;
 
     /// `lambda:ListFunctions`: lists all functions of the region. `of` names the subject of the call in an error.
     async fn functions(&self, of: &str) -> Result<Vec<Configuration>, Failure>;
@@ -121,20 +117,10 @@ pub trait Aws: fmt::Debug {
     /// `sqs:SendMessage`: sends each message once, and returns a result for each message. If SQS did not answer, the
     /// result is a failure, although SQS may have accepted the message. Calls `paused` before each pause that SQS
     /// requests.
-    async fn send(
-        &self,
-        url: &str,
-        messages: Vec<NewMessage>,
-        paused: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>>;
+    async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: Paused<'_>) -> EntryResults;
 
     /// `sqs:DeleteMessage`: deletes messages by their receipt handles, and returns a result for each message.
-    async fn delete(
-        &self,
-        url: &str,
-        receipt_handles: Vec<String>,
-        paused: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>>;
+    async fn delete(&self, url: &str, receipt_handles: Vec<String>, paused: Paused<'_>) -> EntryResults;
 
     /// `sqs:ChangeMessageVisibility`: hides each message for its duration, counted from now. A duration of zero makes
     /// the message visible. An unanswered call is repeated only if `repeats` is true. If the handler processes the
@@ -146,7 +132,7 @@ pub trait Aws: fmt::Debug {
         messages: Vec<(String, Duration)>,
         repeats: bool,
         paused: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>>;
+    ) -> EntryResults;
 
     /// `ssm:GetParameter`: reads the newest version of a parameter.
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure>;
@@ -410,8 +396,10 @@ pub struct EntryFailure {
     pub text: String,
 }
 
-/// The kinds of failure for an entry in a batch call. The kind determines whether the other entries, or a later attempt
-/// with the same entry, would also fail.
+/// A result for each entry of a batch call, in the order of the entries.
+pub type EntryResults = Vec<Result<(), EntryFailure>>;
+
+/// The kinds of failure for an entry in a batch call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFailureKind {
     /// The caller lacks the permission, so every other entry fails too.

@@ -108,7 +108,7 @@ impl PauseRetries {
             if let Some(function) = function {
                 // An allow-list entry such as `shop-*` also matches the names of functions that do not exist.
                 let arn = deployment.arn_of(function).unqualified().to_string();
-                account.aws.function_configuration(&arn, function.qualifier.as_deref()).await?;
+                account.aws.configuration(&arn, function.qualifier.as_deref()).await?;
             }
         }
         let planned = self.wanted.pause(&target, open.as_ref(), self.by(), now)?;

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::aws::{
-    Attribute, AttributeValue, Aws, EntryFailureKind, InvokeSettings, LogFilter, Message, NewAlarm,
-    NewMessage, Receive, WatchedMetric,
+    Attribute, AttributeValue, Aws, EntryFailureKind, EntryResults, InvokeSettings, LogFilter, Message,
+    NewAlarm, NewMessage, Receive, WatchedMetric,
 };
 
 /// The resources that an account must have, or must lack, before the contract can be tested there.
@@ -87,7 +87,7 @@ async fn function(aws: &dyn Aws, fixture: &Fixture) {
     for variables in [texts(&[("A", "1"), ("B", "1")]), texts(&[("B", "2")])] {
         let revision = read(None).await.unwrap().configuration.revision;
         aws.set_variables(function, variables.clone(), revision).await.unwrap();
-        let configuration = aws.function_configuration(function, None).await.unwrap();
+        let configuration = aws.configuration(function, None).await.unwrap();
         assert_eq!(configuration.variables, variables, "they are replaced as a whole");
     }
     for allowed in [true, false] {
@@ -174,7 +174,7 @@ fn handle(message: &Message) -> String {
     message.receipt_handle.clone().expect("a handle")
 }
 
-fn assert_done(answers: Vec<Result<(), crate::aws::EntryFailure>>) {
+fn assert_done(answers: EntryResults) {
     answers.into_iter().for_each(|answer| answer.unwrap());
 }
 
@@ -364,7 +364,7 @@ async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
 /// Tests that reading a resource that does not exist returns `None`, or a failure that names the call.
 async fn missing(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.function("never", None).await.unwrap(), None);
-    let failure = aws.function_configuration("never", None).await.unwrap_err().to_string();
+    let failure = aws.configuration("never", None).await.unwrap_err().to_string();
     assert!(
         failure.starts_with("lambda:GetFunctionConfiguration on never: ResourceNotFoundException"),
         "{failure}"

@@ -35,7 +35,7 @@ use comeback_delivery::{ErrorKind, Retries, classify};
 use comeback_engine::{QueueArn, Timestamp};
 
 use crate::aws::{
-    Aws, Configuration, EntryFailure, Executions, Function, InvokeSettings, Key, LogFilter, LogGroup,
+    Aws, Configuration, EntryResults, Executions, Function, InvokeSettings, Key, LogFilter, LogGroup,
     LogPage, Mapping, Message, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion, Paused,
     Receive, Stack, StackEvent, StackResource, Verdict, qualified,
 };
@@ -98,11 +98,7 @@ impl Aws for SdkAws {
         Ok(found.map(lambda::function))
     }
 
-    async fn function_configuration(
-        &self,
-        name: &str,
-        qualifier: Option<&str>,
-    ) -> Result<Configuration, Failure> {
+    async fn configuration(&self, name: &str, qualifier: Option<&str>) -> Result<Configuration, Failure> {
         let call = self.lambda.get_function_configuration().function_name(name);
         let answer = call.set_qualifier(qualifier.map(Into::into)).send().await;
         let of = qualified(name, qualifier);
@@ -253,23 +249,13 @@ impl Aws for SdkAws {
         sqs::receive(&self.sqs, url, most, receive).await
     }
 
-    async fn send(
-        &self,
-        url: &str,
-        messages: Vec<NewMessage>,
-        paused: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>> {
+    async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: Paused<'_>) -> EntryResults {
         // SQS may have accepted the messages of a call that it did not answer, and a second call would duplicate them.
         let sender = Sender::new(self.sqs.clone(), url).retries(Retries::none()).concurrency(sqs::AT_ONCE);
         sqs::deliver(sender, messages.into_iter().map(sqs::new_message), paused).await
     }
 
-    async fn delete(
-        &self,
-        url: &str,
-        receipt_handles: Vec<String>,
-        paused: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>> {
+    async fn delete(&self, url: &str, receipt_handles: Vec<String>, paused: Paused<'_>) -> EntryResults {
         let deleter = Deleter::new(self.sqs.clone(), url).concurrency(sqs::AT_ONCE);
         sqs::deliver(deleter, receipt_handles, paused).await
     }
@@ -280,7 +266,7 @@ impl Aws for SdkAws {
         messages: Vec<(String, Duration)>,
         repeats: bool,
         paused: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>> {
+    ) -> EntryResults {
         let retries = if repeats { Retries::default() } else { Retries::none() };
         let changer = VisibilityChanger::new(self.sqs.clone(), url);
         let changer = changer.retries(retries).concurrency(sqs::HIDING);

@@ -66,7 +66,7 @@ impl Logs<'_> {
         let Self { account, since, .. } = *self;
         let request_id = request_id.to_owned();
         let found = async {
-            let configuration = account.aws.function_configuration(function_arn, None).await?;
+            let configuration = account.aws.configuration(function_arn, None).await?;
             let group = function::log_group(&configuration);
             let events = search(account, LogFilter::since(&group, since), &request_id, &|_| ()).await?;
             Ok::<_, Failure>((group, events))

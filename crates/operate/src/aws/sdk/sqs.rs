@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 
 use crate::aws::sdk::Or as _;
 use crate::aws::{
-    Attribute, AttributeValue, EntryFailure, EntryFailureKind, Message, NewMessage, Paused, Receive,
+    Attribute, AttributeValue, EntryFailure, EntryFailureKind, EntryResults, Message, NewMessage, Paused,
+    Receive,
 };
 use crate::failure::Failure;
 
@@ -75,7 +76,7 @@ pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration
     sender: Sender<O, S>,
     entries: impl IntoIterator<Item = O::Entry>,
     paused: Paused<'_>,
-) -> Vec<Result<(), EntryFailure>> {
+) -> EntryResults {
     let (tell, told) = pauses();
     let sender = sender.on_pause(tell);
     let answers = hearing(sender.send(entries), told, paused).await;

@@ -13,7 +13,6 @@ use tokio::sync::Notify;
 
 use super::SimulatedAws;
 use crate::aws::{EntryFailure, EntryFailureKind};
-use crate::failure::Failure;
 
 /// A call that is about to be made. A caller's hook gets this description of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,14 +152,14 @@ impl SimulatedAws {
         }
     }
 
-    /// Begins a call, and returns its fault. Yields to other callers first, so that the calls of several callers
-    /// interleave.
+    /// Begins a call, and returns its fault. Fails if the caller lacks the permission. Yields to other callers first, so
+    /// that the calls of several callers interleave.
     pub(super) async fn begin(
         &self,
         action: &str,
         of: &str,
         entries: usize,
-    ) -> Result<Option<Fault>, Denied> {
+    ) -> Result<Option<Fault>, EntryFailure> {
         yield_now().await;
         let Caller { arn, hook, calls, lives_for, killed, .. } = &*self.caller;
         let number = calls.get() + 1;
@@ -180,26 +179,10 @@ impl SimulatedAws {
         }
         calls.set(number);
         if self.is_denied(action) {
-            return Err(Denied(format!("User: {arn} is not authorized to perform: {action}")));
+            let message = format!("User: {arn} is not authorized to perform: {action}");
+            return Err(entry(EntryFailureKind::Denied, code(action), &message));
         }
         Ok(fault)
-    }
-}
-
-/// AWS's message for a call that is denied because the caller lacks a permission.
-#[derive(Clone, Debug)]
-pub(super) struct Denied(String);
-
-impl Denied {
-    /// Converts the denial to the failure of a single call.
-    pub(super) fn failure(&self, action: &str, of: &str) -> Failure {
-        let remedy = "; docs/operate.md lists the permissions of each command";
-        Failure::could_not(format!("{action} on {of}: {}: {}{remedy}", code(action), self.0))
-    }
-
-    /// Converts the denial to the failure of each entry in a batch call.
-    pub(super) fn entry(&self, action: &str) -> EntryFailure {
-        entry(EntryFailureKind::Denied, code(action), &self.0)
     }
 }
 

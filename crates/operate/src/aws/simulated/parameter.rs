@@ -14,18 +14,11 @@ const LONGEST: usize = 4_096;
 pub struct Parameter {
     /// The versions, the oldest first. A parameter in an account has at least one version.
     pub versions: Vec<ParameterVersion>,
-    /// The number of writes that will fail next, as if somebody else were writing at the same time.
-    pub busy: u32,
 }
 
 impl Parameter {
-    /// Writes the next version. Returns the version's number, or `None` if somebody else is writing. Fails with SSM's
-    /// code and message.
-    pub fn put(&mut self, at: Timestamp, by: &str, text: &str) -> Result<Option<i64>, String> {
-        if let Some(busy) = self.busy.checked_sub(1) {
-            self.busy = busy;
-            return Ok(None);
-        }
+    /// Writes the next version, and returns its number. Fails with SSM's code and message.
+    pub(super) fn put(&mut self, at: Timestamp, by: &str, text: &str) -> Result<i64, String> {
         if text.is_empty() || text.len() > LONGEST {
             return Err(
                 "ValidationException: Standard tier parameters support a value of 1 to 4096 characters"
@@ -41,6 +34,6 @@ impl Parameter {
         });
         let superfluous = self.versions.len().saturating_sub(KEPT);
         self.versions.drain(..superfluous);
-        Ok(Some(number))
+        Ok(number)
     }
 }

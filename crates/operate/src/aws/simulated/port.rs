@@ -10,9 +10,9 @@ use super::calls::{Fault, entry};
 use super::{Function, Invocation, NO_QUEUE, NO_QUEUE_MESSAGE, Queue, SimulatedAws, State, queue_url};
 use crate::aws::simulated::function::action_of;
 use crate::aws::{
-    self, AttributeValue, Aws, Configuration, EntryFailure, EntryFailureKind, Executions, InvokeSettings,
-    Key, LogFilter, LogPage, Mapping, Message, MetricAlarm, MetricQuery, NewAlarm, NewMessage,
-    ParameterVersion, Paused, Receive, StackEvent, StackResource, Verdict, qualified,
+    self, AttributeValue, Aws, Configuration, EntryFailure, EntryFailureKind, EntryResults, Executions,
+    InvokeSettings, Key, LogFilter, LogPage, Mapping, Message, MetricAlarm, MetricQuery, NewAlarm,
+    NewMessage, ParameterVersion, Paused, Receive, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -40,7 +40,10 @@ impl SimulatedAws {
     async fn arrive(&self, action: &str, of: &str) -> Result<bool, Failure> {
         self.travel().await;
         match self.begin(action, of, 0).await {
-            Err(denied) => Err(denied.failure(action, of)),
+            Err(denied) => {
+                let remedy = "; docs/operate.md lists the permissions of each command";
+                Err(failed(action, of, &format!("{denied}{remedy}")))
+            }
             Ok(Some(Fault::CallFails | Fault::EntriesFail(_))) => Err(failed(action, of, UNAVAILABLE)),
             Ok(fault) => Ok(fault == Some(Fault::AnswerLost)),
         }
@@ -54,7 +57,7 @@ impl SimulatedAws {
         entries: Vec<E>,
         size: impl Fn(&E) -> usize,
         effect: impl Fn(&mut Queue, Timestamp, E) -> Result<(), EntryFailure>,
-    ) -> Vec<Result<(), EntryFailure>> {
+    ) -> EntryResults {
         let all = entries.len();
         let mut entries: VecDeque<E> = entries.into();
         let mut answers = Vec::with_capacity(all);
@@ -70,7 +73,7 @@ impl SimulatedAws {
             let fault = match self.begin(action, url, these).await {
                 Ok(fault) => fault,
                 Err(denied) => {
-                    answers.extend(failed(&denied.entry(action)));
+                    answers.extend(failed(&denied));
                     break;
                 }
             };
@@ -232,11 +235,7 @@ impl Aws for SimulatedAws {
         self.call("lambda:GetFunction", &qualified(name, qualifier), effect).await
     }
 
-    async fn function_configuration(
-        &self,
-        name: &str,
-        qualifier: Option<&str>,
-    ) -> Result<Configuration, Failure> {
+    async fn configuration(&self, name: &str, qualifier: Option<&str>) -> Result<Configuration, Failure> {
         let of = qualified(name, qualifier);
         let effect = |state: &mut State| configured(state, name, qualifier).ok_or_else(|| no_function(&of));
         self.call("lambda:GetFunctionConfiguration", &of, effect).await
@@ -395,12 +394,7 @@ impl Aws for SimulatedAws {
         }
     }
 
-    async fn send(
-        &self,
-        url: &str,
-        messages: Vec<NewMessage>,
-        _: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>> {
+    async fn send(&self, url: &str, messages: Vec<NewMessage>, _: Paused<'_>) -> EntryResults {
         let effect = |queue: &mut Queue, now, message: NewMessage| {
             let most = queue.attributes.get("MaximumMessageSize").and_then(|it| it.parse().ok());
             if size(&message) > most.unwrap_or(SQS_MESSAGE_BYTES) {
@@ -413,12 +407,7 @@ impl Aws for SimulatedAws {
         self.batch("sqs:SendMessage", url, messages, size, effect).await
     }
 
-    async fn delete(
-        &self,
-        url: &str,
-        receipt_handles: Vec<String>,
-        _: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>> {
+    async fn delete(&self, url: &str, receipt_handles: Vec<String>, _: Paused<'_>) -> EntryResults {
         let effect = |queue: &mut Queue, now, handle: String| queue.delete(now, &handle);
         self.batch("sqs:DeleteMessage", url, receipt_handles, |_| 0, effect).await
     }
@@ -429,7 +418,7 @@ impl Aws for SimulatedAws {
         messages: Vec<(String, Duration)>,
         _: bool,
         _: Paused<'_>,
-    ) -> Vec<Result<(), EntryFailure>> {
+    ) -> EntryResults {
         let effect = |queue: &mut Queue, now, (handle, timeout): (String, Duration)| {
             queue.change_visibility(now, &handle, timeout)
         };
@@ -459,10 +448,8 @@ impl Aws for SimulatedAws {
             let now = state.now();
             let mut parameter = state.parameters.get(name).cloned().unwrap_or_default();
             let written = parameter.put(now, &self.caller.arn, text)?;
-            if !parameter.versions.is_empty() {
-                state.parameters.insert(name.to_owned(), parameter);
-            }
-            Ok(written)
+            state.parameters.insert(name.to_owned(), parameter);
+            Ok(Some(written))
         };
         self.call("ssm:PutParameter", name, effect).await
     }

@@ -73,7 +73,6 @@ pub struct Stored {
     last_receive: Timestamp,
     /// The number of the last receive. The receipt handle of that receive contains this number.
     receive: u64,
-    is_in_flight: bool,
     /// The ARN of the queue that moved the message here after too many receives; `None` if the message was sent here.
     source: Option<String>,
 }
@@ -120,7 +119,6 @@ impl Queue {
                 first_receive: sent,
                 last_receive: sent,
                 receive: 0,
-                is_in_flight: false,
                 source: None,
             },
             delay,
@@ -153,13 +151,7 @@ impl Queue {
 
     /// Adds a message that another queue has moved to this queue after too many receives.
     pub(super) fn take_in(&mut self, message: Stored, source: &str) {
-        let blank = Stored {
-            visible_at: None,
-            receives: 0,
-            is_in_flight: false,
-            source: Some(source.to_owned()),
-            ..message
-        };
+        let blank = Stored { visible_at: None, receives: 0, source: Some(source.to_owned()), ..message };
         self.put(blank, Duration::ZERO);
     }
 
@@ -210,7 +202,7 @@ impl Queue {
             self.visible.push_back(key);
         } else {
             let at = now.saturating_add(visibility);
-            (message.visible_at, message.is_in_flight) = (Some(at), true);
+            message.visible_at = Some(at);
             self.hidden.insert((at, key));
             self.in_flight += 1;
         }
@@ -260,7 +252,7 @@ impl Queue {
                  available for visibility timeout change."
             )));
         };
-        if !message.is_in_flight {
+        if !message.is_in_flight() {
             return Ok(());
         }
         if now.since(message.last_receive) + timeout > LONGEST_VISIBILITY {
@@ -327,8 +319,8 @@ impl Queue {
         while let Some(&(at, key)) = self.hidden.first().filter(|(at, _)| *at <= now) {
             self.hidden.remove(&(at, key));
             let message = self.messages.get_mut(&key).expect("BUG: what is hidden is there");
+            self.in_flight -= usize::from(message.is_in_flight());
             message.visible_at = None;
-            self.in_flight -= usize::from(std::mem::take(&mut message.is_in_flight));
             self.visible.push_back(key);
         }
     }
@@ -339,7 +331,7 @@ impl Queue {
         if let Some(at) = message.visible_at {
             self.hidden.remove(&(at, key));
         }
-        self.in_flight -= usize::from(message.is_in_flight);
+        self.in_flight -= usize::from(message.is_in_flight());
         Some(message)
     }
 
@@ -370,6 +362,12 @@ impl Queue {
 }
 
 impl Stored {
+    /// Returns true if the message was received and is still hidden. A delayed message is hidden too, but was not
+    /// received.
+    fn is_in_flight(&self) -> bool {
+        self.visible_at.is_some() && self.receives > 0
+    }
+
     fn received(&self, handle: String) -> Message {
         let numbers = [
             ("ApproximateReceiveCount", self.receives.to_string()),

@@ -1,6 +1,6 @@
 //! Simulated IAM roles, and the actions that their policies allow.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use comeback_engine::Timestamp;
 use serde_json::Value;
@@ -18,8 +18,6 @@ const CHARACTERS: usize = 10_240;
 pub struct Role {
     /// The inline policies by name, as JSON.
     pub policies: BTreeMap<String, String>,
-    /// Actions that the organization denies, whatever the role's policies allow.
-    pub denied: BTreeSet<String>,
     /// The time when a policy was last changed. The change takes effect in Lambda after `State::permissions_take`.
     pub(super) changed: Option<Timestamp>,
 }
@@ -53,9 +51,6 @@ impl Role {
 
     /// Returns the verdict of IAM's policy simulator on an action of this role.
     pub fn may(&self, action: &str, resource: &str) -> Verdict {
-        if self.denied.contains(action) {
-            return Verdict::Denied;
-        }
         let documents = self.policies.values().filter_map(|text| serde_json::from_str::<Value>(text).ok());
         let mut verdict = Verdict::NotAllowed;
         for document in documents {
@@ -128,8 +123,6 @@ mod tests {
         assert_eq!(allowing.may("sqs:SendMessage", "arn:other"), Verdict::NotAllowed);
         assert_eq!(allowing.may("sqs:ReceiveMessage", "arn:q"), Verdict::NotAllowed);
         assert_eq!(role(json!([allow, deny])).may("sqs:SendMessage", "arn:q"), Verdict::Denied);
-        let denied = Role { denied: BTreeSet::from(["sqs:SendMessage".into()]), ..allowing };
-        assert_eq!(denied.may("sqs:SendMessage", "arn:q"), Verdict::Denied);
     }
 
     #[test]

@@ -262,7 +262,7 @@ async fn destination_is_refused_until_lambda_knows_the_permission() {
 async fn stale_revision_overwrites_no_variables() {
     let aws = sample(false);
     aws.state().function_updates_take = Duration::from_secs(1);
-    let read = async || aws.function_configuration(Sample::ORDERS, None).await.unwrap();
+    let read = async || aws.configuration(Sample::ORDERS, None).await.unwrap();
     let before = read().await.revision;
     aws.set_variables(Sample::ORDERS, BTreeMap::new(), before.clone()).await.unwrap();
     assert_eq!(read().await.update, aws::UpdateStatus::InProgress);
