@@ -13,12 +13,13 @@ use futures_util::stream::{StreamExt as _, iter};
 use serde::Serialize;
 
 use crate::account::Account;
-use crate::aws::Mapping;
+use crate::aws::{Mapping, Stack};
 use crate::command::command_line;
 use crate::command::{Command, CommandName};
 use crate::deployment::queue::Queue;
 use crate::failure::Failure;
 use crate::function::{FunctionName, command_name, deployment_of_its_own, is_far};
+use crate::rights::role_name;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
@@ -248,6 +249,18 @@ impl Deployment {
         })
     }
 
+    /// Reads the stack that owns the handler. `None` if no stack owns the handler, or if the stack was deleted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the stack cannot be read.
+    pub async fn read_stack(&self, account: &Account) -> Result<Option<Stack>, Failure> {
+        match &self.stack {
+            Some(name) => account.aws.stack(name).await,
+            None => Ok(None),
+        }
+    }
+
     /// The functions that match the allow-list and send their failed events to the retry queue. If no entry of the
     /// allow-list has a `*`, returns no functions and makes no calls to AWS.
     pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
@@ -279,7 +292,7 @@ impl Deployment {
 
     /// The name of the handler's role.
     pub fn role(&self) -> &str {
-        self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
+        role_name(&self.role_arn)
     }
 }
 

@@ -13,7 +13,6 @@ mod fix;
 mod functions;
 mod handler;
 pub mod judgement;
-mod needs;
 mod policies;
 mod probe;
 mod queues;

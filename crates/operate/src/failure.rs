@@ -75,3 +75,8 @@ impl Failure {
         }
     }
 }
+
+/// Borrows a fact, or clones the failure to read it.
+pub(crate) fn seen<T>(fact: &Result<T, Failure>) -> Result<&T, Failure> {
+    fact.as_ref().map_err(Clone::clone)
+}

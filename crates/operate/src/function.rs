@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::aws::{Configuration, Function, InvokeSettings};
 use crate::failure::Failure;
+use crate::rights::role_name;
 
 /// A function's name as an operator types it: `NAME`, `NAME:QUALIFIER`, or an ARN with or without a qualifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,7 +231,7 @@ impl Target {
 
     /// The name of the function's execution role, taken from the role's ARN.
     pub fn role(&self) -> &str {
-        self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
+        role_name(&self.role_arn)
     }
 
     /// The name of the CloudFormation stack that owns the function, taken from the function's tag. `None` if the

@@ -54,6 +54,7 @@ pub mod pauses;
 pub mod recall;
 pub mod request;
 pub mod resume;
+mod rights;
 pub mod shown;
 pub mod status;
 pub mod text;

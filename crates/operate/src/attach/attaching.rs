@@ -7,14 +7,16 @@ use crate::attach::attachment::{Attachment, ListOwner};
 use crate::attach::grant::ROLE_CHARACTERS;
 use crate::attach::kept;
 use crate::attach::step::{FunctionPlan, Step};
-use crate::aws::{InvokeSettings, Verdict};
+use crate::aws::InvokeSettings;
 use crate::command::CommandName;
+use crate::deployment::DeploymentName;
 use crate::deployment::queue::CustomerKey;
-use crate::deployment::{Deployment, DeploymentName};
-use crate::failure::Failure;
+use crate::failure::{Failure, seen};
+use crate::function::Target;
 use crate::handler_setting::{
     ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, TARGET_FUNCTIONS, environment_bytes, list_with,
 };
+use crate::rights::{in_words, missing};
 use crate::text;
 use crate::text::{quoted, shell};
 
@@ -22,52 +24,35 @@ use crate::text::{quoted, shell};
 /// invocation. Lambda accepts no shorter time.
 const EVENT_AGE: i32 = 60;
 
-/// The settings for asynchronous invocations of an attached function. The on-success destination is taken from
-/// `before`.
-pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSettings {
-    InvokeSettings {
-        retries: Some(0),
-        event_age: Some(EVENT_AGE),
-        on_failure: Some(deployment.retry_queue.arn.clone()),
-        on_success: before.on_success.clone(),
-    }
-}
-
 impl Attachment {
     /// Plans the steps that attach the function. The order of the steps is safe: the handler can retry the function
     /// before the first failure arrives. If another deployment retries the function, fails unless `may_move` is true.
     pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = FunctionPlan::of(self);
-        let other = self.elsewhere.get(&self.target.qualifier);
+        let other = self.other();
         if let Some(other) = other.filter(|_| !may_move) {
             return Err(self.is_attached_to(other));
         }
-        let invoke_settings = self.target.settings();
-        let goal = goal(&self.deployment, &invoke_settings);
-        if invoke_settings != goal {
+        let redirect = self.redirect();
+        if redirect.is_some() {
             self.may_set_settings()?;
         }
         self.keep_settings(&mut plan);
-        // Step 1 of docs/attach.md lets the function's role send to the retry queue.
-        match self.may_send {
-            Verdict::Allowed => {}
-            Verdict::NotAllowed => {
-                plan.steps.push(Step::Allow(self.sending()));
-                plan.notes.extend(self.key.iter().flatten().map(|key| {
-                    let (role, key) = (self.target.role(), &key.arn);
-                    text![format!(
-                        "role {role} can use key {key} only if the key's own policy allows that or, as by \
-                         default, leaves it to IAM; see docs/encryption.md"
-                    )]
-                }));
-            }
-            Verdict::Denied => return Err(denied(&self.target.role_arn, &self.denied.join(", "))),
+        if let Some(allow) = self.allow_sending()? {
+            plan.steps.push(allow);
+            plan.notes.extend(self.key.iter().flatten().map(|key| {
+                let (role, key) = (self.target.role(), &key.arn);
+                text![format!(
+                    "role {role} can use key {key} only if the key's own policy allows that or, as by default, \
+                     leaves it to IAM; see docs/encryption.md"
+                )]
+            }));
         }
-        self.allow_retrying(&mut plan.steps)?;
-        if !self.target.recursion_allowed {
-            plan.steps.push(Step::Recursion(true));
-        }
+        let (allow, list) = (self.allow_invoking()?, self.list()?);
+        plan.steps.extend(allow.filter(|allow| Some(allow) != list.as_ref()));
+        plan.steps.extend(list);
+        plan.steps.extend(self.allow_recursion());
         if let Some(topics) = self.losses.topics_to_set() {
             let alarm = LostAlarm {
                 name: self.losses.alarm.clone(),
@@ -76,9 +61,7 @@ impl Attachment {
             };
             plan.steps.push(Step::Watch { alarm, exists: self.losses.ours });
         }
-        if invoke_settings != goal {
-            plan.steps.push(Step::Settings(goal));
-        }
+        plan.steps.extend(redirect);
         if let Some(other) = other {
             plan.steps.push(Step::Mark(kept::MOVED));
             plan.notes.push(text![
@@ -189,7 +172,7 @@ impl Attachment {
                 " names the fix"
             ]));
         }
-        match self.key.as_ref().map_err(Failure::clone)?.as_ref().and_then(CustomerKey::problem) {
+        match seen(&self.key)?.as_ref().and_then(CustomerKey::problem) {
             None => Ok(()),
             Some(problem) => Err(Failure::undone(text![
                 format!(
@@ -207,7 +190,7 @@ impl Attachment {
     fn keep_settings(&self, plan: &mut FunctionPlan) {
         let target = &self.target;
         let mut tags = Vec::new();
-        if !self.is_attached() && !self.elsewhere.contains_key(&target.qualifier) {
+        if !self.is_attached() && self.other().is_none() {
             tags.extend(kept::tags_of(target));
         }
         let is_first = self.attached().next().is_none() && self.elsewhere.is_empty();
@@ -240,59 +223,105 @@ impl Attachment {
         kept::TAGS.saturating_sub(there.len())
     }
 
-    /// Plans steps 2 and 3 of docs/attach.md, which let the handler invoke the function.
-    fn allow_retrying(&self, steps: &mut Vec<Step>) -> Result<(), Failure> {
-        let arn = &self.target.arn;
-        let is_listed = self.deployment.allows(&self.target.invoked_arn());
-        if is_listed && self.may_invoke == Verdict::Allowed {
-            return Ok(());
+    /// Step 1 of docs/attach.md: lets the function's role send to the retry queue. Checks CB105 and CB106 of the doctor
+    /// show this step.
+    pub(crate) fn allow_sending(&self) -> Result<Option<Step>, Failure> {
+        let rights = [&**seen(&self.send)?, seen(&self.use_key)?].concat();
+        match missing(&rights) {
+            Ok(missing) => Ok((!missing.is_empty()).then(|| Step::Allow(self.sending()))),
+            Err(forbidden) => Err(denied(&self.target.role_arn, &in_words(&forbidden))),
         }
-        if self.may_invoke == Verdict::Denied {
-            let who = format!("the handler's role {}", self.deployment.role());
-            return Err(denied(&who, &format!("lambda:InvokeFunction on {arn}")));
+    }
+
+    /// Step 2 of docs/attach.md: adds the function to the allow-list. Check CB108 of the doctor shows this step.
+    pub(crate) fn list(&self) -> Result<Option<Step>, Failure> {
+        if self.deployment.allows(&self.target.invoked_arn()) {
+            return Ok(None);
         }
         match &self.list_owner {
-            ListOwner::Parameter { stack, value } => {
-                let list = list_with(value, arn);
-                if list != *value {
-                    steps.push(Step::List(SettingPlace::Stack(stack.clone()), true));
-                    self.check_size(list.len())?;
-                } else if self.may_invoke == Verdict::Allowed {
-                    // Somebody has removed the function from the handler's list by hand. The next deployment of the
-                    // stack would not restore the entry.
-                    self.list_in_handler(steps)?;
-                } else {
-                    let words = [&*self.name(), "--only", "CB109"];
-                    return Err(Failure::undone(text![
-                        format!(
-                            "stack {stack} names {arn} in TargetFunctions, but its handler may not invoke it, \
-                             because somebody changed its role by hand; "
-                        ),
-                        quoted(self.deployment.command(CommandName::Doctor, words)),
-                        " names the fix; then run this command again"
-                    ]));
-                }
+            ListOwner::Parameter { stack, value } if !self.is_entry_of(value) => {
+                self.list_in_stack(stack, value)
             }
-            ListOwner::Template { stack } => {
-                return Err(Failure::undone(format!(
-                    "stack {stack} has no parameter TargetFunctions, so only its template can let the handler \
-                     retry {arn}. In a CDK app, call `retries.attach(fn)` where {name} is defined, or \
-                     `retries.attach(lambda.Function.fromFunctionArn(this, '{name}', '{arn}'))`; deploy it, \
-                     then run this command again for what the app cannot do",
-                    name = self.target.name
-                )));
-            }
-            ListOwner::Environment => {
-                if self.may_invoke != Verdict::Allowed {
-                    self.check_role()?;
-                    steps.push(Step::Allow(self.invoking()));
-                }
-                if !is_listed {
-                    self.list_in_handler(steps)?;
-                }
+            ListOwner::Template { stack } => Err(self.is_left_to_template(stack)),
+            // If the parameter names the function, somebody has removed it from the handler's list by hand. The next
+            // deployment of the stack would not restore the entry.
+            ListOwner::Parameter { .. } | ListOwner::Environment => {
+                self.check_size(0)?;
+                let place = SettingPlace::Function(self.deployment.handler.clone());
+                Ok(Some(Step::List(place, true)))
             }
         }
-        Ok(())
+    }
+
+    /// Step 3 of docs/attach.md: lets the handler invoke the function. A stack that owns the handler does this for each
+    /// function in its parameter. Check CB109 of the doctor shows this step.
+    pub(crate) fn allow_invoking(&self) -> Result<Option<Step>, Failure> {
+        let arn = &self.target.arn;
+        match missing(seen(&self.invoke)?) {
+            Ok(missing) if missing.is_empty() => return Ok(None),
+            Ok(_) => {}
+            Err(_) => {
+                let who = format!("the handler's role {}", self.deployment.role());
+                return Err(denied(&who, &format!("lambda:InvokeFunction on {arn}")));
+            }
+        }
+        match &self.list_owner {
+            ListOwner::Parameter { stack, value } if self.is_entry_of(value) => {
+                let words = [&*self.name(), "--only", "CB109"];
+                Err(Failure::undone(text![
+                    format!(
+                        "stack {stack} names {arn} in TargetFunctions, but its handler may not invoke it, because \
+                         somebody changed its role by hand; "
+                    ),
+                    quoted(self.deployment.command(CommandName::Doctor, words)),
+                    " names the fix; then run this command again"
+                ]))
+            }
+            ListOwner::Parameter { stack, value } => self.list_in_stack(stack, value),
+            ListOwner::Template { stack } => Err(self.is_left_to_template(stack)),
+            ListOwner::Environment => {
+                self.check_role()?;
+                Ok(Some(Step::Allow(self.invoking())))
+            }
+        }
+    }
+
+    /// Lets Lambda invoke the function again and again through the queue. Check CB107 of the doctor shows this step.
+    pub(crate) fn allow_recursion(&self) -> Option<Step> {
+        (!self.target.recursion_allowed).then_some(Step::Recursion(true))
+    }
+
+    /// Sends the function's failed events to the retry queue, and turns off Lambda's own retries. The on-success
+    /// destination stays. Checks CB102, CB103 and CB104 of the doctor show this step.
+    pub(crate) fn redirect(&self) -> Option<Step> {
+        let before = self.target.settings();
+        let goal = InvokeSettings {
+            retries: Some(0),
+            event_age: Some(EVENT_AGE),
+            on_failure: Some(self.deployment.retry_queue.arn.clone()),
+            on_success: before.on_success.clone(),
+        };
+        (goal != before).then_some(Step::Settings(goal))
+    }
+
+    /// Returns true if the list names the function itself, without a qualifier.
+    fn is_entry_of(&self, list: &str) -> bool {
+        list_with(list, &self.target.arn) == list
+    }
+
+    fn list_in_stack(&self, stack: &str, value: &str) -> Result<Option<Step>, Failure> {
+        self.check_size(list_with(value, &self.target.arn).len())?;
+        Ok(Some(Step::List(SettingPlace::Stack(stack.to_owned()), true)))
+    }
+
+    fn is_left_to_template(&self, stack: &str) -> Failure {
+        let Target { name, arn, .. } = &self.target;
+        Failure::undone(format!(
+            "stack {stack} has no parameter TargetFunctions, so only its template can let the handler retry {arn}. \
+             In a CDK app, call `retries.attach(fn)` where {name} is defined, or \
+             `retries.attach(lambda.Function.fromFunctionArn(this, '{name}', '{arn}'))`; deploy it, then run this \
+             command again for what the app cannot do"
+        ))
     }
 
     /// Fails if the inline policies of the handler's role have no room for one more function.
@@ -307,11 +336,6 @@ impl Attachment {
             self.deployment.role(),
             self.target.arn
         )))
-    }
-
-    fn list_in_handler(&self, steps: &mut Vec<Step>) -> Result<(), Failure> {
-        steps.push(Step::List(SettingPlace::Function(self.deployment.handler.clone()), true));
-        self.check_size(0)
     }
 
     fn check_size(&self, parameter_bytes: usize) -> Result<(), Failure> {

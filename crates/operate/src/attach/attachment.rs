@@ -7,13 +7,14 @@ use comeback_engine::FunctionArn;
 use crate::account::Account;
 use crate::alarms::Losses;
 use crate::attach::grant::Grant;
-use crate::aws::{InvokeSettings, Verdict};
+use crate::aws::{InvokeSettings, Stack};
 use crate::deployment::queue::CustomerKey;
 use crate::deployment::queue::attributes;
 use crate::deployment::{Deployment, DeploymentName};
-use crate::failure::Failure;
+use crate::failure::{Failure, seen};
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, list_with, parameter_value};
+use crate::rights::{INVOKE, Rights, SEND, USE_KEY, ask, ask_of_keys, missing};
 
 /// All facts that decide how to attach a function to a deployment, or detach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +27,15 @@ pub(crate) struct Attachment {
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
     /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. Only `attach` needs this fact.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// The verdict of IAM's simulator on sending to the retry queue, and using the queue's key, as the function's role.
-    pub(crate) may_send: Verdict,
-    /// The permissions needed to send that a policy explicitly denies, such as `kms:Decrypt on KEY`.
-    pub(crate) denied: Vec<String>,
+    /// The permissions of the function's role to send to the retry queue. Only `attach` needs this fact.
+    pub(crate) send: Rights,
+    /// The permissions of the function's role to use the retry queue's key. Empty if AWS manages the key. Only `attach`
+    /// needs this fact.
+    pub(crate) use_key: Rights,
     /// True if `attach` has given the function's role the permission to send to the retry queue.
     pub(crate) send_policy: bool,
-    /// The verdict of IAM's simulator on invoking the function as the handler's role.
-    pub(crate) may_invoke: Verdict,
+    /// The permissions of the handler's role to invoke the function. Only `attach` needs this fact.
+    pub(crate) invoke: Rights,
     /// True if `attach` has given the handler's role the permission to invoke the function. `attach` gives this
     /// permission only if no stack owns the handler.
     pub(crate) invoke_policy: bool,
@@ -82,33 +84,20 @@ impl Attachment {
                 "{function} is the retry handler itself, which is never retried"
             )));
         }
-        let (queue, role, arn) = (&deployment.retry_queue, &deployment.role_arn, target.invoked_arn());
-        let [key] = attributes(account, &queue.url, ["KmsMasterKeyId"]).await?;
+        let [key] = attributes(account, &deployment.retry_queue.url, ["KmsMasterKeyId"]).await?;
         let elsewhere = elsewhere(account, &deployment, &target).await?;
+        let role_arn = Ok(target.role_arn.clone());
         let mut attachment = Self {
             key: CustomerKey::read(account, key.as_deref()).await,
-            may_send: Verdict::Allowed,
-            may_invoke: account.aws.may(role, "lambda:InvokeFunction", &arn).await?,
             owner: owner(account, &deployment, &elsewhere, &target).await?,
             elsewhere,
-            ..Self::of(account, deployment.clone(), target.clone()).await?
+            ..Self::of(account, deployment, target).await?
         };
-        let sending = attachment.sending();
-        let has_key = attachment.key.iter().flatten().any(|key| key.state.is_some());
-        for (actions, resource) in &sending.statements {
-            // IAM's simulator refuses the id of a key that does not exist, so the actions on this key are skipped.
-            for action in actions.iter().filter(|action| has_key || !action.starts_with("kms:")) {
-                let verdict = account.aws.may(&attachment.target.role_arn, action, &resource[0]).await?;
-                attachment.may_send = attachment.may_send.max(verdict);
-                if verdict == Verdict::Denied {
-                    attachment.denied.push(format!("{action} on {}", resource[0]));
-                }
-            }
-        }
-        attachment.send_policy = sending.is_given(account).await?;
+        attachment.ask(account, &role_arn).await;
+        attachment.send_policy = attachment.sending().is_given(account).await?;
         if attachment.list_owner == ListOwner::Environment {
             attachment.invoke_policy = attachment.invoking().is_given(account).await?;
-            if attachment.may_invoke != Verdict::Allowed {
+            if attachment.is_invoke_missing() {
                 attachment.invoke_characters = attachment.invoking().characters_after(account).await?;
             }
         }
@@ -129,22 +118,40 @@ impl Attachment {
 
     /// Reads the alarms and the place where the allow-list is set. Gives all other facts default values.
     async fn of(account: &Account, deployment: Deployment, target: Target) -> Result<Self, Failure> {
-        Ok(Self {
+        let losses = Losses::read(account, &deployment, &target.name).await?;
+        let list_owner = ListOwner::of(&deployment, deployment.read_stack(account).await?.as_ref());
+        Ok(Self { losses, ..Self::unread(deployment, target, list_owner) })
+    }
+
+    /// An attachment that has default values for all facts that must be read.
+    pub(crate) fn unread(deployment: Deployment, target: Target, list_owner: ListOwner) -> Self {
+        Self {
             is_gone: false,
             elsewhere: BTreeMap::new(),
             key: Ok(None),
-            may_send: Verdict::NotAllowed,
-            denied: Vec::new(),
+            send: Ok(Vec::new()),
+            use_key: Ok(Vec::new()),
             send_policy: false,
-            may_invoke: Verdict::NotAllowed,
+            invoke: Ok(Vec::new()),
             invoke_policy: false,
             invoke_characters: 0,
             owner: None,
-            losses: Losses::read(account, &deployment, &target.name).await?,
-            list_owner: ListOwner::read(account, &deployment).await?,
+            losses: Losses::default(),
+            list_owner,
             deployment,
             target,
-        })
+        }
+    }
+
+    /// Asks IAM's simulator about the permissions of the function's role, which has the ARN `role_arn`, and about the
+    /// permissions of the handler's role.
+    pub(crate) async fn ask(&mut self, account: &Account, role_arn: &Result<String, Failure>) {
+        let (queue, arn) = (&*self.deployment.retry_queue.arn, self.target.invoked_arn());
+        (self.send, self.use_key, self.invoke) = tokio::join!(
+            async { ask(account, seen(role_arn)?, SEND, [queue]).await },
+            async { ask_of_keys(account, seen(role_arn)?, [self.key.clone()]).await },
+            ask(account, &self.deployment.role_arn, INVOKE, [&*self.target.arn, &arn]),
+        );
     }
 
     /// Reads what a deleted function left in a deployment, such as its allow-list entry and its alarm.
@@ -180,6 +187,11 @@ impl Attachment {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }
 
+    /// The other deployment that retries the qualifier that the operator named. `None` if no other deployment does.
+    pub(crate) fn other(&self) -> Option<&DeploymentName> {
+        self.elsewhere.get(&self.target.qualifier)
+    }
+
     /// The function's name with its qualifier, as an operator writes it.
     pub(crate) fn name(&self) -> String {
         self.target.named(self.target.qualifier.as_deref())
@@ -193,12 +205,16 @@ impl Attachment {
         format!("Lambda has no alias or version {}", self.name())
     }
 
+    fn is_invoke_missing(&self) -> bool {
+        self.invoke.as_ref().is_ok_and(|rights| missing(rights).is_ok_and(|missing| !missing.is_empty()))
+    }
+
     /// The permissions that the function's role needs to send to the retry queue.
     pub(crate) fn sending(&self) -> Grant {
         let queue = &self.deployment.retry_queue;
         let key = self.key.iter().flatten();
-        let key = key.map(|key| (vec!["kms:GenerateDataKey", "kms:Decrypt"], vec![key.arn.clone()]));
-        let send = (vec!["sqs:SendMessage"], vec![queue.arn.clone()]);
+        let key = key.map(|key| (USE_KEY.to_vec(), vec![key.arn.clone()]));
+        let send = (SEND.to_vec(), vec![queue.arn.clone()]);
         let (role, policy) = (self.target.role().to_owned(), format!("comeback-{}", queue.name()));
         Grant { role, policy, statements: std::iter::once(send).chain(key).collect() }
     }
@@ -208,25 +224,20 @@ impl Attachment {
     pub(crate) fn invoking(&self) -> Grant {
         let Target { name, arn, .. } = &self.target;
         let (role, policy) = (self.deployment.role().to_owned(), format!("invoke-{name}"));
-        let statements = vec![(vec!["lambda:InvokeFunction"], vec![arn.clone(), format!("{arn}:*")])];
+        let statements = vec![(INVOKE.to_vec(), vec![arn.clone(), format!("{arn}:*")])];
         Grant { role, policy, statements }
     }
 }
 
 impl ListOwner {
-    /// Finds the place where the allow-list is set. Returns `Template` for a nested stack, because only the parent
+    /// The place where the allow-list is set. `stack` is the deployment's stack. Returns `Template` for a nested stack, because only the parent
     /// stack can set its parameters. Returns `Environment` if the stack was deleted.
-    async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
-        let stack = match &deployment.stack {
-            Some(name) => account.aws.stack(name).await?.map(|stack| (name.clone(), stack)),
-            None => None,
-        };
-        let Some((name, stack)) = stack else { return Ok(Self::Environment) };
-        let value = parameter_value(&stack, TARGET_FUNCTIONS.parameter);
-        Ok(match value.filter(|_| stack.parent.is_none()) {
-            Some(value) => Self::Parameter { stack: name, value: value.to_owned() },
-            None => Self::Template { stack: name },
-        })
+    pub(crate) fn of(deployment: &Deployment, stack: Option<&Stack>) -> Self {
+        let (Some(name), Some(stack)) = (&deployment.stack, stack) else { return Self::Environment };
+        match parameter_value(stack, TARGET_FUNCTIONS.parameter).filter(|_| stack.parent.is_none()) {
+            Some(value) => Self::Parameter { stack: name.clone(), value: value.to_owned() },
+            None => Self::Template { stack: name.clone() },
+        }
     }
 
     /// The place where `attach` can edit the allow-list. `None` if the list is in the stack's template.
@@ -268,7 +279,7 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
 }
 
 /// Finds the other deployments that retry the function, by the qualifier whose failed events they receive.
-async fn elsewhere(
+pub(crate) async fn elsewhere(
     account: &Account,
     deployment: &Deployment,
     target: &Target,

@@ -45,7 +45,7 @@ impl Attachment {
             });
             plan.steps.push(Step::Settings(settings));
         }
-        if !self.elsewhere.contains_key(&target.qualifier) {
+        if self.other().is_none() {
             plan.forget(kept::keys(target.qualifier.as_deref()));
         }
         let others: Vec<String> = self.other_qualifiers().map(|it| target.named(it)).collect();
@@ -60,7 +60,7 @@ impl Attachment {
             || self.removable().is_some()
             || self.last_tags().iter().any(|key| target.tags.contains_key(*key));
         if !is_attached && !is_traced {
-            plan.notes.extend(self.elsewhere.get(&target.qualifier).map(|other| {
+            plan.notes.extend(self.other().map(|other| {
                 let detach = self.deployment.command_of(other, CommandName::Detach, [self.name()]);
                 text![format!("it is attached to {other}; to detach it there: "), quoted(detach)]
             }));

@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::function::STACK_TAG;
 use crate::handler_setting::{ENVIRONMENT_BYTES, SettingPlace, TARGET_FUNCTIONS, list_with};
 use crate::operator::{Operator, Which};
+use crate::rights::Right;
 
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -294,7 +295,9 @@ async fn obstacles_are_named_with_the_remedy() {
     let mut stopped = base.clone();
     stopped.deployment.variables.insert("BASE_BACKOFF".into(), "soon".into());
     let key = CustomerKey { arn: "arn:key".into(), state: Some("Disabled".into()) };
-    let denied = vec!["kms:Decrypt on arn:key".into()];
+    let may = |action: &'static str, resource: &str, verdict| {
+        Ok(vec![Right { role: "a-role".into(), action, resource: resource.into(), verdict }])
+    };
     let cases = [
         (stopped, "handler retry-handler does not start, so it would retry nothing: BASE_BACKOFF is"),
         (
@@ -302,7 +305,7 @@ async fn obstacles_are_named_with_the_remedy() {
             "stack shop owns the asynchronous invocation settings",
         ),
         (
-            Attachment { may_send: Verdict::Denied, denied, ..base.clone() },
+            Attachment { use_key: may("kms:Decrypt", "arn:key", Verdict::Denied), ..base.clone() },
             "a policy denies arn:aws:iam::123456789012:role/orders-role kms:Decrypt on arn:key; remove",
         ),
         (
@@ -328,7 +331,7 @@ async fn obstacles_are_named_with_the_remedy() {
             "its inline policies would take 10241 of 10240 characters",
         ),
         (
-            Attachment { may_invoke: Verdict::Denied, ..base.clone() },
+            Attachment { invoke: may("lambda:InvokeFunction", ARN, Verdict::Denied), ..base.clone() },
             "denies the handler's role handler-role lambda:InvokeFunction",
         ),
     ];
@@ -663,8 +666,8 @@ proptest! {
             let [whole, halfway] = [facts.build(), facts.build()];
             attach(&whole, &name).await;
             let attached = read(&whole, &name).await;
-            assert!(attached.is_attached() && attached.may_send == Verdict::Allowed);
-            assert!(attached.deployment.allows(ARN) && attached.may_invoke == Verdict::Allowed);
+            assert!(attached.is_attached() && attached.allow_sending() == Ok(None));
+            assert!(attached.deployment.allows(ARN) && attached.allow_invoking() == Ok(None));
             assert_eq!(attached.attach(false).unwrap().steps, []);
             attach_killed(&halfway, &name, killed).await;
             attach(&halfway, &name).await;
@@ -682,8 +685,8 @@ proptest! {
                 attach_killed(&aws, &name, killed).await;
                 let halfway = read(&aws, &name).await;
                 if halfway.is_attached() {
-                    assert!(halfway.may_send == Verdict::Allowed && halfway.deployment.allows(ARN));
-                    assert!(halfway.may_invoke == Verdict::Allowed && halfway.target.recursion_allowed);
+                    assert!(halfway.allow_sending() == Ok(None) && halfway.deployment.allows(ARN));
+                    assert!(halfway.allow_invoking() == Ok(None) && halfway.target.recursion_allowed);
                 }
             }
         });
@@ -721,7 +724,7 @@ proptest! {
             assert_eq!(carry_out(&change).await.1, Ok(()));
             let one = read(&aws, &name).await;
             assert!(one.is_attached() && one.attached().all(|it| it != Some("9")));
-            assert!(one.may_send == Verdict::Allowed && one.may_invoke == Verdict::Allowed);
+            assert!(one.allow_sending() == Ok(None) && one.allow_invoking() == Ok(None));
             assert!(one.deployment.allows(ARN) && one.target.recursion_allowed);
             assert_eq!(snapshot(&aws).alarms, alarms);
         });

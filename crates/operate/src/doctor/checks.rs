@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use crate::attach::attachment::Attachment;
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::facts::functions::{Function, QualifiedFunction};
+use crate::doctor::facts::functions::Function;
 use crate::doctor::judgement::{Judged, skipped};
 use crate::doctor::{consumers, functions, handler, policies, queues, rights};
 
@@ -30,7 +31,7 @@ pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
     Function(fn(&Facts, &Function) -> Judged),
     /// Runs once for each checked alias, version or unqualified function.
-    QualifiedFunction(fn(&Facts, &QualifiedFunction) -> Judged),
+    QualifiedFunction(fn(&Facts, &Attachment) -> Judged),
     Consumer(fn(&Consumer) -> Judged),
 }
 
@@ -135,7 +136,7 @@ const fn of_function(id: Text, title: Text, judge: fn(&Facts, &Function) -> Judg
     Check { id, group: "functions", title, judge: Judge::Function(judge) }
 }
 
-const fn of_qualified(id: Text, title: Text, judge: fn(&Facts, &QualifiedFunction) -> Judged) -> Check {
+const fn of_qualified(id: Text, title: Text, judge: fn(&Facts, &Attachment) -> Judged) -> Check {
     Check { id, group: "functions", title, judge: Judge::QualifiedFunction(judge) }
 }
 

@@ -8,11 +8,12 @@ use serde_json::json;
 
 use crate::deployment::aws;
 use crate::doctor::facts::consumers::{Consumer, DEAD_LETTER_QUEUE_URL, MAX_AGE, MaxAge, ReadQueue};
-use crate::doctor::facts::rights::Right;
-use crate::doctor::judgement::{Judged, Judgement, broken, ok, seen, skipped, warning};
-use crate::doctor::needs::{HIDE, SEND_DEAD_LETTERS};
+use crate::doctor::facts::rights::{HIDE, SEND_DEAD_LETTERS};
+use crate::doctor::judgement::{Judged, Judgement, broken, ok, skipped, warning};
 use crate::doctor::rights::{allow, judged, of_queue};
 use crate::durations;
+use crate::failure::seen;
+use crate::rights::Right;
 use crate::text;
 use crate::text::{Text, shell};
 
@@ -115,7 +116,7 @@ pub(crate) fn receives(consumer: &Consumer) -> Judged {
 pub(crate) fn hides(consumer: &Consumer) -> Judged {
     let or_else = of_queue(consumer.queue.iter().flatten().next().map(|it| &it.settings));
     let (policy, flags) = (policy(HIDE.check, consumer), &consumer.place_flags);
-    judged(flags, &HIDE, &consumer.hide, or_else, |refused| allow(flags, &policy, refused))
+    judged(flags, HIDE.means, &consumer.hide, or_else, |refused| allow(flags, &policy, refused))
 }
 
 pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
@@ -137,7 +138,7 @@ pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
     }
     let (policy, flags) = (policy(SEND_DEAD_LETTERS.check, consumer), &consumer.place_flags);
     let allow = |refused: &[&Right]| allow(flags, &policy, refused);
-    judged(flags, &SEND_DEAD_LETTERS, &consumer.send, of_queue(Some(settings)), allow)
+    judged(flags, means, &consumer.send, of_queue(Some(settings)), allow)
 }
 
 fn is_gone() -> Judgement {

@@ -154,7 +154,7 @@ mod tests {
     fn last_line_names_what_is_broken() {
         let mut facts = healthy();
         facts.functions[0].target = Ok(None);
-        facts.functions[0].qualified_functions.clear();
+        facts.functions[0].attachments.clear();
         let found = findings(&facts, &[], selected(&["CB001", "CB101"], &[]));
         let diagnosis = Diagnosis::new(heading(&facts), found, false, Shown::Problems);
         let expected = "\

@@ -15,6 +15,7 @@ use comeback_engine::{FunctionArn, GarbledPauses, Pauses, Timestamp};
 
 use crate::account::Account;
 use crate::alarms::Alarm;
+use crate::attach::attachment::{Attachment, ListOwner};
 use crate::aws::Mapping;
 use crate::deployment::Deployment;
 use crate::doctor::facts::consumers::Consumer;
@@ -83,11 +84,6 @@ async fn executions(account: &Account) -> Result<Executions, Failure> {
     executions.ok_or_else(|| Failure::could_not("Lambda returned no limits for the account"))
 }
 
-async fn parameters(account: &Account, deployment: &Deployment) -> Result<BTreeMap<String, String>, Failure> {
-    let Some(stack) = &deployment.stack else { return Ok(BTreeMap::new()) };
-    Ok(account.aws.stack(stack).await?.map(|stack| stack.parameters).unwrap_or_default())
-}
-
 /// The allow-list in the stack's parameter. Empty if the parameter cannot be read or does not exist.
 fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
     let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
@@ -106,8 +102,7 @@ impl Facts {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {
             let is_listed = || function.arn.parse().is_ok_and(|arn| self.deployment.retries(&arn));
-            let is_attached =
-                function.qualified_functions.iter().any(|qualified| qualified.is_attached(self));
+            let is_attached = function.attachments.iter().any(Attachment::is_attached);
             !consumers.iter().any(|consumer| consumer.arn == function.arn) || is_attached || is_listed()
         });
         self.functions = functions;
@@ -120,14 +115,17 @@ impl Facts {
         now: Timestamp,
     ) -> Self {
         let of_handler = &deployment.handler_arn.to_string().parse().expect("BUG: a function's ARN names it");
-        let (retry_queue, dead_letter_queue, parameters) = tokio::join!(
+        let (retry_queue, dead_letter_queue, stack) = tokio::join!(
             QueueSettings::read(account, &deployment.retry_queue),
             QueueSettings::read(account, &deployment.dead_letter_queue),
-            parameters(account, &deployment),
+            deployment.read_stack(account),
         );
+        let list_owner = &ListOwner::of(&deployment, stack.as_ref().ok().and_then(Option::as_ref));
+        let parameters = stack.map(|stack| stack.map(|stack| stack.parameters).unwrap_or_default());
         // The stack's list is needed too, because somebody may have removed a function from the handler's list by hand.
         let listed = stacks_list(&parameters);
-        let destination = Destination { account, deployment: &deployment, retry_queue: &retry_queue };
+        let destination =
+            Destination { account, deployment: &deployment, retry_queue: &retry_queue, list_owner };
         // The queues are read first, because they name the keys on which permissions are read next.
         let (handler, mappings, errors, log_group, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
@@ -177,7 +175,7 @@ mod tests {
         let mut facts = healthy();
         facts.leave_out(&consumers);
         assert_eq!(facts.functions.len(), 1, "it is attached too");
-        facts.functions[0].qualified_functions[0].settings = InvokeSettings::default();
+        *facts.settings() = InvokeSettings::default();
         facts.leave_out(&consumers);
         assert_eq!(facts.functions.len(), 1, "the list has it");
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());

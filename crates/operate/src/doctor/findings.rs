@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
+use crate::attach::attachment::Attachment;
 use crate::doctor::checks::{Check, DESTINATION, INVOKES, Judge};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::facts::functions::QualifiedFunction;
 use crate::doctor::functions;
 use crate::doctor::judgement::{Judged, Judgement, Outcome, or_unseen};
 use crate::function::FunctionName;
@@ -53,31 +53,33 @@ pub(super) fn findings(
         let is_it = |name: &FunctionName| name.any_version().names(&function.arn);
         named.is_empty() || named.iter().any(is_it)
     });
-    let is_asked_for = |qualified: &QualifiedFunction| {
-        named.is_empty() || named.iter().any(|name| name.names(&qualified.invoked_arn))
+    let is_asked_for = |attachment: &Attachment| {
+        let arn = attachment.target.invoked_arn();
+        named.is_empty() || named.iter().any(|name| name.names(&arn))
     };
     let mut findings = Vec::new();
     for check in checks {
-        let mut add = |about: Option<&String>, judged| {
-            findings.push(Finding { check, about: about.cloned(), judgement: or_unseen(judged) });
+        let mut add = |about: Option<String>, judged| {
+            findings.push(Finding { check, about, judgement: or_unseen(judged) });
         };
         let functions = functions.clone();
         match check.judge {
             Judge::Stack(judge) => add(None, judge(facts)),
-            Judge::Function(judge) => functions.for_each(|it| add(Some(&it.name), judge(facts, it))),
+            Judge::Function(judge) => functions.for_each(|it| add(Some(it.name.clone()), judge(facts, it))),
             Judge::QualifiedFunction(judge) => functions.for_each(|function| {
                 let leaving = functions::leaving(facts, function);
-                for qualified in function.qualified_functions.iter().filter(|it| is_asked_for(it)) {
+                for attachment in function.attachments.iter().filter(|it| is_asked_for(it)) {
                     let is_destination = check.id == DESTINATION;
-                    let is_allowed = check.id == INVOKES && functions::is_allowed(facts, function, qualified);
+                    let is_allowed =
+                        check.id == INVOKES && functions::is_allowed(facts, function, attachment);
                     let judged = match &leaving {
                         Some(leaving) if is_destination => Ok(leaving.clone()),
-                        _ if is_destination || is_allowed => judge(facts, qualified),
+                        _ if is_destination || is_allowed => judge(facts, attachment),
                         Some(_) => Ok(functions::is_leaving()),
-                        None if qualified.is_attached(facts) => judge(facts, qualified),
+                        None if attachment.is_attached() => judge(facts, attachment),
                         None => Ok(functions::is_not_attached()),
                     };
-                    add(Some(&qualified.name), judged);
+                    add(Some(attachment.name()), judged);
                 }
             }),
             Judge::Consumer(_) => {}
@@ -181,7 +183,9 @@ mod tests {
     #[test]
     fn finding_names_its_alias() {
         let mut facts = healthy();
-        facts.functions[0].qualified_functions[0].name = "orders:live".into();
+        let target = &mut facts.attachment().target;
+        target.qualifier = Some("live".into());
+        target.invoke_settings.insert(Some("live".into()), target.invoke_settings[&None].clone());
         let found = findings(&facts, &[], selected(&["CB102"], &[]));
         let expected = serde_json::json!([{
             "id": "CB102", "group": "functions", "title": "its failures go to the retry queue",
@@ -196,12 +200,9 @@ mod tests {
         let mut other = facts.functions[0].clone();
         (other.name, other.arn) = ("invoices".into(), facts.functions[0].arn.replace("orders", "invoices"));
         facts.functions.push(other);
-        let live = &mut facts.functions[0].qualified_functions;
-        live.push(QualifiedFunction {
-            name: "orders:live".into(),
-            invoked_arn: live[0].invoked_arn.replace("$LATEST", "live"),
-            ..live[0].clone()
-        });
+        let mut live = facts.attachment().clone();
+        live.target.qualifier = Some("live".into());
+        facts.functions[0].attachments.push(live);
         let about = |names: &[&str]| {
             let named: Vec<FunctionName> = names.iter().map(|name| name.parse().unwrap()).collect();
             let found = findings(&facts, &named, selected(&["CB001", "CB101", "CB102"], &[]));
@@ -228,14 +229,14 @@ mod tests {
         let target = facts.functions[0].target.as_mut().unwrap().as_mut().unwrap();
         target.tags.insert("comeback:detached".into(), facts.now.to_string());
         target.invoke_settings.clear();
-        facts.functions[0].qualified_functions[0].settings = InvokeSettings::default();
+        *facts.settings() = InvokeSettings::default();
         let found = findings(&facts, &[], CHECKS);
         assert_eq!(ids(&found, |outcome| outcome > Outcome::Ok), ["CB102"]);
         assert!(is_healthy(&found, false));
-        facts.functions[0].qualified_functions[0].invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+        facts.attachment().invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
         let found = findings(&facts, &[], CHECKS);
         assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"], "what waits is not retried");
-        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        facts.list("");
         let found = findings(&facts, &[], CHECKS);
         assert_eq!(
             ids(&found, |outcome| outcome == Outcome::Broken),
@@ -247,9 +248,8 @@ mod tests {
     #[test]
     fn attach_names_the_check_of_a_missing_right() {
         let mut facts = healthy();
-        let qualified = &mut facts.functions[0].qualified_functions[0];
-        qualified.settings = InvokeSettings::default();
-        qualified.invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+        *facts.settings() = InvokeSettings::default();
+        facts.attachment().invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
         let found = findings(&facts, &[], selected(&["CB109"], &[]));
         assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"]);
     }
@@ -261,7 +261,7 @@ mod tests {
             (
                 None,
                 Outcome::Broken,
-                "it is not attached: it has no failure destination",
+                "on failure: not set → arn:aws:sqs:eu-west-1:123456789012:retries",
                 "comeback attach orders",
             ),
             (
@@ -272,14 +272,12 @@ mod tests {
             ),
         ] {
             let mut facts = healthy();
-            facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
-            let function = &mut facts.functions[0];
-            let target = function.target.as_mut().unwrap().as_mut().unwrap();
-            target.recursion_allowed = false;
-            target.invoke_settings.clear();
-            let qualified = &mut function.qualified_functions[0];
-            (qualified.settings, qualified.elsewhere) = (InvokeSettings::default(), elsewhere);
-            for rights in [&mut qualified.send, &mut qualified.invoke] {
+            facts.list("");
+            *facts.settings() = InvokeSettings::default();
+            let attachment = facts.attachment();
+            attachment.target.recursion_allowed = false;
+            attachment.elsewhere = elsewhere.map(|other| (None, other)).into_iter().collect();
+            for rights in [&mut attachment.send, &mut attachment.invoke] {
                 rights.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
             }
             let findings = findings(&facts, &[], CHECKS);

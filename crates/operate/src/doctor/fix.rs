@@ -7,7 +7,8 @@ use std::fmt::Display;
 use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, SETTINGS};
 use serde_json::json;
 
-use crate::aws::{INVOCATIONS_OF_A_POLLER, LogGroup, Mapping};
+use crate::attach::attachment::Attachment;
+use crate::aws::{INVOCATIONS_OF_A_POLLER, Mapping};
 use crate::command::{CommandName, command_line};
 use crate::deployment::Deployment;
 use crate::deployment::queue::CustomerKey;
@@ -192,23 +193,23 @@ pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePau
     shell(put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags))
 }
 
-/// The command that repairs the attachment of a function. `arn` may have a qualifier.
-pub(crate) fn attach(facts: &Facts, arn: &str) -> Text {
-    attach_with(facts, arn, None)
+/// The command that repairs the attachment of a function.
+pub(crate) fn attach(attachment: &Attachment) -> Text {
+    attach_with(attachment, None)
 }
 
 /// The command that moves a function from another deployment to this one.
-pub(crate) fn take_over(facts: &Facts, arn: &str) -> Text {
-    attach_with(facts, arn, Some("--move"))
+pub(crate) fn take_over(attachment: &Attachment) -> Text {
+    attach_with(attachment, Some("--move"))
 }
 
-fn attach_with(facts: &Facts, arn: &str, flag: Option<&str>) -> Text {
-    let home = &facts.deployment.handler_arn;
-    if is_far(arn, home) {
-        return deployment_of_its_own(arn).into();
+fn attach_with(Attachment { deployment, target, .. }: &Attachment, flag: Option<&str>) -> Text {
+    let (arn, home) = (target.invoked_arn(), &deployment.handler_arn);
+    if is_far(&arn, home) {
+        return deployment_of_its_own(&arn).into();
     }
-    let words = [command_name(arn, home)].into_iter().chain(flag.map(ToOwned::to_owned));
-    facts.deployment.command(CommandName::Attach, words).into()
+    let words = [command_name(&arn, home)].into_iter().chain(flag.map(ToOwned::to_owned));
+    deployment.command(CommandName::Attach, words).into()
 }
 
 /// The argument that names a function in an AWS CLI command: the function's name or, in another account or region, the
@@ -233,17 +234,6 @@ pub(crate) fn read_errors(facts: &Facts) -> Text {
             facts.now.before(BACK).as_millis()
         ),
     )
-}
-
-/// The commands that delete the handler's log group and create it again, with the same retention.
-pub(crate) fn log_group(deployment: &Deployment, group: &LogGroup) -> Text {
-    let days = group.retention.map(|retention| retention.as_secs() / 86_400);
-    let retention = days.map(|days| ("put-retention-policy", format!(" --retention-in-days {days}")));
-    let calls = [("delete-log-group", String::new()), ("create-log-group", String::new())];
-    let commands = calls.into_iter().chain(retention).map(|(call, flags)| {
-        aws(deployment, format!("logs {call} --log-group-name {}{flags}", deployment.log_group))
-    });
-    Text::joined(commands, "\n")
 }
 
 #[cfg(test)]
@@ -345,12 +335,14 @@ mod tests {
 
     #[test]
     fn far_function_is_not_to_be_attached() {
-        let facts = healthy();
-        let arn = &facts.functions[0].arn;
-        assert_eq!(attach(&facts, &format!("{arn}:live")).to_string(), "comeback attach orders:live");
-        let far = arn.replace("eu-west-1", "eu-west-2");
+        let mut facts = healthy();
+        let attachment = facts.attachment();
+        attachment.target.qualifier = Some("live".into());
+        assert_eq!(attach(attachment).to_string(), "comeback attach orders:live");
+        attachment.target.arn = attachment.target.arn.replace("eu-west-1", "eu-west-2");
+        let far = attachment.target.invoked_arn();
         let elsewhere = format!("use a deployment in the account and region of {far}");
-        assert_eq!(attach(&facts, &far).to_string(), elsewhere);
+        assert_eq!(attach(attachment).to_string(), elsewhere);
         assert_eq!(
             detach(&facts, &far).to_string(),
             format!("comeback detach {far}"),
@@ -362,6 +354,7 @@ mod tests {
     fn each_command_works_in_the_same_account_and_region() {
         let mut facts = healthy();
         facts.deployment.place_flags = " --region eu-west-1 --profile ops".into();
+        facts.attachment().deployment.place_flags = facts.deployment.place_flags.clone();
         facts.parameters =
             Ok([("TargetFunctions".to_owned(), facts.deployment.allow_list().to_owned())].into());
         let key = CustomerKey { arn: "arn:key".into(), state: Some("PendingDeletion".into()) };
@@ -370,7 +363,7 @@ mod tests {
             super::setting(&facts, "TARGET_FUNCTIONS", "VALUE"),
             self::key(&facts.deployment, &facts.deployment.retry_queue, &key),
             redrive(&facts.deployment),
-            attach(&facts, &facts.functions[0].arn),
+            attach(&facts.functions[0].attachments[0]),
         ] {
             let fix = fix.to_string();
             assert!(fix.ends_with(&facts.deployment.place_flags), "{fix}");

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use comeback_engine::{FunctionArn, HANDLER_TIMEOUT, QueueArn};
+use comeback_engine::{FunctionArn, HANDLER_TIMEOUT};
 
-use crate::attach::attaching::goal;
+use crate::attach::attachment::Attachment;
 use crate::attach::kept;
-use crate::attach::step::{Difference, Step, between};
+use crate::attach::step::{Difference, Step};
 use crate::command::CommandName;
+use crate::deployment::Unlisted;
 use crate::doctor::facts::Facts;
-use crate::doctor::facts::functions::{Function, QualifiedFunction};
-use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, seen, skipped, warning};
+use crate::doctor::facts::functions::Function;
+use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, skipped, warning};
 use crate::doctor::{fix, rights};
+use crate::failure::seen;
 use crate::function::Target;
 use crate::handler_setting::{TARGET_FUNCTIONS, list_with};
 use crate::text;
@@ -100,8 +102,8 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
 
 /// Returns true if the handler's allow-list or the list in the stack's parameter names the function. If the stack's
 /// parameter names the function, `attach` does not edit the list.
-pub(crate) fn is_allowed(facts: &Facts, function: &Function, qualified: &QualifiedFunction) -> bool {
-    is_of_stack(facts, function) || facts.deployment.allows(&qualified.invoked_arn)
+pub(crate) fn is_allowed(facts: &Facts, function: &Function, attachment: &Attachment) -> bool {
+    is_of_stack(facts, function) || facts.deployment.allows(&attachment.target.invoked_arn())
 }
 
 fn is_of_stack(facts: &Facts, function: &Function) -> bool {
@@ -113,7 +115,7 @@ fn is_of_stack(facts: &Facts, function: &Function) -> bool {
 pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
-    let moved_to = function.qualified_functions.iter().find_map(|qualified| qualified.elsewhere.as_ref());
+    let moved_to = function.attachments.iter().find_map(Attachment::other);
     let state = moved_to.map_or_else(|| "being detached".into(), |other| format!("moving to {other}"));
     let queue = &facts.deployment.retry_queue.arn;
     if target.invoke_settings.values().any(|settings| settings.on_failure.as_ref() == Some(queue)) {
@@ -122,8 +124,8 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     let is_allowed = function.arn.parse().is_ok_and(|arn| facts.deployment.retries(&arn));
     let is_stacks = is_of_stack(facts, function);
     let policies = facts.deployment.policies().ok().filter(|_| is_stacks && !is_allowed);
-    if let Some(policies) = policies {
-        let (why, means) = rights::not_allowed(policies.stack(), &function.arn);
+    if let Some(unlisted) = policies.and_then(|policies| Unlisted::of(&policies, &function.arn)) {
+        let (why, means) = rights::not_allowed(unlisted, &function.arn);
         let list = list_with(facts.deployment.allow_list(), &function.arn);
         let fix = fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS.variable, &list)]);
         return Some(broken(format!("it is {state}, but {why}"), means, fix));
@@ -139,18 +141,22 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     ))
 }
 
+/// Shows [`Attachment::allow_recursion`].
 pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
     let means = "Lambda stops each of its events after 16 rounds through the queue";
-    of_target(function, |target| {
-        let attached = function.qualified_functions.iter().find(|qualified| qualified.is_attached(facts));
+    of_target(function, |_| {
+        let attached = function.attachments.iter().find(|attachment| attachment.is_attached());
         match attached {
             _ if leaving(facts, function).is_some() => is_leaving(),
             None => is_not_attached(),
-            Some(_) if target.recursion_allowed => ok("RecursiveLoop is Allow"),
-            Some(qualified) => {
-                let changes = Step::Recursion(true).differences(target);
-                let changes: Vec<String> = changes.iter().map(Difference::change).collect();
-                broken(changes.join("; "), means, fix::attach(facts, &qualified.invoked_arn))
+            Some(attachment) => {
+                let found = attachment
+                    .allow_recursion()
+                    .and_then(|step| change(&step, attachment, "recursive loops"));
+                found.map_or_else(
+                    || ok("RecursiveLoop is Allow"),
+                    |found| broken(found, means, fix::attach(attachment)),
+                )
             }
         }
     })
@@ -162,13 +168,6 @@ pub(crate) fn is_leaving() -> Judgement {
 
 pub(crate) fn is_not_attached() -> Judgement {
     skipped("it is not attached (CB102)")
-}
-
-impl QualifiedFunction {
-    /// Returns true if the failure destination is the deployment's retry queue.
-    pub(crate) fn is_attached(&self, facts: &Facts) -> bool {
-        self.settings.on_failure.as_ref() == Some(&facts.deployment.retry_queue.arn)
-    }
 }
 
 pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
@@ -228,8 +227,8 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
 /// The problem that currently makes Lambda drop the function's failed events. `None` if the checks find none.
 fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Judgement> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
-    let ours = function.qualified_functions.iter().filter(|qualified| qualified.elsewhere.is_none());
-    let judged = ours.flat_map(|qualified| checks.map(|check| check(facts, qualified)));
+    let ours = function.attachments.iter().filter(|attachment| attachment.other().is_none());
+    let judged = ours.flat_map(|attachment| checks.map(|check| check(facts, attachment)));
     judged.filter_map(Result::ok).find(|diagnosis| diagnosis.outcome > Outcome::Ok)
 }
 
@@ -242,55 +241,59 @@ fn missing() -> Judgement {
     skipped("the function does not exist (CB101)")
 }
 
-pub(crate) fn leads_here(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
-    if qualified.is_attached(facts) {
-        return Ok(ok(facts.deployment.retry_queue.name()));
-    }
-    if let Some(other) = &qualified.elsewhere {
+/// Shows the failure destination of [`Attachment::redirect`].
+pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
+    if let Some(other) = attachment.other() {
         return Ok(warning(
             format!("it is attached to {other}, not to {}", facts.deployment.name()),
             format!("{other} retries its failures"),
-            text!["to retry it here instead: ", fix::take_over(facts, &qualified.invoked_arn)],
+            text!["to retry it here instead: ", fix::take_over(attachment)],
         ));
     }
-    let found = match &qualified.settings.on_failure {
-        Some(other) => {
-            let queue = other.parse::<QueueArn>();
-            let other = queue.map_or_else(|_| other.clone(), |queue| format!("queue {}", queue.name));
-            let ours = facts.deployment.retry_queue.name();
-            format!("it is not attached: its failures go to {other} instead of the retry queue {ours}")
-        }
-        None => "it is not attached: it has no failure destination".into(),
-    };
-    Ok(broken(found, "none of its failures is retried", fix::attach(facts, &qualified.invoked_arn)))
+    let means = "it is not attached, so none of its failures is retried";
+    Ok(match redirected(attachment, "on failure") {
+        Some(found) => broken(found, means, fix::attach(attachment)),
+        None => ok(facts.deployment.retry_queue.name()),
+    })
 }
 
-/// Returns a warning if `attach` would change the setting named `setting`, or `None` if `attach` would keep it.
-fn planned(facts: &Facts, qualified: &QualifiedFunction, setting: &str, means: &str) -> Option<Judgement> {
-    let QualifiedFunction { name, settings, invoked_arn, .. } = qualified;
-    let differences = between(name, settings, &goal(&facts.deployment, settings));
-    let change = differences.iter().find(|difference| difference.setting == setting)?.change();
-    Some(warning(change, means, fix::attach(facts, invoked_arn)))
+/// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`. `None` if the step keeps it.
+fn change(step: &Step, attachment: &Attachment, setting: &str) -> Option<String> {
+    let differences = step.differences(&attachment.target);
+    differences.iter().find(|difference| difference.setting == setting).map(Difference::change)
 }
 
-pub(crate) fn no_retries(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
+/// The change that `attach` makes to one setting for asynchronous invocations. `None` if `attach` keeps the setting.
+fn redirected(attachment: &Attachment, setting: &str) -> Option<String> {
+    change(&attachment.redirect()?, attachment, setting)
+}
+
+/// Shows the retries of [`Attachment::redirect`].
+pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     let means = "Lambda adds retries of its own, so failures reach Comeback minutes late";
-    Ok(planned(facts, qualified, "retries", means).unwrap_or_else(|| ok("none")))
+    Ok(match redirected(attachment, "retries") {
+        Some(found) => warning(found, means, fix::attach(attachment)),
+        None => ok("none"),
+    })
 }
 
 /// The longest `MaximumEventAgeInSeconds` that causes no warning. Most throttling lasts less than ten minutes, and ten
 /// minutes is short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
-pub(crate) fn event_age(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
-    if let Some(age) = qualified.settings.event_age.filter(|age| *age <= SHORT_AGE) {
+/// Shows the event age of [`Attachment::redirect`], unless it is short enough.
+pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
+    if let Some(age) = attachment.target.settings().event_age.filter(|age| *age <= SHORT_AGE) {
         return Ok(ok(format!("{age} s")));
     }
     let enough = HANDLER_TIMEOUT.as_secs();
     let means = format!(
         "a throttled event waits this long in Lambda before it reaches Comeback, six hours by default; {enough} s is enough"
     );
-    Ok(planned(facts, qualified, "event age", &means).unwrap_or_else(|| ok("short")))
+    Ok(match redirected(attachment, "event age") {
+        Some(found) => warning(found, means, fix::attach(attachment)),
+        None => ok("short"),
+    })
 }
 
 /// The prefixes of the error types that Lambda itself reports for every runtime, such as `Sandbox.Timedout` or
@@ -420,7 +423,11 @@ mod tests {
     }
 
     fn of_changed(check: fn(&Facts, &Function) -> Judged, change: impl FnOnce(&mut Target)) -> Judged {
-        of_function(check, |function| change(function.target.as_mut().unwrap().as_mut().unwrap()))
+        of_function(check, |function| {
+            let target = function.target.as_mut().unwrap().as_mut().unwrap();
+            change(target);
+            function.attachments[0].target.clone_from(target);
+        })
     }
 
     #[test]
@@ -469,12 +476,12 @@ mod tests {
     }
 
     fn of_qualified(
-        check: fn(&Facts, &QualifiedFunction) -> Judged,
+        check: fn(&Facts, &Attachment) -> Judged,
         change: impl FnOnce(&mut InvokeSettings),
     ) -> Judged {
         let mut facts = healthy();
-        change(&mut facts.functions[0].qualified_functions[0].settings);
-        check(&facts, &facts.functions[0].qualified_functions[0])
+        change(facts.settings());
+        check(&facts, &facts.functions[0].attachments[0])
     }
 
     #[test]
@@ -485,14 +492,10 @@ mod tests {
             none.clone().unwrap().fix.map(|it| it.to_string()).as_deref(),
             Some("comeback attach orders")
         );
-        assert_found(none, Outcome::Broken, "no failure destination");
-        for (other, named) in
-            [("arn:aws:sqs:eu-west-1:123456789012:x", "queue x"), ("arn:topic", "arn:topic")]
-        {
-            let other = of_qualified(leads_here, |settings| settings.on_failure = Some(other.into()));
-            let found = format!("failures go to {named} instead of the retry queue retries");
-            assert_found(other, Outcome::Broken, &found);
-        }
+        let here = "arn:aws:sqs:eu-west-1:123456789012:retries";
+        assert_found(none, Outcome::Broken, &format!("on failure: not set → {here}"));
+        let other = of_qualified(leads_here, |settings| settings.on_failure = Some("arn:topic".into()));
+        assert_found(other, Outcome::Broken, &format!("on failure: arn:topic → {here}"));
     }
 
     #[test]
@@ -511,7 +514,7 @@ mod tests {
             "being detached: its failures have not come here since \
                                                    2023-11-14T22:13:20.000Z",
         );
-        facts.functions[0].qualified_functions[0].elsewhere = Some(DeploymentName::Stack("billing".into()));
+        facts.attachment().elsewhere.insert(None, DeploymentName::Stack("billing".into()));
         let moved = leaving(&facts, &facts.functions[0]).unwrap();
         assert_found(
             Ok(moved),
@@ -550,15 +553,15 @@ mod tests {
 
     #[test]
     fn dropped_events_lead_to_their_cause() {
-        let fix = |change: fn(&mut QualifiedFunction)| {
+        let fix = |change: fn(&mut Attachment)| {
             let dropped = Dropped { in_24_hours: 1, in_14_days: 1 };
             let judged = of_function(nothing_dropped, |function| {
                 function.dropped = Ok(dropped);
-                change(&mut function.qualified_functions[0]);
+                change(&mut function.attachments[0]);
             });
             judged.unwrap().fix.unwrap().to_string()
         };
-        assert_eq!(fix(|qualified| qualified.settings.on_failure = None), "comeback attach orders");
+        assert_eq!(fix(|attachment| attachment.target.invoke_settings.clear()), "comeback attach orders");
         assert_eq!(fix(|_| ()), "aws logs tail /aws/lambda/orders --since 1d");
     }
 

@@ -10,7 +10,8 @@ use crate::aws::{Executions, INVOCATIONS_OF_A_POLLER};
 use crate::command::{CommandName, command_line};
 use crate::doctor::facts::Facts;
 use crate::doctor::fix;
-use crate::doctor::judgement::{Judged, TOPIC, broken, ok, seen, skipped, warning};
+use crate::doctor::judgement::{Judged, TOPIC, broken, ok, skipped, warning};
+use crate::failure::seen;
 use crate::numbers::counted;
 use crate::text;
 use crate::text::{Text, quoted};
@@ -93,9 +94,12 @@ pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
         None | Some("STANDARD") => ok(format!("{name} is of class STANDARD")),
         Some(class) => warning(
             format!("log group {name} is of class {class}"),
-            "waiting events can be neither listed, nor traced, nor recalled; a log group's class never changes, so the \
-             fix deletes the group with its lines, and creates it again",
-            fix::log_group(&facts.deployment, group),
+            "waiting events can be neither listed, nor traced, nor recalled; a log group's class never changes, and \
+             deleting the group deletes its lines",
+            text![
+                "create it again with class STANDARD after this command: ",
+                fix::aws(&facts.deployment, format!("logs delete-log-group --log-group-name {name}"))
+            ],
         ),
     })
 }
@@ -263,10 +267,7 @@ fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let functions = by_attach.iter().filter_map(|alarm| alarm.made_by_attach(deployment));
     let attached = functions.filter_map(|name| {
         let function = facts.functions.iter().find(|function| function.name == name)?;
-        let queue = Some(&deployment.retry_queue.arn);
-        let qualified =
-            function.qualified_functions.iter().find(|it| it.settings.on_failure.as_ref() == queue)?;
-        Some(fix::attach(facts, &qualified.invoked_arn))
+        function.attachments.iter().find(|attachment| attachment.is_attached()).map(fix::attach)
     });
     fixes.extend(attached);
     if !disabled.is_empty() {
@@ -422,25 +423,18 @@ mod tests {
     }
 
     #[test]
-    fn log_group_of_another_class_is_created_again() {
+    fn log_group_of_another_class_is_deleted() {
         let judged = |log_group| log_is_searchable(&Facts { log_group, ..healthy() });
-        let of_class = |class: Option<&str>| {
-            let retention = Some(Duration::from_secs(30 * 86_400));
-            Ok(Some(LogGroup { retention, class: class.map(Into::into) }))
-        };
+        let of_class = |class: Option<&str>| Ok(Some(LogGroup { retention: None, class: class.map(Into::into) }));
         for class in [None, Some("STANDARD")] {
             assert_found(judged(of_class(class)), Outcome::Ok, "of class STANDARD");
         }
         assert_found(judged(Ok(None)), Outcome::Skipped, "/aws/lambda/retry-handler does not exist");
         let rare = judged(of_class(Some("INFREQUENT_ACCESS")));
-        let fix = "\
-            aws logs delete-log-group --log-group-name /aws/lambda/retry-handler\n\
-            aws logs create-log-group --log-group-name /aws/lambda/retry-handler\n\
-            aws logs put-retention-policy --log-group-name /aws/lambda/retry-handler --retention-in-days 30";
+        let fix = "create it again with class STANDARD after this command: \
+                   aws logs delete-log-group --log-group-name /aws/lambda/retry-handler";
         assert_eq!(rare.as_ref().unwrap().fix.as_ref().unwrap().to_string(), fix);
         assert_found(rare, Outcome::Warning, "of class INFREQUENT_ACCESS");
-        let forever = Ok(Some(LogGroup { retention: None, class: Some("DELIVERY".into()) }));
-        assert_eq!(judged(forever).unwrap().fix.unwrap().to_string().lines().count(), 2);
     }
 
     #[test]

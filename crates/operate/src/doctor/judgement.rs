@@ -96,11 +96,6 @@ pub(crate) fn broken(found: impl Into<Text>, means: impl Into<Text>, fix: impl I
     Judgement { outcome: Outcome::Broken, means, fix, ..ok(found) }
 }
 
-/// Borrows a fact, or clones the failure to read it.
-pub(crate) fn seen<T>(fact: &Result<T, Failure>) -> Result<&T, Failure> {
-    fact.as_ref().map_err(Clone::clone)
-}
-
 /// Turns a failure to read the facts into a warning, so that an unread fact never counts as `ok`.
 pub(crate) fn or_unseen(judged: Judged) -> Judgement {
     judged.unwrap_or_else(|unseen| {

@@ -3,7 +3,8 @@
 use comeback_engine::PolicyEntry;
 
 use crate::doctor::facts::Facts;
-use crate::doctor::judgement::{Judged, ok, seen, skipped, warning};
+use crate::doctor::judgement::{Judged, ok, skipped, warning};
+use crate::failure::seen;
 use crate::function::FunctionName;
 
 const FIX: &str = "correct the name in POLICIES where the deployment is defined (docs/settings.md)";
@@ -17,9 +18,9 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     if policies.entries().is_empty() {
         return Ok(skipped("POLICIES is empty: every function has the stack's policy"));
     }
-    let qualified_functions = facts.functions.iter().flat_map(|function| &function.qualified_functions);
-    let arns: Vec<&str> =
-        qualified_functions.map(|it| &*it.invoked_arn).filter(|arn| policies.stack().allows(arn)).collect();
+    let attachments = facts.functions.iter().flat_map(|function| &function.attachments);
+    let arns = attachments.map(|attachment| attachment.target.invoked_arn());
+    let arns: Vec<String> = arns.filter(|arn| policies.stack().allows(arn)).collect();
     let is_useful = |it: &&PolicyEntry| arns.iter().any(|arn| it.is_about(arn)) || is_allowed(facts, it);
     let unmatched: Vec<&PolicyEntry> = policies.entries().iter().filter(|it| !is_useful(it)).collect();
     if unmatched.is_empty() {

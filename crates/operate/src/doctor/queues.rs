@@ -10,8 +10,9 @@ use crate::aws::Mapping;
 use crate::deployment::Deployment;
 use crate::doctor::facts::Facts;
 use crate::doctor::fix;
-use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, seen, skipped, warning};
+use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, skipped, warning};
 use crate::durations;
+use crate::failure::seen;
 
 /// The batch size that the engine's limits assume.
 const BATCH_SIZE: i32 = 10;

@@ -1,18 +1,16 @@
 //! Checks that the roles of the handler and of the targets have the permissions that they need.
 
-use comeback_engine::Policy;
 use serde_json::json;
 
-use crate::aws::Verdict;
-use crate::deployment::{Deployment, aws};
+use crate::attach::attachment::Attachment;
+use crate::deployment::{Deployment, Unlisted, aws};
 use crate::doctor::facts::Facts;
-use crate::doctor::facts::functions::QualifiedFunction;
 use crate::doctor::facts::queues::QueueSettings;
-use crate::doctor::facts::rights::{Right, Rights, SAMPLE_STREAM};
+use crate::doctor::facts::rights::{OF_HANDLER, Resource, SAMPLE_STREAM};
 use crate::doctor::fix;
-use crate::doctor::judgement::{Judged, Judgement, broken, ok, seen, skipped, warning};
-use crate::doctor::needs::{INVOKE, Need, OF_HANDLER, Resource, SEND_FAILURES, USE_QUEUES_KEY};
-use crate::failure::Failure;
+use crate::doctor::judgement::{Judged, Judgement, broken, ok, skipped, warning};
+use crate::failure::{Failure, seen};
+use crate::rights::{Right, Rights, in_words, missing};
 use crate::text;
 use crate::text::{Text, shell};
 
@@ -46,7 +44,8 @@ pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
         _ => {}
     }
     let flags = &facts.deployment.place_flags;
-    judged(flags, need, &rights, or_else, |refused| allow(flags, need.check, refused))
+    let judgement = judged(flags, need.means, &rights, or_else, |missing| allow(flags, need.check, missing))?;
+    Ok(Judgement { outcome: judgement.outcome.min(need.without), ..judgement })
 }
 
 /// Judges a queue whose key is disabled, deleted or otherwise unusable. `None` if the keys of both queues are usable.
@@ -69,61 +68,63 @@ fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
     Ok(None)
 }
 
-pub(crate) fn function_sends(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
+const DROPPED: &str = "Lambda drops its failed events silently";
+
+/// Shows the part of [`Attachment::allow_sending`] about the retry queue.
+pub(crate) fn function_sends(facts: &Facts, attachment: &Attachment) -> Judged {
     let or_else = of_queue(facts.retry_queue.as_ref().ok());
-    attachable(facts, qualified, &SEND_FAILURES, &qualified.send, or_else)
+    let flags = &facts.deployment.place_flags;
+    judged(flags, DROPPED, &attachment.send, or_else, |_| fix::attach(attachment))
 }
 
-pub(crate) fn function_uses_key(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
-    let key = seen(&facts.retry_queue)?.key.clone()?;
-    if key.is_some_and(|key| key.problem().is_some()) {
+/// Shows the part of [`Attachment::allow_sending`] about the queue's key.
+pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judged {
+    if seen(&attachment.key)?.as_ref().is_some_and(|key| key.problem().is_some()) {
         return Ok(skipped("the queue's key is unusable (CB035)"));
     }
-    if seen(&qualified.use_key)?.is_empty() {
+    if seen(&attachment.use_key)?.is_empty() {
         return Ok(ok("SQS manages the queue's key"));
     }
-    attachable(facts, qualified, &USE_QUEUES_KEY, &qualified.use_key, Some(KEY_POLICY))
-}
-
-/// Judges a permission that `attach` can grant.
-fn attachable(
-    facts: &Facts,
-    qualified: &QualifiedFunction,
-    need: &Need,
-    rights: &Rights,
-    or_else: Option<&str>,
-) -> Judged {
-    let fix = |_: &[&Right]| fix::attach(facts, &qualified.invoked_arn);
-    judged(&facts.deployment.place_flags, need, rights, or_else, fix)
-}
-
-pub(crate) fn handler_invokes(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
-    // The handler has one role for all functions, so a policy would replace another function's policy with the same
-    // name.
-    let policy = format!("{}-{}", INVOKE.check, qualified.name.replace(':', "."));
     let flags = &facts.deployment.place_flags;
-    judged(flags, &INVOKE, &qualified.invoke, None, |refused| allow(flags, &policy, refused))
+    judged(flags, DROPPED, &attachment.use_key, Some(KEY_POLICY), |_| fix::attach(attachment))
 }
 
-pub(crate) fn is_on_allow_list(facts: &Facts, qualified: &QualifiedFunction) -> Judged {
+/// Shows [`Attachment::allow_invoking`]. If `attach` cannot add the permission, because a stack owns the handler's role,
+/// the fix is a policy beside those of the stack.
+pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
+    let flags = &facts.deployment.place_flags;
+    let means = "its events wait until the handler may invoke it";
+    judged(flags, means, &attachment.invoke, None, |missing| match attachment.allow_invoking() {
+        Ok(Some(_)) => fix::attach(attachment),
+        // The handler has one role for all functions, so the name of the policy has the function's name.
+        _ => allow(flags, &format!("CB109-{}", attachment.name().replace(':', ".")), missing),
+    })
+}
+
+/// Shows [`Attachment::list`].
+pub(crate) fn is_on_allow_list(facts: &Facts, attachment: &Attachment) -> Judged {
     let Ok(policies) = facts.deployment.policies() else {
         return Ok(skipped("the handler's settings are refused (CB020)"));
     };
-    let policy = policies.stack();
-    if policy.allows(&qualified.invoked_arn) {
-        return Ok(ok("TARGET_FUNCTIONS allows it"));
-    }
-    let (found, means) = not_allowed(policy, &qualified.invoked_arn);
-    Ok(broken(found, means, fix::attach(facts, &qualified.invoked_arn)))
+    let arn = attachment.target.invoked_arn();
+    let Some(unlisted) = Unlisted::of(&policies, &arn) else { return Ok(ok("TARGET_FUNCTIONS allows it")) };
+    let (found, means) = not_allowed(unlisted, &arn);
+    let fix = match attachment.list() {
+        Err(refusal) => refusal.text(),
+        Ok(_) => fix::attach(attachment),
+    };
+    Ok(broken(found, means, fix))
 }
 
 /// The facts found and their consequence, for a function that is not on the allow-list.
-pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) {
-    if policy.keeps_everything() {
-        return ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried");
+pub(crate) fn not_allowed(unlisted: Unlisted, arn: &str) -> (String, &'static str) {
+    match unlisted {
+        Unlisted::Kept => ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried"),
+        Unlisted::DeadLettered => (
+            format!("TARGET_FUNCTIONS does not allow {arn}"),
+            "its failed events are dead-lettered at once, as target_not_allowed",
+        ),
     }
-    let means = "its failed events are dead-lettered at once, as target_not_allowed";
-    (format!("TARGET_FUNCTIONS does not allow {arn}"), means)
 }
 
 const KEY_POLICY: &str = "the key's own policy";
@@ -134,33 +135,35 @@ pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// Judges the permissions that `need` requires. `or_else` names a policy that the simulator does not read. A missing
-/// permission is then only a warning, because this policy may allow the action. `fix` returns the command that grants
-/// the missing permissions.
+/// Judges the permissions that a role needs. `means` is the consequence if one is missing. `or_else` names a policy that
+/// the simulator does not read. A missing permission is then only a warning, because this policy may allow the action.
+/// `fix` returns the command that grants the missing permissions.
 pub(crate) fn judged(
     place_flags: &str,
-    need: &Need,
+    means: &str,
     rights: &Rights,
     or_else: Option<&str>,
     fix: impl FnOnce(&[&Right]) -> Text,
 ) -> Judged {
-    let Need { without, means, .. } = *need;
     let rights = seen(rights)?;
-    let refused: Vec<&Right> = rights.iter().filter(|right| right.verdict != Verdict::Allowed).collect();
-    let Some(Right { role, .. }) = refused.first() else { return Ok(ok(actions(rights).join(", "))) };
-    let each = refused.iter().map(|right| format!("{} on {}", right.action, right.resource));
-    let each = each.collect::<Vec<_>>().join(", ");
-    if refused.iter().any(|right| right.verdict == Verdict::Denied) {
-        let [inline, attached] = ["list-role-policies", "list-attached-role-policies"]
-            .map(|list| shell(aws(place_flags, format!("iam {list} --role-name {role}"))));
-        let fix = text!["find the policy and remove its Deny: ", inline, " or ", attached];
-        let denied = broken(format!("a policy denies {each} to {role}"), means, fix);
-        return Ok(Judgement { outcome: without, ..denied });
-    }
-    let (found, fix) = (format!("no policy of {role} allows {each}"), fix(&refused));
-    Ok(match or_else {
-        Some(other) => warning(format!("{found}; {other} may"), format!("if not: {means}"), fix),
-        None => Judgement { outcome: without, ..broken(found, means, fix) },
+    Ok(match missing(rights) {
+        Ok(missing) if missing.is_empty() => ok(actions(rights).join(", ")),
+        Ok(missing) => {
+            let found = format!("no policy of {} allows {}", missing[0].role, in_words(&missing));
+            match or_else {
+                Some(other) => {
+                    warning(format!("{found}; {other} may"), format!("if not: {means}"), fix(&missing))
+                }
+                None => broken(found, means, fix(&missing)),
+            }
+        }
+        Err(denied) => {
+            let role = &denied[0].role;
+            let [inline, attached] = ["list-role-policies", "list-attached-role-policies"]
+                .map(|list| shell(aws(place_flags, format!("iam {list} --role-name {role}"))));
+            let fix = text!["find the policy and remove its Deny: ", inline, " or ", attached];
+            broken(format!("a policy denies {} to {role}", in_words(&denied)), means, fix)
+        }
     })
 }
 
@@ -185,6 +188,8 @@ fn actions<'r>(rights: impl IntoIterator<Item = &'r Right>) -> Vec<&'static str>
 #[cfg(test)]
 mod tests {
 
+    use crate::attach::attachment::ListOwner;
+    use crate::aws::Verdict;
     use crate::deployment::queue::CustomerKey;
     use crate::deployment::queue::Queue;
     use crate::doctor::judgement::Outcome;
@@ -200,7 +205,7 @@ mod tests {
         };
         let rights = Ok(verdicts.iter().map(of).collect());
         let fix = |refused: &[&Right]| allow("", "CB999", refused);
-        super::judged("", &SEND_FAILURES, &rights, or_else, fix)
+        super::judged("", "lost", &rights, or_else, fix)
     }
 
     #[test]
@@ -292,6 +297,7 @@ mod tests {
             let mut facts = healthy();
             let key = CustomerKey { arn: "arn:key".into(), state };
             facts.retry_queue.as_mut().unwrap().key = Ok(Some(key.clone()));
+            facts.attachment().key = Ok(Some(key.clone()));
             assert_found(of_handler(&facts, "CB035"), Outcome::Broken, found);
             assert_eq!(of_handler(&facts, "CB035").unwrap().fix.unwrap().to_string(), fix);
             assert_found(judged(function_uses_key, &facts), Outcome::Skipped, "CB035");
@@ -322,13 +328,13 @@ mod tests {
         assert_found(of_handler(&facts, "CB035"), Outcome::Ok, "SQS manages");
     }
 
-    fn judged(check: fn(&Facts, &QualifiedFunction) -> Judged, facts: &Facts) -> Judged {
-        check(facts, &facts.functions[0].qualified_functions[0])
+    fn judged(check: fn(&Facts, &Attachment) -> Judged, facts: &Facts) -> Judged {
+        check(facts, &facts.functions[0].attachments[0])
     }
 
-    fn with(change: impl FnOnce(&mut QualifiedFunction)) -> Facts {
+    fn with(change: impl FnOnce(&mut Attachment)) -> Facts {
         let mut facts = healthy();
-        change(&mut facts.functions[0].qualified_functions[0]);
+        change(facts.attachment());
         facts
     }
 
@@ -338,7 +344,7 @@ mod tests {
 
     #[test]
     fn its_role_may_send_to_the_retry_queue() {
-        let cannot = with(|qualified| refused(&mut qualified.send));
+        let cannot = with(|attachment| refused(&mut attachment.send));
         let found = "no policy of orders-role allows sqs:SendMessage";
         assert_found(judged(function_sends, &cannot), Outcome::Broken, found);
         assert_found(judged(function_sends, &healthy()), Outcome::Ok, "sqs:SendMessage");
@@ -346,34 +352,30 @@ mod tests {
 
     #[test]
     fn no_fix_undoes_that_of_another_function() {
-        let fix = |check: fn(&Facts, &QualifiedFunction) -> Judged, name: &str| {
-            let cannot = with(|qualified| {
-                qualified.name = name.into();
-                refused(&mut qualified.send);
-                refused(&mut qualified.invoke);
+        let fix = |check: fn(&Facts, &Attachment) -> Judged, qualifier: Option<&str>| {
+            let cannot = with(|attachment| {
+                attachment.target.qualifier = qualifier.map(ToOwned::to_owned);
+                refused(&mut attachment.send);
+                refused(&mut attachment.invoke);
             });
             judged(check, &cannot).unwrap().fix.unwrap().to_string()
         };
-        for (name, policy) in
-            [("orders", "comeback-CB109-orders"), ("orders:live", "comeback-CB109-orders.live")]
+        for (qualifier, policy) in
+            [(None, "comeback-CB109-orders"), (Some("live"), "comeback-CB109-orders.live")]
         {
-            assert!(fix(handler_invokes, name).contains(&format!(" --policy-name {policy} ")));
+            assert!(fix(handler_invokes, qualifier).contains(&format!(" --policy-name {policy} ")));
         }
-        assert_eq!(
-            fix(function_sends, "orders"),
-            "comeback attach orders",
-            "stacks share the role's policies"
-        );
+        assert_eq!(fix(function_sends, None), "comeback attach orders", "stacks share the role's policies");
     }
 
     #[test]
     fn its_role_may_use_the_queues_key() {
         assert_found(judged(function_uses_key, &healthy()), Outcome::Ok, "SQS manages");
         let mut rights = Ok(vec![right("orders-role", "kms:GenerateDataKey", "arn:key")]);
-        let may = with(|qualified| qualified.use_key = rights.clone());
+        let may = with(|attachment| attachment.use_key = rights.clone());
         assert_found(judged(function_uses_key, &may), Outcome::Ok, "kms:GenerateDataKey");
         refused(&mut rights);
-        let cannot = with(|qualified| qualified.use_key = rights);
+        let cannot = with(|attachment| attachment.use_key = rights);
         assert_found(judged(function_uses_key, &cannot), Outcome::Warning, "the key's own policy may");
     }
 
@@ -381,7 +383,7 @@ mod tests {
     fn it_is_on_the_allow_list() {
         let mut facts = healthy();
         let mut set = |list: &str| {
-            facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());
+            facts.list(list);
             judged(is_on_allow_list, &facts)
         };
         let arn = |rest: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{rest}");
@@ -393,8 +395,30 @@ mod tests {
     }
 
     #[test]
+    fn fix_is_what_attach_can_do() {
+        let owner = |list_owner: ListOwner| {
+            let mut facts = with(|attachment| {
+                attachment.list_owner = list_owner;
+                refused(&mut attachment.invoke);
+            });
+            facts.list("");
+            let fix = |check| judged(check, &facts).unwrap().fix.unwrap().to_string();
+            [is_on_allow_list, handler_invokes].map(fix)
+        };
+        let attach = "comeback attach orders";
+        let parameter = |value: &str| ListOwner::Parameter { stack: "comeback".into(), value: value.into() };
+        assert_eq!(owner(ListOwner::Environment), [attach, attach]);
+        assert_eq!(owner(parameter("")), [attach, attach]);
+        let [list, invoke] = owner(parameter("arn:aws:lambda:eu-west-1:123456789012:function:orders"));
+        assert!(list == attach && invoke.starts_with("aws iam put-role-policy"), "{list} {invoke}");
+        let [list, invoke] = owner(ListOwner::Template { stack: "app".into() });
+        assert!(list.starts_with("stack app has no parameter TargetFunctions"), "{list}");
+        assert!(invoke.starts_with("aws iam put-role-policy"), "{invoke}");
+    }
+
+    #[test]
     fn the_handler_may_invoke_it() {
-        let cannot = with(|qualified| refused(&mut qualified.invoke));
+        let cannot = with(|attachment| refused(&mut attachment.invoke));
         assert_found(judged(handler_invokes, &cannot), Outcome::Broken, "allows lambda:InvokeFunction on");
         assert_found(judged(handler_invokes, &healthy()), Outcome::Ok, "lambda:InvokeFunction");
     }

@@ -6,18 +6,19 @@ use std::time::Duration;
 use comeback_engine::{Pauses, SQS_MESSAGE_BYTES, Timestamp};
 
 use crate::alarms::{Alarm, Watched};
+use crate::attach::attachment::{Attachment, ListOwner};
 use crate::aws::{Executions, InvokeSettings, LogGroup, Mapping, Verdict};
 use crate::deployment::Deployment;
 use crate::deployment::queue::Queue;
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::{Consumer, MaxAge, ReadQueue};
-use crate::doctor::facts::functions::{Function, QualifiedFunction};
+use crate::doctor::facts::functions::Function;
 use crate::doctor::facts::log::LoggedErrors;
 use crate::doctor::facts::queues::{QueueSettings, Redrive};
-use crate::doctor::facts::rights::{Right, Rights};
 use crate::doctor::judgement::{Judged, Outcome};
 use crate::function::Target;
 use crate::metrics::Dropped;
+use crate::rights::{Right, Rights};
 
 const HANDLER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:retry-handler";
 const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -48,6 +49,25 @@ pub(crate) fn healthy() -> Facts {
         parameters: Ok(BTreeMap::new()),
         functions: vec![orders()],
         matched: Ok(()),
+    }
+}
+
+impl Facts {
+    /// The attachment of the function `orders`.
+    pub(crate) fn attachment(&mut self) -> &mut Attachment {
+        &mut self.functions[0].attachments[0]
+    }
+
+    /// The settings of the function `orders` for asynchronous invocations.
+    pub(crate) fn settings(&mut self) -> &mut InvokeSettings {
+        self.attachment().target.invoke_settings.entry(None).or_default()
+    }
+
+    /// Sets the allow-list in the handler's environment.
+    pub(crate) fn list(&mut self, list: &str) {
+        for deployment in [&mut self.functions[0].attachments[0].deployment, &mut self.deployment] {
+            deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());
+        }
     }
 }
 
@@ -129,20 +149,17 @@ fn target(name: &str, arn: &str) -> Target {
 
 fn orders() -> Function {
     let target = target("orders", ORDERS);
-    let qualified = QualifiedFunction {
-        name: "orders".into(),
-        invoked_arn: format!("{ORDERS}:$LATEST"),
-        settings: target.settings(),
-        elsewhere: None,
+    let list_owner = ListOwner::Parameter { stack: "comeback".into(), value: ORDERS.into() };
+    let attachment = Attachment {
         send: Ok(vec![right("orders-role", "sqs:SendMessage", "arn:retries")]),
-        use_key: Ok(Vec::new()),
         invoke: of_handler("lambda:InvokeFunction", ORDERS),
+        ..Attachment::unread(Deployment::sample(), target.clone(), list_owner)
     };
     Function {
         name: "orders".into(),
         arn: ORDERS.into(),
         target: Ok(Some(target)),
-        qualified_functions: vec![qualified],
+        attachments: vec![attachment],
         gone: Vec::new(),
         dropped: Ok(Dropped::default()),
     }

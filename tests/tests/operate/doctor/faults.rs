@@ -127,7 +127,8 @@ pub(super) const FAULTS: &[Fault] = &[
         "aws logs delete-log-group --log-group-name \"$LOGS\"\n\
          aws logs create-log-group --log-group-name \"$LOGS\" --log-group-class INFREQUENT_ACCESS",
         "is of class INFREQUENT_ACCESS",
-        Fix,
+        By("aws logs delete-log-group --log-group-name \"$LOGS\"\n\
+            aws logs create-log-group --log-group-name \"$LOGS\""),
     ),
     broken("CB030", "without TakeFromTheRetryQueue", "sqs:ChangeMessageVisibility", FixAnd("restored CB030")),
     warning("CB031", "without Move", "sqs:SendMessage", FixAnd("restored CB031")),
@@ -198,7 +199,7 @@ pub(super) const FAULTS: &[Fault] = &[
     broken(
         "CB102",
         "aws lambda delete-function-event-invoke-config --function-name \"$FUNCTION\"",
-        "no failure destination",
+        "on failure: not set → arn:aws:sqs:",
         Fix,
     ),
     // Only an alias of the function has this fault.
@@ -220,7 +221,7 @@ pub(super) const FAULTS: &[Fault] = &[
     warning(
         "CB106",
         "queue \"$RETRY_URL\" KmsMasterKeyId=\"$(new_key)\"",
-        "no policy of checked-orders allows kms:Decrypt",
+        "no policy of checked-orders allows kms:GenerateDataKey",
         FixAnd("queue \"$RETRY_URL\" SqsManagedSseEnabled=true; queue \"$RETRY_URL\" KmsMasterKeyId="),
     ),
     broken(

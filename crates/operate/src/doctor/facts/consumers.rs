@@ -9,11 +9,10 @@ use crate::account::Account;
 use crate::aws::Mapping;
 use crate::deployment::queue::Queue;
 use crate::doctor::facts::queues::QueueSettings;
-use crate::doctor::facts::rights::{Rights, ask};
-use crate::doctor::judgement::seen;
-use crate::doctor::needs::{HIDE, SEND_DEAD_LETTERS};
-use crate::failure::Failure;
+use crate::doctor::facts::rights::{HIDE, SEND_DEAD_LETTERS};
+use crate::failure::{Failure, seen};
 use crate::function::FunctionName;
+use crate::rights::{Rights, ask};
 
 /// The environment variable that sets the longest retry time, by the convention of `docs/consumer.md`. The doctor
 /// cannot check the retry time of a function whose code takes the time from elsewhere.
@@ -97,9 +96,9 @@ impl Consumer {
                     name,
                     arn: arn.unqualified(),
                     timeout: configuration.timeout,
-                    hide: ask(account, role, &HIDE, [&*mapping.queue_arn]).await,
+                    hide: ask(account, role, HIDE.actions, [&*mapping.queue_arn]).await,
                     send: match dead {
-                        Ok(dead) => ask(account, role, &SEND_DEAD_LETTERS, dead).await,
+                        Ok(dead) => ask(account, role, SEND_DEAD_LETTERS.actions, dead).await,
                         Err(failure) => Err(failure),
                     },
                     mapping,

@@ -6,13 +6,11 @@ use comeback_engine::Timestamp;
 use futures_util::stream::{StreamExt as _, iter};
 
 use crate::account::Account;
+use crate::attach::attachment::{Attachment, ListOwner, elsewhere};
 use crate::aws::InvokeSettings;
-use crate::deployment::{AT_A_TIME, Deployment, DeploymentName, entries};
+use crate::deployment::{AT_A_TIME, Deployment, entries};
 use crate::doctor::facts::queues::QueueSettings;
-use crate::doctor::facts::rights::{Rights, ask, ask_of_keys};
-use crate::doctor::judgement::seen;
-use crate::doctor::needs::{INVOKE, SEND_FAILURES, USE_QUEUES_KEY};
-use crate::failure::Failure;
+use crate::failure::{Failure, seen};
 use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
 
@@ -24,30 +22,12 @@ pub(crate) struct Function {
     pub(crate) arn: String,
     /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// One entry for each qualifier that is attached, or named by the operator or the allow-list. Without such a
+    /// How the function is attached: one entry for each qualifier that is attached, or named by the operator or the allow-list. Without such a
     /// qualifier, the only entry is the unqualified function.
-    pub(crate) qualified_functions: Vec<QualifiedFunction>,
+    pub(crate) attachments: Vec<Attachment>,
     /// Aliases and versions that do not exist, although they are attached or named by the operator or the allow-list.
     pub(crate) gone: Vec<String>,
     pub(crate) dropped: Result<Dropped, Failure>,
-}
-
-/// One way to invoke a function: unqualified, or by an alias or a version. Each way has its own failure destination and
-/// role.
-#[derive(Clone, Debug)]
-pub(crate) struct QualifiedFunction {
-    /// The name as an operator types it: `orders` or `orders:live`.
-    pub(crate) name: String,
-    pub(crate) invoked_arn: String,
-    pub(crate) settings: InvokeSettings,
-    /// The other deployment whose retry queue is the failure destination. `None` if the destination is no such queue,
-    /// or if the other deployment could not be read.
-    pub(crate) elsewhere: Option<DeploymentName>,
-    /// The verdicts on whether the function's role may send to the retry queue.
-    pub(crate) send: Rights,
-    pub(crate) use_key: Rights,
-    /// The verdicts on whether the handler's role may invoke the function.
-    pub(crate) invoke: Rights,
 }
 
 /// The deployment whose retry queue should receive the functions' failures.
@@ -56,6 +36,7 @@ pub(crate) struct Destination<'a> {
     pub(crate) account: &'a Account,
     pub(crate) deployment: &'a Deployment,
     pub(crate) retry_queue: &'a Result<QueueSettings, Failure>,
+    pub(crate) list_owner: &'a ListOwner,
 }
 
 /// Reads the functions to check. The second value is the failure to list the functions that match the allow-list's
@@ -76,8 +57,9 @@ pub(crate) async fn read(
     let reading = wanted.iter().map(async |(arn, asked)| {
         let function: FunctionName = arn.parse().expect("BUG: it was made of a function's name");
         let target = Target::find(account, &function).await;
-        let (mut qualified_functions, mut gone) = (Vec::new(), Vec::new());
+        let (mut attachments, mut gone) = (Vec::new(), Vec::new());
         if let Ok(Some(target)) = &target {
+            let elsewhere = elsewhere(account, deployment, target).await.unwrap_or_default();
             for qualifier in qualifiers(target, &deployment.retry_queue.arn, asked) {
                 let role = match &qualifier {
                     None => Ok(Some(target.role_arn.clone())),
@@ -86,47 +68,27 @@ pub(crate) async fn read(
                 match role.transpose() {
                     None => gone.extend(qualifier),
                     Some(role) => {
-                        qualified_functions
-                            .push(QualifiedFunction::read(destination, target, qualifier, role).await);
+                        let mut attachment = destination.attachment(target, qualifier, role.as_deref().ok());
+                        attachment.elsewhere.clone_from(&elsewhere);
+                        attachment.ask(account, &role).await;
+                        attachments.push(attachment);
                     }
                 }
             }
         }
         let dropped = Dropped::read(account, &function.name, now).await;
-        Function { name: function.name, arn: arn.clone(), target, qualified_functions, gone, dropped }
+        Function { name: function.name, arn: arn.clone(), target, attachments, gone, dropped }
     });
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
 }
 
-impl QualifiedFunction {
-    async fn read(
-        Destination { account, deployment, retry_queue }: Destination<'_>,
-        target: &Target,
-        qualifier: Option<String>,
-        role: Result<String, Failure>,
-    ) -> Self {
-        let invoked_arn = format!("{}:{}", target.arn, qualifier.as_deref().unwrap_or("$LATEST"));
-        let arns = [&*target.arn, &invoked_arn];
-        let settings = target.invoke_settings.get(&qualifier).cloned().unwrap_or_default();
-        let other_queue = settings.on_failure.as_deref().filter(|arn| *arn != deployment.retry_queue.arn);
-        let elsewhere = match other_queue {
-            Some(queue) => DeploymentName::of_retry_queue(account, queue).await.ok().flatten(),
-            None => None,
-        };
-        let (send, use_key, invoke) = tokio::join!(
-            async { ask(account, seen(&role)?, &SEND_FAILURES, [&*deployment.retry_queue.arn]).await },
-            async { ask_of_keys(account, seen(&role)?, &USE_QUEUES_KEY, [retry_queue]).await },
-            ask(account, &deployment.role_arn, &INVOKE, arns),
-        );
-        Self {
-            settings,
-            elsewhere,
-            name: qualifier.iter().fold(target.name.clone(), |name, qualifier| name + ":" + qualifier),
-            invoked_arn,
-            send,
-            use_key,
-            invoke,
-        }
+impl Destination<'_> {
+    /// What is known of a qualifier of the target. `role_arn` is the ARN of the qualifier's role.
+    fn attachment(&self, target: &Target, qualifier: Option<String>, role_arn: Option<&str>) -> Attachment {
+        let role_arn = role_arn.unwrap_or(&target.role_arn).to_owned();
+        let target = Target { qualifier, role_arn, ..target.clone() };
+        let key = seen(self.retry_queue).and_then(|queue| queue.key.clone());
+        Attachment { key, ..Attachment::unread(self.deployment.clone(), target, self.list_owner.clone()) }
     }
 }
 

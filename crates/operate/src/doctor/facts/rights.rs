@@ -1,28 +1,94 @@
-//! Asks IAM's policy simulator which actions the roles may perform.
+//! The permissions that the handler's role and consumers' roles need, and the verdicts of IAM's policy simulator on the
+//! handler's role.
 
 use std::collections::BTreeMap;
 
 use comeback_engine::FunctionArn;
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 
 use crate::account::Account;
-use crate::aws::Verdict;
 use crate::deployment::Deployment;
 use crate::doctor::facts::queues::QueueSettings;
-use crate::doctor::judgement::seen;
-use crate::doctor::needs::{Need, OF_HANDLER, Resource};
-use crate::failure::Failure;
+use crate::doctor::judgement::Outcome;
+use crate::failure::{Failure, seen};
+use crate::rights::{Rights, SEND, USE_KEY, ask, ask_of_keys};
 
-/// An action of a role on a resource, with the verdict of IAM's simulator.
-#[derive(Clone, Debug)]
-pub(crate) struct Right {
-    pub(crate) role: String,
-    pub(crate) action: &'static str,
-    pub(crate) resource: String,
-    pub(crate) verdict: Verdict,
+/// A permission that a role needs, and the consequence if the permission is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    /// The number of the check that judges the permission.
+    pub(crate) check: &'static str,
+    /// The IAM actions that the role must be allowed to perform.
+    pub(crate) actions: &'static [&'static str],
+    /// The resource on which the role performs the actions.
+    pub(crate) on: Resource,
+    /// The outcome of the check if the permission is missing.
+    pub(crate) without: Outcome,
+    /// The consequence for events if the permission is missing.
+    pub(crate) means: &'static str,
 }
 
-pub(crate) type Rights = Result<Vec<Right>, Failure>;
+/// A resource on which a role needs a permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    /// The retry queue or, for a consumer, the queue that the consumer reads.
+    Queue,
+    /// The dead-letter queue.
+    DeadLetterQueue,
+    /// The streams of the handler's log group.
+    LogStreams,
+    /// The SSM parameter that holds the pauses.
+    Pauses,
+    /// The customer-managed KMS keys that encrypt the queues.
+    Keys,
+}
+
+const TAKE: &[&str] =
+    &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"];
+
+const fn need(
+    check: &'static str,
+    actions: &'static [&'static str],
+    on: Resource,
+    without: Outcome,
+    means: &'static str,
+) -> Need {
+    Need { check, actions, on, without, means }
+}
+
+/// The permissions that the handler's role needs, whatever functions the handler retries.
+#[rustfmt::skip]
+pub(crate) const OF_HANDLER: [Need; 6] = [
+    need("CB030", TAKE, Resource::Queue, Outcome::Broken,
+        "nothing is retried: the handler cannot receive, hide or delete messages"),
+    need("CB031", SEND, Resource::Queue, Outcome::Warning,
+        "past HIDE_UP_TO the handler hides every message instead, and SQS has room for only 120,000"),
+    need("CB032", SEND, Resource::DeadLetterQueue, Outcome::Broken,
+        "dead-letters stay in the retry queue, and are deleted after 14 days"),
+    need("CB033", &["logs:CreateLogStream", "logs:PutLogEvents"], Resource::LogStreams, Outcome::Warning,
+        "nobody sees what the handler decides, and no event can be traced"),
+    need("CB034", &["ssm:GetParameter"], Resource::Pauses, Outcome::Broken,
+        "the handler does not know what is paused, so it holds every event that is due"),
+    need("CB035", USE_KEY, Resource::Keys, Outcome::Broken,
+        "the handler can neither receive nor send messages that the key encrypts"),
+];
+
+/// The permission to hide messages, which a consumer's role needs.
+pub(crate) const HIDE: Need = need(
+    "CB305",
+    &["sqs:ChangeMessageVisibility"],
+    Resource::Queue,
+    Outcome::Broken,
+    "failed messages have no backoff: each returns after the queue's own visibility timeout",
+);
+/// The permission to send to the dead-letter queue, which a consumer's role needs.
+pub(crate) const SEND_DEAD_LETTERS: Need = need(
+    "CB306",
+    SEND,
+    Resource::DeadLetterQueue,
+    Outcome::Broken,
+    "a message that should be dead-lettered stays in its queue until the redrive policy or the retention removes it",
+);
 
 /// The permissions of the handler's role, by check number. A check's list is empty if the handler does not need the
 /// permission: it reads no pauses, or AWS manages the queues' keys.
@@ -50,43 +116,11 @@ pub(crate) async fn of_handler(
             }
             Resource::Pauses => deployment.pauses().map(pauses),
             Resource::Keys => {
-                return (need.check, ask_of_keys(account, &deployment.role_arn, need, queues).await);
+                let keys = queues.map(|queue| seen(queue)?.key.clone());
+                return (need.check, ask_of_keys(account, &deployment.role_arn, keys).await);
             }
-            Resource::Function => None,
         };
-        (need.check, ask(account, &deployment.role_arn, need, resource.as_deref()).await)
+        (need.check, ask(account, &deployment.role_arn, need.actions, resource.as_deref()).await)
     });
     join_all(read).await.into_iter().collect()
-}
-
-/// Asks IAM's simulator about permissions on the queues' customer-managed keys. Ignores keys that AWS manages, and keys
-/// that do not exist.
-pub(crate) async fn ask_of_keys(
-    account: &Account,
-    role_arn: &str,
-    need: &Need,
-    queues: impl IntoIterator<Item = &Result<QueueSettings, Failure>>,
-) -> Rights {
-    let mut keys = Vec::new();
-    for queue in queues {
-        keys.extend(seen(queue)?.key.clone()?.filter(|key| key.state.is_some()));
-    }
-    ask(account, role_arn, need, keys.iter().map(|key| &*key.arn)).await
-}
-
-/// Asks IAM's simulator about each action of `need` on each of the resources.
-pub(crate) async fn ask(
-    account: &Account,
-    role_arn: &str,
-    need: &Need,
-    resources: impl IntoIterator<Item = &str>,
-) -> Rights {
-    let role = role_arn.rsplit('/').next().unwrap_or(role_arn);
-    let actions = need.actions.iter();
-    let asked = resources.into_iter().flat_map(|resource| actions.clone().map(move |it| (*it, resource)));
-    try_join_all(asked.map(async |(action, resource)| {
-        let verdict = account.aws.may(role_arn, action, resource).await?;
-        Ok(Right { role: role.to_owned(), action, resource: resource.to_owned(), verdict })
-    }))
-    .await
 }
