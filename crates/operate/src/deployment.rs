@@ -1,7 +1,6 @@
 //! A deployment of Comeback: a retry handler with its queues, its event source mapping and its settings.
 
 pub mod find;
-pub mod mapping;
 pub mod queue;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -286,12 +286,12 @@ impl Attachment {
         }
     }
 
-    /// Lets Lambda invoke the function again and again through the queue. Check CB107 of the doctor shows this step.
+    /// Step 4 of docs/attach.md: keeps Lambda from stopping the retries after 16 rounds. Check CB107 of the doctor shows this step.
     pub(crate) fn allow_recursion(&self) -> Option<Step> {
         (!self.target.recursion_allowed).then_some(Step::Recursion(true))
     }
 
-    /// Sends the function's failed events to the retry queue, and turns off Lambda's own retries. The on-success
+    /// Step 5 of docs/attach.md: sends failed events to the retry queue, without retries by Lambda. The on-success
     /// destination stays. Checks CB102, CB103 and CB104 of the doctor show this step.
     pub(crate) fn redirect(&self) -> Option<Step> {
         let before = self.target.settings();

@@ -8,13 +8,12 @@ use crate::account::Account;
 use crate::alarms::Losses;
 use crate::attach::grant::Grant;
 use crate::aws::{InvokeSettings, Stack};
-use crate::deployment::queue::CustomerKey;
-use crate::deployment::queue::attributes;
+use crate::deployment::queue::{CustomerKey, attributes};
 use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::{Failure, seen};
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, list_with, parameter_value};
-use crate::rights::{INVOKE, Rights, SEND, USE_KEY, ask, ask_of_keys, missing};
+use crate::rights::{INVOKE, Rights, SEND, USE_KEY, ask, ask_of_keys};
 
 /// All facts that decide how to attach a function to a deployment, or detach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +96,7 @@ impl Attachment {
         attachment.send_policy = attachment.sending().is_given(account).await?;
         if attachment.list_owner == ListOwner::Environment {
             attachment.invoke_policy = attachment.invoking().is_given(account).await?;
-            if attachment.is_invoke_missing() {
+            if attachment.allow_invoking() != Ok(None) {
                 attachment.invoke_characters = attachment.invoking().characters_after(account).await?;
             }
         }
@@ -203,10 +202,6 @@ impl Attachment {
             return format!("Lambda has no function {}", self.target.name);
         }
         format!("Lambda has no alias or version {}", self.name())
-    }
-
-    fn is_invoke_missing(&self) -> bool {
-        self.invoke.as_ref().is_ok_and(|rights| missing(rights).is_ok_and(|missing| !missing.is_empty()))
     }
 
     /// The permissions that the function's role needs to send to the retry queue.

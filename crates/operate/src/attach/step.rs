@@ -152,7 +152,7 @@ impl Step {
 }
 
 /// The differences between two versions of a function's settings for asynchronous invocations.
-pub(crate) fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings) -> Vec<Difference> {
+fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings) -> Vec<Difference> {
     let texts = |it: &InvokeSettings| {
         let (retries, event_age) =
             (it.retries.map(|it| it.to_string()), it.event_age.map(|it| format!("{it}s")));

@@ -29,6 +29,8 @@ pub struct Check {
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
+    /// Judges the permission of the handler's role that has the check's number.
+    Role,
     Function(fn(&Facts, &Function) -> Judged),
     /// Runs once for each checked alias, version or unqualified function.
     QualifiedFunction(fn(&Facts, &Attachment) -> Judged),
@@ -77,14 +79,12 @@ pub(super) const CHECKS: &[Check] = &[
         handler::executions,
     ),
     stack("CB026", "handler", "the handler's log can be searched", handler::log_is_searchable),
-    of_role("CB030", "it may receive, hide and delete messages of the retry queue", |facts| {
-        rights::of_handler(facts, "CB030")
-    }),
-    of_role("CB031", "it may send to the retry queue", |facts| rights::of_handler(facts, "CB031")),
-    of_role("CB032", "it may send to the dead-letter queue", |facts| rights::of_handler(facts, "CB032")),
-    of_role("CB033", "it may write its log", |facts| rights::of_handler(facts, "CB033")),
-    of_role("CB034", "it may read the pauses", |facts| rights::of_handler(facts, "CB034")),
-    of_role("CB035", "it may use the queues' keys", |facts| rights::of_handler(facts, "CB035")),
+    of_role("CB030", "it may receive, hide and delete messages of the retry queue"),
+    of_role("CB031", "it may send to the retry queue"),
+    of_role("CB032", "it may send to the dead-letter queue"),
+    of_role("CB033", "it may write its log"),
+    of_role("CB034", "it may read the pauses"),
+    of_role("CB035", "it may use the queues' keys"),
     stack("CB040", "alarms", "alarms exist", handler::alarms_exist),
     stack("CB041", "alarms", "no alarm is in state ALARM", handler::no_alarm_is_raised),
     stack("CB042", "alarms", "each alarm notifies somebody", handler::alarms_notify),
@@ -128,8 +128,8 @@ const fn stack(id: Text, group: Text, title: Text, judge: fn(&Facts) -> Judged) 
     Check { id, group, title, judge: Judge::Stack(judge) }
 }
 
-const fn of_role(id: Text, title: Text, judge: fn(&Facts) -> Judged) -> Check {
-    Check { id, group: "role", title, judge: Judge::Stack(judge) }
+const fn of_role(id: Text, title: Text) -> Check {
+    Check { id, group: "role", title, judge: Judge::Role }
 }
 
 const fn of_function(id: Text, title: Text, judge: fn(&Facts, &Function) -> Judged) -> Check {

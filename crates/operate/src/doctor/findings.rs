@@ -6,8 +6,8 @@ use crate::attach::attachment::Attachment;
 use crate::doctor::checks::{Check, DESTINATION, INVOKES, Judge};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::functions;
 use crate::doctor::judgement::{Judged, Judgement, Outcome, or_unseen};
+use crate::doctor::{functions, rights};
 use crate::function::FunctionName;
 use crate::text;
 use crate::text::Text;
@@ -65,6 +65,7 @@ pub(super) fn findings(
         let functions = functions.clone();
         match check.judge {
             Judge::Stack(judge) => add(None, judge(facts)),
+            Judge::Role => add(None, rights::of_handler(facts, check.id)),
             Judge::Function(judge) => functions.for_each(|it| add(Some(it.name.clone()), judge(facts, it))),
             Judge::QualifiedFunction(judge) => functions.for_each(|function| {
                 let leaving = functions::leaving(facts, function);

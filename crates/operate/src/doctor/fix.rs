@@ -193,23 +193,16 @@ pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePau
     shell(put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags))
 }
 
-/// The command that repairs the attachment of a function.
+/// The command that attaches a function, or repairs its attachment. If another deployment retries the function, the
+/// command moves it to this one.
 pub(crate) fn attach(attachment: &Attachment) -> Text {
-    attach_with(attachment, None)
-}
-
-/// The command that moves a function from another deployment to this one.
-pub(crate) fn take_over(attachment: &Attachment) -> Text {
-    attach_with(attachment, Some("--move"))
-}
-
-fn attach_with(Attachment { deployment, target, .. }: &Attachment, flag: Option<&str>) -> Text {
+    let Attachment { deployment, target, .. } = attachment;
     let (arn, home) = (target.invoked_arn(), &deployment.handler_arn);
     if is_far(&arn, home) {
         return deployment_of_its_own(&arn).into();
     }
-    let words = [command_name(&arn, home)].into_iter().chain(flag.map(ToOwned::to_owned));
-    deployment.command(CommandName::Attach, words).into()
+    let flag = attachment.other().map(|_| "--move".to_owned());
+    deployment.command(CommandName::Attach, std::iter::once(command_name(&arn, home)).chain(flag)).into()
 }
 
 /// The argument that names a function in an AWS CLI command: the function's name or, in another account or region, the

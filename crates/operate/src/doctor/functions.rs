@@ -149,15 +149,10 @@ pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
         match attached {
             _ if leaving(facts, function).is_some() => is_leaving(),
             None => is_not_attached(),
-            Some(attachment) => {
-                let found = attachment
-                    .allow_recursion()
-                    .and_then(|step| change(&step, attachment, "recursive loops"));
-                found.map_or_else(
-                    || ok("RecursiveLoop is Allow"),
-                    |found| broken(found, means, fix::attach(attachment)),
-                )
-            }
+            Some(attachment) => match change(attachment, attachment.allow_recursion(), "recursive loops") {
+                Some(found) => broken(found, means, fix::attach(attachment)),
+                None => ok("RecursiveLoop is Allow"),
+            },
         }
     })
 }
@@ -247,31 +242,27 @@ pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
         return Ok(warning(
             format!("it is attached to {other}, not to {}", facts.deployment.name()),
             format!("{other} retries its failures"),
-            text!["to retry it here instead: ", fix::take_over(attachment)],
+            text!["to retry it here instead: ", fix::attach(attachment)],
         ));
     }
     let means = "it is not attached, so none of its failures is retried";
-    Ok(match redirected(attachment, "on failure") {
+    Ok(match change(attachment, attachment.redirect(), "on failure") {
         Some(found) => broken(found, means, fix::attach(attachment)),
         None => ok(facts.deployment.retry_queue.name()),
     })
 }
 
-/// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`. `None` if the step keeps it.
-fn change(step: &Step, attachment: &Attachment, setting: &str) -> Option<String> {
-    let differences = step.differences(&attachment.target);
+/// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`. `None` if `attach` needs no such
+/// step, or if the step keeps the setting.
+fn change(attachment: &Attachment, step: Option<Step>, setting: &str) -> Option<String> {
+    let differences = step?.differences(&attachment.target);
     differences.iter().find(|difference| difference.setting == setting).map(Difference::change)
-}
-
-/// The change that `attach` makes to one setting for asynchronous invocations. `None` if `attach` keeps the setting.
-fn redirected(attachment: &Attachment, setting: &str) -> Option<String> {
-    change(&attachment.redirect()?, attachment, setting)
 }
 
 /// Shows the retries of [`Attachment::redirect`].
 pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     let means = "Lambda adds retries of its own, so failures reach Comeback minutes late";
-    Ok(match redirected(attachment, "retries") {
+    Ok(match change(attachment, attachment.redirect(), "retries") {
         Some(found) => warning(found, means, fix::attach(attachment)),
         None => ok("none"),
     })
@@ -290,7 +281,7 @@ pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
     let means = format!(
         "a throttled event waits this long in Lambda before it reaches Comeback, six hours by default; {enough} s is enough"
     );
-    Ok(match redirected(attachment, "event age") {
+    Ok(match change(attachment, attachment.redirect(), "event age") {
         Some(found) => warning(found, means, fix::attach(attachment)),
         None => ok("short"),
     })

@@ -425,7 +425,8 @@ mod tests {
     #[test]
     fn log_group_of_another_class_is_deleted() {
         let judged = |log_group| log_is_searchable(&Facts { log_group, ..healthy() });
-        let of_class = |class: Option<&str>| Ok(Some(LogGroup { retention: None, class: class.map(Into::into) }));
+        let of_class =
+            |class: Option<&str>| Ok(Some(LogGroup { retention: None, class: class.map(Into::into) }));
         for class in [None, Some("STANDARD")] {
             assert_found(judged(of_class(class)), Outcome::Ok, "of class STANDARD");
         }
