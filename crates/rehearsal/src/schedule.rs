@@ -80,10 +80,10 @@ pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry
     retries.iter().filter(move |retry| has_row(retry.retry as usize))
 }
 
-/// Formats a share, such as `97.3 %`. Returns `100 %` only for a share of exactly 1, and `< 0.1 %` for a share below
-/// 0.001.
+/// Formats a share, such as `97.3 %`. Returns `100 %` only for a share of exactly 1, and `0 %` only for 0.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
+        0.0 => "0 %".into(),
         100.0 => "100 %".into(),
         percent if percent < 0.1 => "< 0.1 %".into(),
         percent => format!("{:.1} %", percent.min(99.9)),
@@ -116,8 +116,8 @@ mod tests {
     #[test]
     fn only_all_is_100_percent_and_only_none_is_0() {
         assert_eq!(
-            [1.0, 0.9999, 0.681, 0.001, 0.0009].map(percent),
-            ["100 %", "99.9 %", "68.1 %", "0.1 %", "< 0.1 %"]
+            [1.0, 0.9999, 0.681, 0.001, 0.0009, 0.0].map(percent),
+            ["100 %", "99.9 %", "68.1 %", "0.1 %", "< 0.1 %", "0 %"]
         );
     }
 
