@@ -84,7 +84,7 @@ impl ValueFormatter<f64> for CountAxis {
 /// Formats a tick's label: a short number, even after a rounding error such as 0.30000000000000004.
 fn count_label(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6 + 0.0;
-    if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64).to_string() }
+    if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64) }
 }
 
 /// Moments that ticks can mark, in seconds, the preferred ones first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`,

@@ -21,11 +21,15 @@ const FIRST_ROWS: usize = 12;
 /// If there are more than [`ROWS`] retries, about this many later retries have a row. These retries have round numbers.
 const ROUND_ROWS: usize = 12;
 
-/// Draws a policy's schedule for an HTML page. The schedule follows a tenth of the usual number of events.
+/// Draws a policy's schedule for an HTML page.
 pub fn chart(policy: &Policy) -> Chart {
-    const SEED: u64 = 1;
-    let events = Schedule::default_events(policy, SEED) / 10;
-    plot::chart(policy, &Schedule::of(policy, SEED, events, &|| {}))
+    plot::chart(policy, &of_few_events(policy, 1))
+}
+
+/// Makes a policy's schedule for an HTML page. It follows a tenth of the events that `comeback schedule` follows, which
+/// gives the time in flight to within a few percent.
+pub(crate) fn of_few_events(policy: &Policy, seed: u64) -> Schedule {
+    Schedule::of(policy, seed, Schedule::default_events(policy, seed) / 10, &|| {})
 }
 
 /// Describes the policy and the number of followed events, in a headline of two lines.

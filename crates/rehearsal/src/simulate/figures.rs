@@ -1,7 +1,6 @@
 //! The figures of a simulated run as text.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
 use std::time::Duration;
 
 use comeback_operate::Tone;
@@ -86,10 +85,9 @@ pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
         let values = runs.iter().map(|run| value(run)).collect();
         figures.push(Figure { label: label.to_owned(), values, tone });
     };
-    let count = |count: usize| grouped(count as u64).to_string();
+    let count = |count: usize| grouped(count as u64);
     let any = |figure: fn(&Summary) -> usize| runs.iter().any(|run| figure(run) > 0);
     let dead_lettered = |run: &Summary| run.dead_lettered.values().sum::<usize>();
-    let time = |ms| durations::text(Duration::from_millis(ms));
     row("delivered", Tone::Good, &|run| count(run.delivered));
     row("dead-lettered", if any(dead_lettered) { Tone::Bad } else { Tone::Plain }, &|run| {
         count(dead_lettered(run))
@@ -107,10 +105,10 @@ pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
     }
     row("attempts per event", Tone::Plain, &|run| percentiles(run.attempts, grouped));
     row("recovery after the outage", Tone::Plain, &|run| percentiles(run.recovery_delay_ms, time));
-    row("retries made", Tone::Plain, &|run| grouped(run.retries).to_string());
+    row("retries made", Tone::Plain, &|run| grouped(run.retries));
     if any(|run| run.moves as usize) {
-        row("sent again with a delay", Tone::Plain, &|run| grouped(run.moves).to_string());
-        row("  although there was room", Tone::Plain, &|run| grouped(run.moves_with_room).to_string());
+        row("sent again with a delay", Tone::Plain, &|run| grouped(run.moves));
+        row("  although there was room", Tone::Plain, &|run| grouped(run.moves_with_room));
     }
     row("peak in flight", Tone::Plain, &peak);
     row("peak due, not received", Tone::Plain, &|run| count(run.peak_visible));
@@ -147,7 +145,7 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
         ("duplicate copies they caused", faults.duplicate_moves),
     ];
     let all = faults.struck.iter().map(|(&fault, &count)| (fault, count)).chain(led_to);
-    all.map(|(what, count)| [what.to_owned(), grouped(count).to_string()]).collect()
+    all.map(|(what, count)| [what.to_owned(), grouped(count)]).collect()
 }
 
 /// Column headings for the rows that [`costs`] returns.
@@ -168,7 +166,7 @@ pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
         }
         row(
             operation.name().into(),
-            grouped(calls).to_string(),
+            grouped(calls),
             prices::requests(operation, summary.api_calls.requests(operation)),
         );
     }
@@ -185,7 +183,12 @@ pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     costs
 }
 
-pub(super) fn percentiles<T: Display>(percentiles: Option<Percentiles>, text: impl Fn(u64) -> T) -> String {
+/// Formats a number of milliseconds as a time.
+pub(super) fn time(ms: u64) -> String {
+    durations::text(Duration::from_millis(ms))
+}
+
+pub(super) fn percentiles(percentiles: Option<Percentiles>, text: fn(u64) -> String) -> String {
     match percentiles {
         None => "-".into(),
         Some(Percentiles { p50, p99, max }) => {

@@ -53,18 +53,13 @@ pub fn beside<W: Watcher>(
         && policies.entries().is_empty()
         && other_policies.entries().is_empty();
     let own_name = if is_same { "" } else { "this policy" };
+    let own = (own_name, BLUE, &arguments.policy, policies);
+    let other = (!is_same).then_some((name, ORANGE, other, other_policies));
     let mut sides = Vec::new();
-    for (name, colour, flags, policies) in
-        [(own_name, BLUE, &arguments.policy, policies), (name, ORANGE, other, other_policies)]
-    {
-        if sides.is_empty() || !is_same {
-            let watcher = &mut watch(sides.len(), scenario.duration);
-            let summary = run(&scenario, &policies, watcher)
-                .map_err(|error| Failure::of_run(error, arguments.repeat(scenario.seed)))?;
-            let schedule = Side::schedule(&policies, scenario.seed);
-            let (name, flags) = (name.to_owned(), flags.clone());
-            sides.push(Side { name, colour, flags, policies, summary, schedule });
-        }
+    for (name, colour, flags, policies) in [own].into_iter().chain(other) {
+        let summary = run(&scenario, &policies, &mut watch(sides.len(), scenario.duration))
+            .map_err(|error| Failure::of_run(error, arguments.repeat(scenario.seed)))?;
+        sides.push(Side::of((name.to_owned(), colour), flags.clone(), policies, summary));
     }
     let recoveries = recovery::of_sides(&sides);
     let has_outage = !scenario.longest_outage().is_zero();

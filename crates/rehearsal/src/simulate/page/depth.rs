@@ -139,7 +139,7 @@ fn table(sides: &[Side], counts: &[Count]) -> Table {
     let step = minutes_a_row(&sides[0].summary);
     let starts = (0..sides[0].summary.minutes.len()).step_by(step).map(clock).collect();
     let column = |side: &Side, count: &Count| {
-        let most = |minutes: &[Minute]| grouped(count.most(minutes).into()).to_string();
+        let most = |minutes: &[Minute]| grouped(count.most(minutes).into());
         (side.say(count.name), side.summary.minutes.chunks(step).map(most).collect())
     };
     let columns = sides.iter().flat_map(|side| counts.iter().map(move |count| column(side, count)));

@@ -1,7 +1,5 @@
 //! Chart of the recovery after the outage, in the simulation report.
 
-use std::time::Duration;
-
 use comeback_engine::Jitter;
 use comeback_operate::durations;
 use comeback_operate::numbers::grouped;
@@ -11,6 +9,7 @@ use plotters::prelude::*;
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{self, GREEN, GREY, PURPLE, Room, frame};
 use crate::figure::{Chart, Key, Picture, Table, Values, drawn_in};
+use crate::simulate::figures::time;
 use crate::simulate::page::runs::Side;
 
 /// Number of steps in which a line is drawn. More steps would not be visible.
@@ -156,7 +155,7 @@ pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
     };
     let most_after = |summary: &Summary| {
         let after = summary.minutes.iter().skip(scenario.longest_outage().as_secs() as usize / 60);
-        grouped(after.map(|minute| minute.retries).max().unwrap_or(0).into()).to_string()
+        grouped(after.map(|minute| minute.retries).max().unwrap_or(0).into())
     };
     let delivered = |summary: &Summary| {
         let delivered = summary.recovery_delays_ms.len() as u64;
@@ -170,13 +169,9 @@ pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
             within("half within", |delay| delay.p50),
             within("99 % within", |delay| delay.p99),
             within("all within", |delay| delay.max),
-            column("retries", &|summary| grouped(summary.retries).to_string()),
+            column("retries", &|summary| grouped(summary.retries)),
             column("busiest minute after it", &most_after),
             column("USD", &|summary| format!("{:.4}", summary.cost_usd)),
         ],
     }
-}
-
-fn time(ms: u64) -> String {
-    durations::text(Duration::from_millis(ms))
 }

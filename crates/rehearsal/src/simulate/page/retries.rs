@@ -110,7 +110,7 @@ fn figures(sides: &[Side]) -> Table {
     let caption = format!("Retries in each {}", minutes(step));
     let headings = Headings { caption: &caption, labels: "from", figures: "retries" };
     table(headings, starts, sides, |side| {
-        counts(side, step).into_iter().map(|count| grouped(count as u64).to_string()).collect()
+        counts(side, step).into_iter().map(|count| grouped(count as u64)).collect()
     })
 }
 
@@ -127,9 +127,8 @@ pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
     let names = (0..bars).map(|bar| bar_name(bar, step)).collect();
     let caption = "Events by the number of their last attempt; 0 is the first invocation";
     let headings = Headings { caption, labels: "attempts", figures: "events" };
-    let figures = |side: &Side| {
-        bar_heights(side, step, bars).iter().map(|&count| grouped(count as u64).to_string()).collect()
-    };
+    let figures =
+        |side: &Side| bar_heights(side, step, bars).iter().map(|&count| grouped(count as u64)).collect();
     Chart {
         id: "attempts",
         heading: "Attempts per event".into(),

@@ -11,6 +11,7 @@ use plotters::style::RGBColor;
 use crate::chart::{BLUE, ORANGE};
 use crate::figure::{Key, Table};
 use crate::flags::{PolicyFlags, variable};
+use crate::schedule::of_few_events;
 
 /// All runs of a simulation report: the same events under several policies.
 pub struct Runs {
@@ -29,12 +30,9 @@ pub(super) struct Side {
     pub(super) flags: PolicyFlags,
     pub(super) policies: Policies,
     pub(super) summary: Summary,
+    /// The schedule under the stack's policy, for events that always fail.
     pub(super) schedule: Schedule,
 }
-
-/// The report follows the number of events that `comeback schedule` follows, divided by this number. A tenth of the
-/// events gives the time in flight to within a few percent.
-const FOLLOWED_SHARE: usize = 10;
 
 impl Runs {
     /// Makes all runs except the first, whose summary is a parameter. `watch` receives the description of a run and
@@ -46,17 +44,13 @@ impl Runs {
         mut watch: impl FnMut(&str) -> W,
     ) -> Result<Self, RunError> {
         let mut made = |what: &str, policies: &Policies| run(scenario, policies, &mut watch(what));
-        let side = |name, colour, flags, policies: Policies, summary| {
-            let schedule = Side::schedule(&policies, scenario.seed);
-            Side { name, colour, flags, policies, summary, schedule }
-        };
         let names =
             other.as_ref().map(|(other, with)| names((&flags, policies.stack()), (other, with.stack())));
         let [name, other_name] = names.unwrap_or_default();
-        let mut sides = vec![side(name, BLUE, flags, policies, summary)];
+        let mut sides = vec![Side::of((name, BLUE), flags, policies, summary)];
         if let Some((flags, policies)) = other {
             let summary = made("the other policy", &policies)?;
-            sides.push(side(other_name, ORANGE, flags, policies, summary));
+            sides.push(Side::of((other_name, ORANGE), flags, policies, summary));
         }
         let own = sides[0].policies.stack().backoff().jitter();
         let mut jitters = Vec::new();
@@ -98,7 +92,7 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     let given = flags.given().find(|(name, _)| *name == flag).map(|(_, value)| value);
     match flag {
         "max-age" => durations::text(policy.max_age()),
-        "max-retries" => grouped(policy.settings().max_retries).to_string(),
+        "max-retries" => grouped(policy.settings().max_retries),
         "base-backoff" | "max-backoff" if !policy.settings().backoffs.is_empty() => "-".into(),
         "base-backoff" => durations::text(backoff.base()),
         "max-backoff" => durations::text(backoff.cap()),
@@ -123,10 +117,14 @@ pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<Str
 }
 
 impl Side {
-    /// Returns the schedule under the stack's policy, for events that always fail.
-    pub(super) fn schedule(policies: &Policies, seed: u64) -> Schedule {
-        let events = Schedule::default_events(policies.stack(), seed) / FOLLOWED_SHARE;
-        Schedule::of(policies.stack(), seed, events, &|| {})
+    pub(super) fn of(
+        (name, colour): (String, RGBColor),
+        flags: PolicyFlags,
+        policies: Policies,
+        summary: Summary,
+    ) -> Self {
+        let schedule = of_few_events(policies.stack(), summary.seed);
+        Self { name, colour, flags, policies, summary, schedule }
     }
 
     /// Puts the side's name, if it has one, before a sentence.

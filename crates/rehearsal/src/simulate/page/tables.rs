@@ -1,7 +1,5 @@
 //! Tiles and tables of the simulation report, and the calculation of how many events can wait.
 
-use std::time::Duration;
-
 use comeback_operate::durations;
 use comeback_operate::numbers::{grouped, rate_text, rounded};
 use comeback_timelapse::{InFlight, Scenario, Summary};
@@ -9,7 +7,7 @@ use comeback_timelapse::{InFlight, Scenario, Summary};
 use crate::figure::Table;
 use crate::flags::{PolicyFlags, variable};
 use crate::in_flight::{ONCE_FULL, figures_in_words, pollers_in_words};
-use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
+use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes, time};
 use crate::simulate::page::runs::{Headings, Side, say, setting, table};
 use crate::simulate::page::template::Tile;
 
@@ -24,8 +22,7 @@ pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
             format!("{} of {}", grouped(summary.delivered as u64), grouped(summary.events as u64))
         }),
         tile("half delivered after the outage within", |summary| {
-            let text = |ms| durations::text(Duration::from_millis(ms));
-            summary.recovery_delay_ms.map_or("-".into(), |delay| text(delay.p50))
+            summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50))
         }),
         tile("peak in flight", |summary| {
             format!("{:.1} %", summary.peak_in_flight as f64 / summary.in_flight_limit as f64 * 100.0)
@@ -122,7 +119,7 @@ pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
         };
         column("events waiting", |in_flight| rounded(in_flight.waiting));
         column("of those, delayed", |in_flight| rounded(in_flight.moves.delayed));
-        column("pollers", |in_flight| grouped(in_flight.pollers).to_string());
+        column("pollers", |in_flight| grouped(in_flight.pollers));
         if has_a_limit {
             let after =
                 |in_flight: InFlight| in_flight.full_after_seconds.map_or("never".into(), durations::short);
