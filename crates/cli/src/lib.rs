@@ -104,7 +104,7 @@ enum Command {
     ///
     /// Repeats the experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog): each client reads a row's
     /// version and writes it back; if another write came first, the client backs off (5 ms · 2ⁿ, at most 2 s, jittered)
-    /// and reads again. Every hop takes |Normal(10 ms, 2 ms)|.
+    /// and reads again. Every network message takes |Normal(10 ms, 2 ms)|.
     #[command(after_help = contention::EXAMPLES)]
     Contention(ContentionArguments),
     #[cfg(feature = "operate")]

@@ -39,8 +39,8 @@ pub(crate) enum OperateCommand {
     Status(status::StatusArguments),
     /// List waiting events, why each waits and when it is due
     ///
-    /// SQS cannot list a queue, so this reads the handler's log, as far back as an event can wait, and compares what it
-    /// finds with SQS's own counts.
+    /// SQS cannot list the messages of a queue. So this command reads the handler's log, as far back as an event can
+    /// wait, and compares the number of events with SQS's own counts.
     #[command(after_help = waiting::EXAMPLES, mut_args(session::without_yes))]
     Waiting(waiting::WaitingArguments),
     /// Show the timeline of one event: its failures, waits and retries

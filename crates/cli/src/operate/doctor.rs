@@ -17,12 +17,12 @@ Examples:
   comeback doctor --only CB012,CB013 --json
   comeback doctor --probe
 
-docs/doctor.md says what each check looks at. Nothing is changed; --probe sends one event.";
+docs/doctor.md describes each check. The doctor changes nothing; with --probe, it sends one event.";
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Check only these functions, attached or not, and show what is wrong with the deployment; of one that reads SQS itself,
-    /// check what comeback-sqs needs
+    /// Check only these functions, attached or not, and show what is wrong with the deployment; if a function reads SQS
+    /// itself, check what comeback-sqs needs
     #[arg(value_name = "FUNCTION")]
     functions: Vec<FunctionName>,
     /// Run only these checks
@@ -31,10 +31,10 @@ pub(crate) struct DoctorArguments {
     /// Run all checks except these
     #[arg(long, value_name = "NUMBERS", value_parser = number, value_delimiter = ',')]
     skip: Vec<&'static str>,
-    /// Show only what is not ok
+    /// Show only the checks that are not ok
     #[arg(long)]
     short: bool,
-    /// Exit with 3 for warnings too
+    /// Exit with code 3 for warnings too
     #[arg(long)]
     strict: bool,
     /// Send the example function an event that fails once, and follow it until it is retried

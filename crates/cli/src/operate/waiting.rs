@@ -21,7 +21,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct WaitingArguments {
-    /// Only events of these functions; without a qualifier, of all their versions and aliases
+    /// Only events of these functions; a name without a qualifier covers every version and alias
     #[arg(value_name = "FUNCTION")]
     functions: Vec<FunctionName>,
     /// Only events whose error type, class name or simple name matches this glob
@@ -33,13 +33,13 @@ pub(crate) struct WaitingArguments {
     /// Only events whose next retry is due within this time
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     due_within: Option<Duration>,
-    /// Also list each event, the first due first
+    /// Also list each event, in the order in which they are due
     #[arg(long)]
     each: bool,
-    /// Maximum events that --each lists
+    /// Maximum number of events that --each lists
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// How far back to read the log [default: as far as an event can wait]
+    /// How far back to read the log [default: as long as an event can wait]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     since: Option<Duration>,
     #[command(flatten)]
