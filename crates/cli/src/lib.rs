@@ -132,7 +132,7 @@ pub fn main() -> ExitCode {
         Command::Contention(arguments) => (contention::run(&arguments), arguments.json),
         #[cfg(feature = "operate")]
         // The session prints the command's JSON object, even after a failure, so `is_json` is false here.
-        Command::Operate(command) => (operate::run(&command), false),
+        Command::Operate(command) => (command.run(), false),
         #[cfg(feature = "console")]
         Command::Ui(arguments) => (ui::run(&arguments), false),
     };

@@ -1,12 +1,11 @@
 //! The subcommands that work on a deployment in an AWS account.
 
 mod attach;
-mod cancel;
 pub(crate) mod dead;
 pub(crate) mod doctor;
 mod history;
 mod pause;
-mod retry;
+mod request;
 pub(crate) mod session;
 pub(crate) mod status;
 pub(crate) mod trace;
@@ -15,7 +14,7 @@ pub(crate) mod waiting;
 use clap::Subcommand;
 
 use crate::failure::CommandFailure;
-use session::{Common, Session, run_in_session};
+use session::run_in_session;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperateCommand {
@@ -67,14 +66,14 @@ pub(crate) enum OperateCommand {
     /// that is sooner. Its message is recalled once the handler has read the request, which takes about a minute; one that
     /// was moved comes back within 15 minutes. --dry-run shows how many events return by when. Skips events that are paused,
     /// and, without --key, those that wait because their function asked for it (RetryAfter).
-    #[command(after_help = retry::EXAMPLES)]
-    Retry(retry::RetryArguments),
+    #[command(after_help = request::RETRY_EXAMPLES)]
+    Retry(request::RetryArguments),
     /// Cancel waiting events: dead-letter them as cancelled
     ///
     /// Nothing is deleted: a cancelled event can be redriven or discarded like any other dead-letter. Without --key, this
     /// reaches what has failed so far; with it, also what these events fail with later.
-    #[command(after_help = cancel::EXAMPLES)]
-    Cancel(cancel::CancelArguments),
+    #[command(after_help = request::CANCEL_EXAMPLES)]
+    Cancel(request::CancelArguments),
     /// List what operators changed, when and why
     ///
     /// Every change that a terminal or the console makes is recorded as a line in the handler's log group, for as long as
@@ -87,41 +86,20 @@ pub(crate) enum OperateCommand {
 }
 
 impl OperateCommand {
-    fn common(&self) -> &Common {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         match self {
-            Self::Attach(it) => &it.common,
-            Self::Detach(it) => &it.common,
-            Self::Doctor(it) => &it.common,
-            Self::Status(it) => &it.common,
-            Self::Waiting(it) => &it.common,
-            Self::Trace(it) => &it.common,
-            Self::Pause(it) => &it.common,
-            Self::Resume(it) => &it.common,
-            Self::Retry(it) => &it.common,
-            Self::Cancel(it) => &it.common,
-            Self::History(it) => &it.common,
-            Self::Dead(it) => it.common(),
+            Self::Attach(it) => run_in_session(&it.common, |session| attach::attach(it, session)),
+            Self::Detach(it) => run_in_session(&it.common, |session| attach::detach(it, session)),
+            Self::Doctor(it) => run_in_session(&it.common, |session| doctor::run(it, session)),
+            Self::Status(it) => run_in_session(&it.common, |session| status::run(it, session)),
+            Self::Waiting(it) => run_in_session(&it.common, |session| waiting::run(it, session)),
+            Self::Trace(it) => run_in_session(&it.common, |session| trace::run(it, session)),
+            Self::Pause(it) => run_in_session(&it.common, |session| pause::pause(it, session)),
+            Self::Resume(it) => run_in_session(&it.common, |session| pause::resume(it, session)),
+            Self::Retry(it) => run_in_session(&it.common, |session| request::retry(it, session)),
+            Self::Cancel(it) => run_in_session(&it.common, |session| request::cancel(it, session)),
+            Self::History(it) => run_in_session(&it.common, |session| history::run(it, session)),
+            Self::Dead(it) => dead::run(it),
         }
     }
-
-    pub(crate) async fn run(&self, session: Session) -> Result<(), CommandFailure> {
-        match self {
-            Self::Attach(it) => attach::attach(it, session).await,
-            Self::Detach(it) => attach::detach(it, session).await,
-            Self::Doctor(it) => doctor::run(it, session).await,
-            Self::Status(it) => status::run(it, session).await,
-            Self::Waiting(it) => waiting::run(it, session).await,
-            Self::Trace(it) => trace::run(it, session).await,
-            Self::Pause(it) => pause::pause(it, session).await,
-            Self::Resume(it) => pause::resume(it, session).await,
-            Self::Retry(it) => retry::run(it, session).await,
-            Self::Cancel(it) => cancel::run(it, session).await,
-            Self::History(it) => history::run(it, session).await,
-            Self::Dead(it) => dead::run(it, session).await,
-        }
-    }
-}
-
-pub(crate) fn run(command: &OperateCommand) -> Result<(), CommandFailure> {
-    run_in_session(command.common(), |session| command.run(session))
 }

@@ -2,14 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-#[cfg(feature = "operate")]
 use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use comeback_operate::shown::{shown, shown_json};
 use serde::Serialize;
-#[cfg(feature = "operate")]
 use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
@@ -22,20 +20,8 @@ pub(crate) fn print_json(result: &impl Serialize) -> Result<(), CommandFailure> 
     print(&serde_json::to_string_pretty(result).expect("BUG: a result is plain JSON"))
 }
 
-/// Prints the result of a command with `--json` on one line.
+/// Prints the result of a command with `--json` on one line, without holding the line in memory.
 pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), CommandFailure> {
-    print(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
-}
-
-/// Formats a result as one line of JSON. Control characters are escaped, so that a terminal does not obey them.
-#[cfg(feature = "operate")]
-pub(crate) fn json_line(result: &impl Serialize) -> String {
-    shown_json(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
-}
-
-/// Prints a long result as one line of JSON, without holding its text in memory.
-#[cfg(feature = "operate")]
-pub(crate) fn stream_json_line(result: &impl Serialize) -> Result<(), CommandFailure> {
     PRINTED.store(true, Ordering::Relaxed);
     let mut out = BufWriter::new(std::io::stdout().lock());
     result.serialize(&mut Serializer::with_formatter(&mut out, Escaping)).map_err(io::Error::from)?;
@@ -45,10 +31,8 @@ pub(crate) fn stream_json_line(result: &impl Serialize) -> Result<(), CommandFai
 }
 
 /// JSON formatter that escapes strings as [`shown_json`] does.
-#[cfg(feature = "operate")]
 struct Escaping;
 
-#[cfg(feature = "operate")]
 impl Formatter for Escaping {
     fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         out.write_all(shown_json(fragment).as_bytes())
@@ -69,7 +53,8 @@ pub(crate) fn print_failure(failure: &CommandFailure) -> Result<(), CommandFailu
     print_json(&serde_json::json!({"error": failure.to_string()}))
 }
 
-fn print(json: &str) -> Result<(), CommandFailure> {
+/// Prints JSON text. Control characters are escaped, so that a terminal does not obey them.
+pub(crate) fn print(json: &str) -> Result<(), CommandFailure> {
     PRINTED.store(true, Ordering::Relaxed);
     writeln!(anstream::stdout().lock(), "{}", shown_json(json))?;
     Ok(())
@@ -89,7 +74,7 @@ pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), Comman
     Ok(())
 }
 
-#[cfg(all(test, feature = "operate"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::tables::tests::HOSTILE;
@@ -99,6 +84,6 @@ mod tests {
         let result = serde_json::json!({"key": HOSTILE, "list": [1, null, "é\""]});
         let mut streamed = Vec::new();
         result.serialize(&mut Serializer::with_formatter(&mut streamed, Escaping)).unwrap();
-        assert_eq!(String::from_utf8(streamed).unwrap(), json_line(&result));
+        assert_eq!(String::from_utf8(streamed).unwrap(), shown_json(&result.to_string()));
     }
 }

@@ -204,10 +204,24 @@ pub(crate) async fn change<C: Change + 'static>(
     dry_run: Option<bool>,
     session: &Session,
 ) -> Result<(), CommandFailure> {
+    let mut objects = Vec::new();
+    let result = planned_and_performed(change, dry_run, session, &mut objects).await;
+    if session.common.json && !objects.is_empty() {
+        session.print_text(&objects, result.as_ref().err())?;
+    }
+    result
+}
+
+/// Plans and performs a change. Replaces `objects` with the JSON objects that describe what was planned or done so far.
+async fn planned_and_performed<C: Change + 'static>(
+    change: C,
+    dry_run: Option<bool>,
+    session: &Session,
+    objects: &mut Vec<String>,
+) -> Result<(), CommandFailure> {
     let mut planned = Planned::of(change).await?;
-    let more = |not_recorded| members(dry_run, not_recorded);
     loop {
-        session.answer_json(&planned.json, &more(None));
+        *objects = vec![planned.json.clone(), members(dry_run, None)];
         draw(&planned.layout, session)?;
         let Some(question) = planned.question.as_ref().filter(|_| dry_run != Some(true)) else {
             return Ok(planned.end?);
@@ -215,7 +229,7 @@ pub(crate) async fn change<C: Change + 'static>(
         confirm(question, session).await?;
         match planned.perform().await? {
             Ended::Done { layout, not_recorded, json, result } => {
-                session.answer_json(&json, &more(not_recorded.as_ref()));
+                *objects = vec![json, members(dry_run, not_recorded.as_ref())];
                 draw(&layout, session)?;
                 return Ok(result?);
             }

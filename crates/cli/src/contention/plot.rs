@@ -12,7 +12,7 @@ use comeback_rehearsal::chart::{
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use crate::contention::tables::{distinct, runs};
+use crate::contention::tables::{runs, strategies};
 use crate::failure::CommandFailure;
 use crate::output::{create, fill};
 
@@ -61,8 +61,7 @@ fn lines(report: &Report, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         (strategy, points)
     };
-    let strategies = distinct(report.cells.iter().map(|cell| cell.strategy));
-    let series: Vec<(Strategy, Vec<(f64, f64)>)> = strategies.into_iter().map(of).collect();
+    let series: Vec<(Strategy, Vec<(f64, f64)>)> = strategies(report).map(of).collect();
     let points = || series.iter().flat_map(|(_, points)| points.iter().copied());
     let (fewest, most) = range(points().map(|(x, _)| x));
     let ends = series.iter().filter_map(|(_, points)| points.last()).map(|(_, y)| *y);
@@ -136,8 +135,7 @@ fn arrivals(report: &Report, seed: u64) -> String {
     let most = report.cells.iter().map(|cell| cell.clients).max().unwrap_or(1);
     let clients = most.min(READABLE_CLIENTS);
     let run = |strategy| (strategy, writes(clients, strategy, seed).expect("BUG: the study was not checked"));
-    let runs: Vec<(Strategy, Vec<Write>)> =
-        distinct(report.cells.iter().map(|cell| cell.strategy)).into_iter().map(run).collect();
+    let runs: Vec<(Strategy, Vec<Write>)> = strategies(report).map(run).collect();
     let longest =
         runs.iter().filter_map(|(_, writes)| writes.last()).map(|write| write.at_ms).fold(0.0, f64::max);
     let window = WINDOW_MS.min(longest * 1.02);

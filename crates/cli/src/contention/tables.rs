@@ -1,8 +1,8 @@
 //! The tables of `comeback contention`.
 
 use comeback_contention::{Cell, Report, Strategy, growth_exponent};
+use comeback_operate::numbers::grouped;
 use comfy_table::Table;
-use indicatif::HumanCount;
 
 use crate::tables::{self, align_right};
 
@@ -40,12 +40,13 @@ fn table(report: &Report, figure: impl Fn(&Cell) -> String) -> Table {
     table
 }
 
-fn strategies(report: &Report) -> impl Iterator<Item = Strategy> {
+/// Returns the strategies of a study, in the order in which they first appear.
+pub(super) fn strategies(report: &Report) -> impl Iterator<Item = Strategy> {
     distinct(report.cells.iter().map(|cell| cell.strategy)).into_iter()
 }
 
 /// Returns the distinct values, in the order in which they first appear.
-pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {
         if !distinct.contains(&value) {
@@ -68,7 +69,7 @@ pub(super) fn runs(report: &Report) -> String {
 
 /// Formats a mean, with one decimal below 100: `39.0`, `796`, `2,422`.
 fn number(value: f64) -> String {
-    if value < 99.95 { format!("{value:.1}") } else { HumanCount(value.round() as u64).to_string() }
+    if value < 99.95 { format!("{value:.1}") } else { grouped(value.round() as u64) }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::failure::CommandFailure;
 use crate::operate::dead::filter::FilterFlags;
-use crate::operate::session::{Common, Session, without_yes};
+use crate::operate::session::{Common, Session, run_in_session, without_yes};
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -58,25 +58,13 @@ enum DeadCommand {
     Import(ImportArguments),
 }
 
-impl DeadArguments {
-    pub(crate) fn common(&self) -> &Common {
-        match &self.command {
-            DeadCommand::List(it) => &it.common,
-            DeadCommand::Show(it) => &it.common,
-            DeadCommand::Redrive(it) => &it.common,
-            DeadCommand::Discard(it) => &it.common,
-            DeadCommand::Import(it) => &it.common,
-        }
-    }
-}
-
-pub(crate) async fn run(arguments: &DeadArguments, session: Session) -> Result<(), CommandFailure> {
+pub(crate) fn run(arguments: &DeadArguments) -> Result<(), CommandFailure> {
     match &arguments.command {
-        DeadCommand::List(it) => it.run(&session).await,
-        DeadCommand::Show(it) => terminal::answer(&show(&session.operator(), &it.key).await?, &session),
-        DeadCommand::Redrive(it) => it.run(&session).await,
-        DeadCommand::Discard(it) => it.run(&session).await,
-        DeadCommand::Import(it) => it.run(&session).await,
+        DeadCommand::List(it) => run_in_session(&it.common, |session| it.run(session)),
+        DeadCommand::Show(it) => run_in_session(&it.common, |session| it.run(session)),
+        DeadCommand::Redrive(it) => run_in_session(&it.common, |session| it.run(session)),
+        DeadCommand::Discard(it) => run_in_session(&it.common, |session| it.run(session)),
+        DeadCommand::Import(it) => run_in_session(&it.common, |session| it.run(session)),
     }
 }
 
@@ -101,11 +89,11 @@ struct ListArguments {
 }
 
 impl ListArguments {
-    async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
+    async fn run(&self, session: Session) -> Result<(), CommandFailure> {
         let filter = self.filter.filter();
         let one_by_one = self.each || !filter.takes_everything();
         let most = if one_by_one { self.limit as usize } else { 0 };
-        terminal::answer(&list(&session.operator(), filter, most).await?, session)
+        terminal::answer(&list(&session.operator(), filter, most).await?, &session)
     }
 }
 
@@ -121,6 +109,12 @@ struct ShowArguments {
     key: String,
     #[command(flatten)]
     common: Common,
+}
+
+impl ShowArguments {
+    async fn run(&self, session: Session) -> Result<(), CommandFailure> {
+        terminal::answer(&show(&session.operator(), &self.key).await?, &session)
+    }
 }
 
 const REDRIVE_EXAMPLES: &str = "\
@@ -157,12 +151,12 @@ struct RedriveArguments {
 }
 
 impl RedriveArguments {
-    async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
+    async fn run(&self, session: Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
         let (operator, retarget, pace) = (session.operator(), self.retarget.clone(), self.rate);
         let payload = self.payload_file.as_deref().map(new_payload).transpose()?;
         let redrive = Redrive { operator, chosen, retarget, payload, pace, limit: self.limit };
-        terminal::change(redrive, Some(self.dry_run), session).await
+        terminal::change(redrive, Some(self.dry_run), &session).await
     }
 }
 
@@ -203,11 +197,11 @@ struct DiscardArguments {
 }
 
 impl DiscardArguments {
-    async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
+    async fn run(&self, session: Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
         let (operator, export, pace) = (session.operator(), self.export.clone(), self.rate);
         let discard = Discard { operator, chosen, export, pace, limit: self.limit };
-        terminal::change(discard, Some(self.dry_run), session).await
+        terminal::change(discard, Some(self.dry_run), &session).await
     }
 }
 
@@ -232,11 +226,11 @@ struct ImportArguments {
 }
 
 impl ImportArguments {
-    async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
+    async fn run(&self, session: Session) -> Result<(), CommandFailure> {
         let copied = if self.file == Path::new("-") { Some(standard_input()?) } else { None };
         let file = copied.as_ref().map_or_else(|| self.file.clone(), |folder| folder.path().join(INPUT));
         let import = Import { operator: session.operator(), file, pace: self.rate };
-        terminal::change(import, Some(self.dry_run), session).await
+        terminal::change(import, Some(self.dry_run), &session).await
     }
 }
 

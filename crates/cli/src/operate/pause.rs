@@ -11,7 +11,7 @@ use comeback_operate::pauses::edits::{End, Wanted, read_length, read_reason};
 use comeback_operate::pauses::listing::pauses;
 use comeback_operate::resume::ResumeRetries;
 
-use crate::failure;
+use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
 use crate::terminal;
 
@@ -53,10 +53,7 @@ pub(crate) struct PauseArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn pause(
-    arguments: &PauseArguments,
-    session: Session,
-) -> Result<(), failure::CommandFailure> {
+pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Result<(), CommandFailure> {
     let PauseArguments { function, until, for_, spread, reason, .. } = arguments;
     if arguments.list {
         return terminal::answer(&pauses(&session.operator(), arguments.history).await?, &session);
@@ -89,10 +86,7 @@ pub(crate) struct ResumeArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn resume(
-    arguments: &ResumeArguments,
-    session: Session,
-) -> Result<(), failure::CommandFailure> {
+pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Result<(), CommandFailure> {
     let ResumeArguments { function, spread, .. } = arguments;
     let (function, operator) = (function.clone(), session.operator());
     terminal::change(ResumeRetries { function, spread: *spread, operator }, None, &session).await

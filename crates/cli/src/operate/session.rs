@@ -10,12 +10,12 @@ use comeback_operate::address::DEFAULT_STACK;
 use comeback_operate::change::Question;
 use comeback_operate::function::FunctionName;
 use comeback_operate::operator::{self, Follow};
-use comeback_operate::shown::{shown, shown_json};
+use comeback_operate::shown::shown;
 use comeback_operate::{Account, Address, Failure, Interrupt, Operator, Place, Text, Which};
 use serde::Serialize;
 
-use crate::failure;
-use crate::output::{has_printed, json_line, stream_json_line};
+use crate::failure::CommandFailure;
+use crate::output::{has_printed, print, print_json_line};
 use crate::signals::raise_when_stopped;
 use crate::tables::Progress;
 
@@ -71,12 +71,11 @@ pub(crate) struct Session {
     /// Raised by the first Ctrl-C or SIGTERM. A second signal ends the process at once.
     pub(crate) interrupt: Interrupt,
     pub(crate) common: Common,
-    answer: Rc<RefCell<Option<String>>>,
 }
 
 impl Session {
     /// Prints text, unless the command prints JSON.
-    pub(crate) fn say(&self, text: &str) -> Result<(), failure::CommandFailure> {
+    pub(crate) fn say(&self, text: &str) -> Result<(), CommandFailure> {
         if !self.common.json {
             write!(anstream::stdout(), "{text}")?;
         }
@@ -88,13 +87,13 @@ impl Session {
         anstream::eprintln!("note: {}", shown(note));
     }
 
-    /// Prints a command's JSON object at once, with the failure if the command failed. Suits a long object, because the
-    /// field [`answer`](Self::answer) would hold the object in memory.
+    /// Prints a command's JSON object: the account, the region, the failure if the command failed, and the members of
+    /// `report`.
     pub(crate) fn print(
         &self,
         report: &impl Serialize,
-        failure: Option<&failure::CommandFailure>,
-    ) -> Result<(), failure::CommandFailure> {
+        failure: Option<&CommandFailure>,
+    ) -> Result<(), CommandFailure> {
         #[derive(Serialize)]
         struct Object<'a, R> {
             #[serde(flatten)]
@@ -102,13 +101,16 @@ impl Session {
             #[serde(flatten)]
             report: &'a R,
         }
-        stream_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
+        print_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
     }
 
-    /// Sets the JSON object to print when the command ends. The object has the account, the region and the error, and
-    /// the members of `json` and `more`. A later call replaces the object.
-    pub(crate) fn answer_json(&self, json: &str, more: &str) {
-        self.answer.replace(Some(shown_json(&joined(json, more))));
+    /// Prints a command's JSON object like [`print`](Self::print), with the members of objects that are JSON text.
+    pub(crate) fn print_text(
+        &self,
+        objects: &[String],
+        failure: Option<&CommandFailure>,
+    ) -> Result<(), CommandFailure> {
+        print_object(Some(&self.account.place), failure, objects)
     }
 
     /// The operator who runs the command, with this session's account and interrupt.
@@ -129,17 +131,16 @@ impl Session {
 
 pub(crate) fn run_in_session(
     common: &Common,
-    command: impl AsyncFnOnce(Session) -> Result<(), failure::CommandFailure>,
-) -> Result<(), failure::CommandFailure> {
+    command: impl AsyncFnOnce(Session) -> Result<(), CommandFailure>,
+) -> Result<(), CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (answer, mut place) = (Rc::<RefCell<_>>::default(), None);
+    let mut place = None;
     let result = runtime.block_on(async {
         let (raise, interrupt) = Interrupt::new();
         raise_when_stopped(raise);
         let account = interrupt.or(common.deployment.address().connect()).await?;
         place = Some(account.place.clone());
-        let answer = Rc::clone(&answer);
-        let session = Session { account, interrupt, common: common.clone(), answer };
+        let session = Session { account, interrupt, common: common.clone() };
         if !common.json {
             anstream::eprintln!("{}", session.operator().headline());
         }
@@ -148,9 +149,11 @@ pub(crate) fn run_in_session(
     // After Ctrl-C during a prompt, a thread still waits for a line of input. The shutdown must not wait for that
     // thread.
     runtime.shutdown_background();
-    let answer = answer.take();
-    if common.json && !has_printed() && (answer.is_some() || result.is_err()) {
-        print_answer(place.as_ref(), result.as_ref().err(), answer.as_deref())?;
+    if let Err(failure) = &result
+        && common.json
+        && !has_printed()
+    {
+        print_object(place.as_ref(), Some(failure), &[])?;
     }
     result
 }
@@ -164,7 +167,7 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    fn of(place: Option<&'a Place>, failure: Option<&failure::CommandFailure>) -> Self {
+    fn of(place: Option<&'a Place>, failure: Option<&CommandFailure>) -> Self {
         Self {
             account: place.map(|place| &*place.account),
             region: place.map(|place| &*place.region),
@@ -173,24 +176,23 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Prints the JSON object of a command on a deployment.
-fn print_answer(
+/// Prints the JSON object of a command on a deployment, with the members of `objects`.
+fn print_object(
     place: Option<&Place>,
-    failure: Option<&failure::CommandFailure>,
-    answer: Option<&str>,
-) -> Result<(), failure::CommandFailure> {
-    let head = json_line(&Head::of(place, failure));
-    writeln!(anstream::stdout(), "{}", joined(&head, answer.unwrap_or("{}")))?;
-    Ok(())
+    failure: Option<&CommandFailure>,
+    objects: &[String],
+) -> Result<(), CommandFailure> {
+    let head = serde_json::to_string(&Head::of(place, failure)).expect("BUG: the head is plain JSON");
+    print(&joined(std::iter::once(&head).chain(objects)))
 }
 
-/// Joins two JSON objects into one that has the members of both. Joins them as text, so that every byte of a payload
-/// stays the same.
-fn joined(one: &str, other: &str) -> String {
-    let members = |object: &str| object.strip_prefix('{')?.strip_suffix('}').map(ToOwned::to_owned);
-    let [one, other] = [one, other].map(|object| members(object).expect("BUG: not an object"));
-    let comma = if one.is_empty() || other.is_empty() { "" } else { "," };
-    format!("{{{one}{comma}{other}}}")
+/// Joins JSON objects into one that has the members of all. Joins them as text, so that every byte of a payload stays
+/// the same.
+fn joined<'o>(objects: impl IntoIterator<Item = &'o String>) -> String {
+    let members = |object: &'o String| object.strip_prefix('{')?.strip_suffix('}');
+    let members = objects.into_iter().map(|object| members(object).expect("BUG: not an object"));
+    let members: Vec<&str> = members.filter(|members| !members.is_empty()).collect();
+    format!("{{{}}}", members.join(","))
 }
 
 /// Asks the operator to confirm a plan. With `--yes`, asks only a question that the operator must answer in person.
@@ -267,11 +269,12 @@ mod tests {
 
     #[test]
     fn one_object_has_the_members_of_both() {
+        let joined = |objects: [&str; 2]| super::joined(&objects.map(ToOwned::to_owned));
         assert_eq!(
-            joined(r#"{"error":null}"#, r#"{"payload":{"n":1E400}}"#),
+            joined([r#"{"error":null}"#, r#"{"payload":{"n":1E400}}"#]),
             r#"{"error":null,"payload":{"n":1E400}}"#
         );
-        assert_eq!(joined(r#"{"error":"why"}"#, "{}"), r#"{"error":"why"}"#);
+        assert_eq!(joined([r#"{"error":"why"}"#, "{}"]), r#"{"error":"why"}"#);
     }
 
     #[test]

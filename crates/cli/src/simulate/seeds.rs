@@ -5,12 +5,12 @@ use std::io::Write;
 
 use comeback_engine::Policies;
 use comeback_operate::aws::simulated::SimulatedOperators;
+use comeback_operate::numbers::grouped;
 use comeback_rehearsal::Failure;
 use comeback_rehearsal::simulate::SimulateArguments;
 use comeback_rehearsal::simulate::figures::{headline_of_seeds, not_arrived};
 use comeback_timelapse::{FaultCounts, RunError, Scenario, Summary, run};
 use comfy_table::Table;
-use indicatif::HumanCount;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -101,7 +101,7 @@ impl Tally {
     fn table(&self) -> Table {
         let mut table = table();
         let mut row = |label: &str, count: u64| {
-            table.add_row([label, &HumanCount(count).to_string()]);
+            table.add_row([label, &grouped(count)]);
         };
         row("seeds without a broken invariant", self.seeds);
         row("events", self.events);

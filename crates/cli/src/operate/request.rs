@@ -1,4 +1,5 @@
-//! `comeback retry`: retries waiting events now, after a fix, or withdraws earlier requests to do so.
+//! `comeback retry` and `comeback cancel`: request that waiting events are retried now or dead-lettered, or withdraw such
+//! requests.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
 use crate::terminal::{self, coloured};
 
-pub(crate) const EXAMPLES: &str = "\
+pub(crate) const RETRY_EXAMPLES: &str = "\
 Examples:
   comeback retry orders --dry-run
   comeback retry orders --within 5m --why 'deploy 4712 fixes it' --watch
@@ -32,19 +33,32 @@ Examples:
 /// Flags that choose waiting events, for `comeback retry` and `comeback cancel`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).multiple(true).args(["function", "all", "key"])))]
-pub(super) struct Events {
+struct Events {
     /// Function as NAME, NAME:ALIAS, NAME:VERSION or ARN
     #[arg(value_name = "FUNCTION", conflicts_with = "all")]
-    pub(super) function: Option<FunctionName>,
+    function: Option<FunctionName>,
     /// Every function
     #[arg(long)]
     all: bool,
     /// Only events whose error type, class name or simple name matches this glob
     #[arg(long, value_name = "GLOB", value_parser = read_error)]
-    pub(super) error: Option<String>,
+    error: Option<String>,
     /// Only the event with this key; may be repeated up to 20 times
     #[arg(long, value_name = "KEY", value_parser = read_key)]
-    pub(super) key: Vec<String>,
+    key: Vec<String>,
+}
+
+impl Events {
+    fn request(&self, operator: Operator, ask: Ask, why: Option<&String>) -> RequestEvents {
+        let Self { function, error, key, .. } = self;
+        let (function, error, keys) = (function.clone(), error.clone(), key.clone());
+        RequestEvents { operator, ask, function, error, keys, why: why.cloned() }
+    }
+
+    async fn withdraw(&self, kind: Kind, session: &Session) -> Result<(), CommandFailure> {
+        let (operator, function) = (session.operator(), self.function.clone());
+        terminal::change(WithdrawRequests { operator, function, kind }, None, session).await
+    }
 }
 
 #[derive(Debug, Args)]
@@ -70,21 +84,13 @@ pub(crate) struct RetryArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<(), CommandFailure> {
+pub(crate) async fn retry(arguments: &RetryArguments, session: Session) -> Result<(), CommandFailure> {
     let RetryArguments { events, within, dry_run, watch, why, withdraw, .. } = arguments;
-    let (operator, function) = (session.operator(), events.function.clone());
     if *withdraw {
-        let withdraw = WithdrawRequests { operator, function, kind: Kind::Retry };
-        return terminal::change(withdraw, None, &session).await;
+        return events.withdraw(Kind::Retry, &session).await;
     }
-    let retries = RequestEvents {
-        operator: operator.clone(),
-        ask: Ask::Retry { within: within.unwrap_or(DEFAULT_WITHIN) },
-        function,
-        error: events.error.clone(),
-        keys: events.key.clone(),
-        why: why.clone(),
-    };
+    let (operator, ask) = (session.operator(), Ask::Retry { within: within.unwrap_or(DEFAULT_WITHIN) });
+    let retries = events.request(operator.clone(), ask, why.as_ref());
     let requested = Rc::default();
     let change = Watched { retries, requested: Rc::clone(&requested) };
     terminal::change(change, Some(*dry_run), &session).await?;
@@ -128,6 +134,40 @@ impl Change for Watched {
     }
 }
 
+pub(crate) const CANCEL_EXAMPLES: &str = "\
+Examples:
+  comeback cancel orders --dry-run
+  comeback cancel orders --error SchemaTooOld --why 'import 12 was faulty' --yes
+  comeback cancel --key 4f3b0c2e-54d8-4f6e-9a1e-6a3f2f4f7c11
+  comeback cancel orders --withdraw";
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelArguments {
+    #[command(flatten)]
+    events: Events,
+    /// Show what would be cancelled and by when, without requesting it
+    #[arg(long)]
+    dry_run: bool,
+    /// Reason, stored with the request and in each dead-letter
+    #[arg(long, value_name = "TEXT", value_parser = read_text)]
+    why: Option<String>,
+    /// Withdraw the requests to cancel this function's events; with --all, those made with --all, or with --key and no
+    /// function
+    #[arg(long, conflicts_with_all = ["error", "key", "dry_run", "why"])]
+    withdraw: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+pub(crate) async fn cancel(arguments: &CancelArguments, session: Session) -> Result<(), CommandFailure> {
+    let CancelArguments { events, dry_run, why, withdraw, .. } = arguments;
+    if *withdraw {
+        return events.withdraw(Kind::Cancel, &session).await;
+    }
+    let cancel = events.request(session.operator(), Ask::Cancel, why.as_ref());
+    terminal::change(cancel, Some(*dry_run), &session).await
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +198,29 @@ mod tests {
             (&["--key", "{{x}}"], "must not contain {{"),
             (&["--withdraw", "--error", "T*"], "cannot be used with"),
             (&["--withdraw", "--within", "5m"], "cannot be used with"),
+        ] {
+            assert!(read(refused).is_err_and(|error| error.contains(why)), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn cancel_flags_that_make_no_sense_are_refused() {
+        let read = |arguments: &[&str]| {
+            let all = ["cancel"].iter().chain(arguments);
+            let command = CancelArguments::augment_args(clap::Command::new("cancel"));
+            command.try_get_matches_from(all).map(drop).map_err(|error| error.to_string())
+        };
+        for accepted in
+            [&["orders"][..], &["--all"], &["--key", "k-1", "--key", "k-2"], &["orders", "--key", "k"]]
+        {
+            assert_eq!(read(accepted), Ok(()), "{accepted:?}");
+        }
+        for (refused, why) in [
+            (&[][..], "required"),
+            (&["orders", "--all"], "cannot be used with"),
+            (&["orders", "--error", ""], "must be an error type such as Timeout*"),
+            (&["--key", ""], "must be an event's key"),
+            (&["orders", "--withdraw", "--error", "T*"], "cannot be used with"),
         ] {
             assert!(read(refused).is_err_and(|error| error.contains(why)), "{refused:?}");
         }
