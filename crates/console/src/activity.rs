@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
-use comeback_operate::{Answer as _, Layout};
+use comeback_operate::{Answer as _, CommandName, Layout};
 
 use crate::console::Console;
 use crate::page::{Frame, Problem, Visit, ok, page};
@@ -25,6 +25,6 @@ async fn activity(visit: Visit) -> Result<Response, Problem> {
     ok(&Activity {
         layout: read.value?.layout(),
         frame: visit.frame("Activity", Some(read.at)),
-        command: format!("comeback history{}", visit.console.address.flags()),
+        command: visit.console.command(CommandName::History, [""; 0]),
     })
 }

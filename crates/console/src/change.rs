@@ -10,7 +10,6 @@ use std::rc::Rc;
 
 use askama::Template;
 use axum::Router;
-use axum::http::StatusCode;
 use axum::response::Response;
 
 use comeback_operate::function::{FunctionName, command_name};
@@ -25,8 +24,7 @@ use comeback_operate::{
 use futures_util::future::join;
 
 use crate::access::token;
-use crate::console::{Console, Waiting};
-use crate::fresh::Read;
+use crate::console::Console;
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::work::{PageScreen, Question, Summary};
 
@@ -49,13 +47,11 @@ pub(super) struct ChangeForm {
     pub(super) inputs: &'static [Input],
     /// Parses the form's fields. The error names the field that is wrong.
     pub(super) asked: fn(&Fields) -> Result<Asked, String>,
-    /// True if the plan's page shows how many events a pause holds.
-    pub(super) is_about_held: bool,
     /// Path of the page that the *Back* link opens when the change has ended.
     pub(super) back: &'static str,
 }
 
-/// A field of a change's form, and the command-line argument that the field replaces.
+/// A field of a form, and the command-line argument that the field replaces.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) name: &'static str,
@@ -80,13 +76,31 @@ pub(super) enum Argument {
 }
 
 impl Input {
+    pub(super) const fn new(
+        name: &'static str,
+        label: &'static str,
+        hint: &'static str,
+        argument: Argument,
+    ) -> Self {
+        Self { name, label, hint, argument, choices: &[] }
+    }
+
+    /// The field's value, parsed by `read`; `None` if the field is empty. The error begins with the field's label.
+    pub(super) fn read<T>(
+        &self,
+        fields: &Fields,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
+        fields.read(self.name, self.label, read)
+    }
+
     /// Returns true if the field names a function.
-    fn is_function(&self) -> bool {
+    pub(super) fn is_function(&self) -> bool {
         self.name == "function"
     }
 
     /// Values of the fields that the form shows for this input, in order.
-    fn values(&self, fields: &Fields) -> Vec<String> {
+    pub(super) fn values(&self, fields: &Fields) -> Vec<String> {
         match self.argument {
             Argument::Each(_) => fields.all(self.name).chain([""]).map(ToOwned::to_owned).collect(),
             _ => vec![fields.get(self.name).unwrap_or_default().to_owned()],
@@ -152,9 +166,11 @@ impl ChangeForm {
         };
         // The functions' names come from the handler's log, which may take a while to read, so the plan is made at the
         // same time.
-        let (mut offer, functions) = join(planned, functions(&visit.console)).await;
-        if let Some(offer) = offer.as_mut().filter(|offer| self.is_about_held && offer.question.is_some()) {
-            offer.held = held(&fields, &visit.console).await;
+        let (offer, functions) = join(planned, functions(&visit.console)).await;
+        let mut held = None;
+        if self.command == CommandName::Resume && offer.as_ref().is_some_and(|offer| offer.question.is_some())
+        {
+            held = held_events(&fields, &visit.console).await;
         }
         let values = self.inputs.iter().map(|input| (input, input.values(&fields)));
         ok(&ChangePage {
@@ -166,63 +182,62 @@ impl ChangeForm {
             command: self.command(&fields, &visit.console.address.flags()).to_string(),
             once: token(),
             offer,
+            held,
         })
     }
 
     async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
-        let [Some(digest), Some(once), Some(query)] = [DIGEST, ONCE, "fields"].map(|name| form.get(name))
-        else {
-            return Err(Problem::Refused(StatusCode::BAD_REQUEST, "The form is incomplete.".into()));
-        };
+        let [digest, once, query] = form.required([DIGEST, ONCE, "fields"])?;
         let fields = Fields::of_query(query);
         let summary = Summary {
-            title: self.title.into(),
             command: self.command(&fields, &visit.console.address.flags()).to_string(),
-            plan: format!("{}?{}", self.path, fields.to_query()),
-            back: self.back,
-            next: "Back",
-            file: None,
             agreed: digest.to_owned(),
+            ..Summary::new(self.title, format!("{}?{}", self.path, fields.to_query()), self.back)
         };
         let console = visit.console.clone();
         Ok(visit.console.works.perform(once, summary, |screen, interrupt| async move {
-            perform(self.asked(&fields)?, &console, screen, interrupt).await
+            Performer { console, screen, interrupt }.change(self.asked(&fields)?).await
         }))
     }
 }
 
-/// Plans a change again, and performs it only if the operator agreed to the same plan on `screen`.
-pub(super) async fn perform(
-    asked: Asked,
-    console: &Console,
-    screen: Rc<PageScreen>,
-    interrupt: Interrupt,
-) -> Result<(), Failure> {
-    let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
-    let result = perform_agreed(asked.plan(operator).await?, &screen).await;
-    console.has_changed();
-    result
+/// What it takes to perform a change in the background.
+pub(super) struct Performer {
+    pub(super) console: Console,
+    pub(super) screen: Rc<PageScreen>,
+    pub(super) interrupt: Interrupt,
 }
 
-async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Failure> {
-    let Some(question) = &planned.question else {
-        screen.show(planned.layout);
-        return planned.end;
-    };
-    screen.agree(&question.text, &planned.identity)?;
-    match planned.perform().await? {
-        Ended::Done { layout, result, .. } => {
-            screen.show(layout);
-            result
-        }
-        Ended::Outdated(planned) => match &planned.question {
-            // The operator has not agreed to the new plan, so `agree` fails.
-            Some(question) => screen.agree(&question.text, &planned.identity),
-            None => {
-                screen.show(planned.layout);
-                planned.end
+impl Performer {
+    /// Connects an operator whose progress is on the change's page.
+    pub(super) async fn operator(&self) -> Result<Operator, Failure> {
+        self.console.operator(Rc::clone(&self.screen) as _, self.interrupt.clone()).await
+    }
+
+    /// Plans a change again, and performs it only if the operator agreed to the same plan.
+    pub(super) async fn change(&self, asked: Asked) -> Result<(), Failure> {
+        let planned = asked.plan(self.operator().await?).await?;
+        let result = perform_agreed(planned, &self.screen).await;
+        self.console.has_changed();
+        result
+    }
+}
+
+async fn perform_agreed(mut planned: Planned, screen: &PageScreen) -> Result<(), Failure> {
+    loop {
+        let Some(question) = &planned.question else {
+            screen.show(planned.layout);
+            return planned.end;
+        };
+        screen.agree(&question.text, &planned.identity)?;
+        match planned.perform().await? {
+            Ended::Done { layout, result, .. } => {
+                screen.show(layout);
+                return result;
             }
-        },
+            // The operator has not agreed to the new plan, so `agree` fails.
+            Ended::Outdated(new) => planned = *new,
+        }
     }
 }
 
@@ -234,14 +249,11 @@ async fn functions(console: &Console) -> BTreeSet<String> {
         let listed = deployment.target_functions().filter(|entry| !entry.contains('*'));
         listed.chain(reading.waits.targets()).map(|arn| command_name(arn, &deployment.handler_arn)).collect()
     };
-    match console.waiting(look).await {
-        Waiting::Read(Read { value: Ok(names), .. }) => Rc::into_inner(names).unwrap_or_default(),
-        Waiting::Read(_) | Waiting::Reading(_) => BTreeSet::new(),
-    }
+    console.waiting(look).await.known().unwrap_or_default()
 }
 
 /// A sentence with the number of events that a pause holds now; `None` if the handler's log could not be read.
-async fn held(fields: &Fields, console: &Console) -> Option<String> {
+async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
     let wanted = Wanted { functions, ..Wanted::default() };
@@ -250,20 +262,14 @@ async fn held(fields: &Fields, console: &Console) -> Option<String> {
         let listing = Listing { wanted, ..Listing::default() };
         reading.report(&listing, now).groups.iter().map(|group| group.held).sum::<u64>()
     };
-    match console.waiting(look).await {
-        Waiting::Read(Read { value: Ok(held), .. }) => {
-            Some(format!("{} held now.", counted(*held, "event is", "events are")))
-        }
-        Waiting::Read(_) | Waiting::Reading(_) => None,
-    }
+    let held = console.waiting(look).await.known()?;
+    Some(format!("{} held now.", counted(held, "event is", "events are")))
 }
 
 /// The plan of a change, as the page shows it, with the question that asks the operator to confirm it.
 pub(super) struct Offer {
     pub(super) layout: Layout,
     pub(super) question: Option<Question>,
-    /// A sentence with the number of held events; `None` if the number is unknown or not shown.
-    held: Option<String>,
     /// The failure that the page shows instead of a question.
     pub(super) failure: Option<Text>,
 }
@@ -275,18 +281,14 @@ impl Offer {
             let operator = console.operator(Rc::new(Unwatched), Interrupt::never()).await;
             asked?.plan(operator?).await
         };
-        match planning.await {
+        let (layout, question, end) = match planning.await {
             Ok(Planned { layout, question: Some(question), identity, .. }) => {
-                let question = Some(Question::about(&question.text, &identity));
-                Self { layout, question, held: None, failure: None }
+                (layout, Some(Question::about(&question.text, &identity)), Ok(()))
             }
-            Ok(Planned { layout, end, .. }) => {
-                Self { layout, question: None, held: None, failure: end.err().map(|failure| failure.text()) }
-            }
-            Err(failure) => {
-                Self { layout: Layout::default(), question: None, held: None, failure: Some(failure.text()) }
-            }
-        }
+            Ok(Planned { layout, end, .. }) => (layout, None, end),
+            Err(failure) => (Layout::default(), None, Err(failure)),
+        };
+        Self { layout, question, failure: end.err().map(|failure| failure.text()) }
     }
 }
 
@@ -297,16 +299,6 @@ pub(super) fn function(fields: &Fields) -> Result<Option<FunctionName>, String> 
         Some("*") => Ok(None),
         Some(name) => name.parse().map(Some).map_err(|why| format!("Function: {why}")),
     }
-}
-
-/// The value of a form field, parsed by `read`; `None` if the field is empty. The error begins with the field's label.
-pub(super) fn value<T>(
-    fields: &Fields,
-    name: &str,
-    label: &str,
-    read: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<Option<T>, String> {
-    fields.get(name).map(read).transpose().map_err(|why| format!("{label}: {why}"))
 }
 
 #[derive(Template)]
@@ -321,6 +313,8 @@ struct ChangePage {
     command: String,
     once: String,
     offer: Option<Offer>,
+    /// A sentence with the number of held events; `None` if the number is unknown or not shown.
+    held: Option<String>,
 }
 
 #[cfg(test)]
@@ -333,12 +327,11 @@ mod tests {
         about: "",
         command: CommandName::Pause,
         inputs: &[
-            Input { name: "function", label: "", hint: "", argument: Argument::FunctionOrAll, choices: &[] },
-            Input { name: "reason", label: "", hint: "", argument: Argument::Flag("--reason"), choices: &[] },
-            Input { name: "key", label: "", hint: "", argument: Argument::Each("--key"), choices: &[] },
+            Input::new("function", "", "", Argument::FunctionOrAll),
+            Input::new("reason", "Reason", "", Argument::Flag("--reason")),
+            Input::new("key", "", "", Argument::Each("--key")),
         ],
         asked: |_| Err("nothing".into()),
-        is_about_held: false,
         back: "/",
     };
 
@@ -387,8 +380,8 @@ mod tests {
         assert_eq!(refused(""), "Function: name one, or * for every function");
         assert!(refused("a b").starts_with("Function: "), "{}", refused("a b"));
         assert_eq!(super::function(&fields("*", "")), Ok(None));
-        let long = value(&fields("orders", "long"), "reason", "Reason", |_| Err::<(), _>("too long".into()));
+        let long = FORM.inputs[1].read(&fields("orders", "long"), |_| Err::<(), _>("too long".into()));
         assert_eq!(long, Err("Reason: too long".into()));
-        assert_eq!(value(&fields("orders", ""), "reason", "Reason", |_| Err::<(), _>("".into())), Ok(None));
+        assert_eq!(FORM.inputs[1].read(&fields("orders", ""), |_| Err::<(), _>("".into())), Ok(None));
     }
 }

@@ -14,7 +14,9 @@ use comeback_operate::status::{Status, status};
 use comeback_operate::trace::{LinesOf, Trace, TraceOptions, trace};
 use comeback_operate::waiting::reading::{Reading, Scope};
 use comeback_operate::waiting::wanted::Wanted;
-use comeback_operate::{Account, Address, Failure, Follow, Interrupt, Operator, Progress, Text, Unwatched};
+use comeback_operate::{
+    Account, Address, Command, CommandName, Failure, Follow, Interrupt, Operator, Progress, Text, Unwatched,
+};
 use send_wrapper::SendWrapper;
 use tokio::sync::OnceCell;
 
@@ -42,9 +44,12 @@ pub(super) struct Shared {
     activity: Fresh<Recorded>,
     /// Numbers that every page shows in its navigation, as last read.
     pub(super) counts: Cell<Option<Counts>>,
-    traces: RefCell<Traces>,
+    /// Traces, by the requested id. The second part of the key is true if the trace includes the function's own log
+    /// lines.
+    traces: Cached<(String, bool), Trace>,
     deployment: Fresh<Deployment>,
-    checks: RefCell<Checks>,
+    /// Diagnoses, by the name of the checked function. The diagnosis of the whole deployment has the key `None`.
+    checks: Cached<Option<String>, Diagnosis>,
     pub(super) labs: Labs,
     log: Rc<Behind<RefCell<Reading>>>,
     /// Progress of the first read of the handler's log.
@@ -58,18 +63,34 @@ pub(super) struct Counts {
     pub(super) dead_letters: u64,
 }
 
-/// Diagnoses, by the name of the checked function. The diagnosis of the whole deployment has the key `None`.
-type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
-
-/// Traces, by the requested id. The second part of the key is true if the trace includes the function's own log lines.
-type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
+/// Cached values by key.
+type Cached<K, T> = RefCell<BTreeMap<K, Rc<Fresh<T>>>>;
 
 /// A result computed from the waiting events or, while the handler's log is read for the first time, the progress of
 /// that read, which may take minutes.
 pub(super) enum Waiting<T> {
-    Read(Read<T>),
+    /// The time when the log was read, and the result.
+    Read { at: Timestamp, value: Result<T, Failure> },
     /// Number of log pages read so far.
     Reading(u64),
+}
+
+impl<T> Waiting<T> {
+    /// Time when the log was read; `None` during the first read.
+    pub(super) fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Read { at, .. } => Some(*at),
+            Self::Reading(_) => None,
+        }
+    }
+
+    /// The result; `None` during the first read, or if the log could not be read.
+    pub(super) fn known(self) -> Option<T> {
+        match self {
+            Self::Read { value, .. } => value.ok(),
+            Self::Reading(_) => None,
+        }
+    }
 }
 
 impl std::ops::Deref for Console {
@@ -81,27 +102,14 @@ impl std::ops::Deref for Console {
 }
 
 impl Console {
-    pub(super) fn new(address: Address, read_only: bool) -> Self {
-        Self::of(address, read_only, OnceCell::new(), None)
-    }
-
-    /// A console that shows the demonstration, which needs no AWS account.
-    pub(super) fn demonstrating(address: Address, read_only: bool, demo: Demonstration) -> Self {
-        Self::of(address, read_only, OnceCell::new_with(Some(demo.account())), Some(demo))
-    }
-
-    fn of(
-        address: Address,
-        read_only: bool,
-        account: OnceCell<Account>,
-        demo: Option<Demonstration>,
-    ) -> Self {
+    /// A console for a deployment or, if `demo` is given, for the demonstration, which needs no AWS account.
+    pub(super) fn new(address: Address, read_only: bool, demo: Option<Demonstration>) -> Self {
         Self(SendWrapper::new(Rc::new(Shared {
             address,
             read_only,
             works: Works::default(),
             dead: Dead::default(),
-            account,
+            account: OnceCell::new_with(demo.as_ref().map(Demonstration::account)),
             demo,
             status: Fresh::default(),
             activity: Fresh::default(),
@@ -147,6 +155,15 @@ impl Console {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
 
+    /// A command line for this deployment, to copy.
+    pub(super) fn command<W: Into<String>>(
+        &self,
+        name: CommandName,
+        words: impl IntoIterator<Item = W>,
+    ) -> String {
+        Command::new(name, words, self.address.flags()).to_string()
+    }
+
     /// Calls `look` with the waiting events as of the last read of the handler's log. [`Behind`] decides when to read
     /// new lines of the log.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
@@ -162,9 +179,9 @@ impl Console {
             if let Some(counts) = self.counts.get() {
                 self.counts.set(Some(Counts { waiting: reading.retry_queue.total(), ..counts }));
             }
-            Rc::new(look(&mut reading, self.now()))
+            look(&mut reading, self.now())
         };
-        Waiting::Read(Read { at, value: value.map(look) })
+        Waiting::Read { at, value: value.map(look) }
     }
 
     /// Marks every cached value as outdated, so that no page shows the state before a change.
@@ -193,22 +210,10 @@ impl Console {
     /// Returns the timeline of the event with the id `id`. If `logs` is true, the timeline includes the log lines that
     /// the event's function wrote in every attempt. Otherwise, it includes only the lines of the last failed attempt.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
-        let known = {
-            let mut traces = self.traces.borrow_mut();
-            if traces.len() == KEPT {
-                traces.clear();
-            }
-            Rc::clone(traces.entry((id.to_owned(), logs)).or_default())
-        };
-        let read = async || {
-            let options = TraceOptions {
-                id: id.to_owned(),
-                lines: if logs { LinesOf::All } else { LinesOf::LastFailure },
-                since: RETENTION,
-            };
-            trace(&self.asking().await?, &options).await
-        };
-        known.get(|| self.now(), async |_| read().await).await
+        let lines = if logs { LinesOf::All } else { LinesOf::LastFailure };
+        let options = TraceOptions { id: id.to_owned(), lines, since: RETENTION };
+        let known = cached(&self.traces, (id.to_owned(), logs));
+        known.get(|| self.now(), async |_| trace(&self.asking().await?, &options).await).await
     }
 
     /// The changes that operators made, as recorded in the handler's log.
@@ -222,13 +227,7 @@ impl Console {
 
     /// The doctor's diagnosis of one function, or of the whole deployment if `function` is `None`.
     pub(super) async fn checks(&self, function: Option<&FunctionName>) -> Read<Diagnosis> {
-        let known = {
-            let mut checks = self.checks.borrow_mut();
-            if checks.len() == KEPT {
-                checks.clear();
-            }
-            Rc::clone(checks.entry(function.map(FunctionName::to_string)).or_default())
-        };
+        let known = cached(&self.checks, function.map(FunctionName::to_string));
         let functions = function.cloned().into_iter().collect();
         let examination = Examination { functions, ..Examination::default() };
         known.get(|| self.now(), async |_| doctor(&self.asking().await?, &examination).await).await
@@ -260,6 +259,15 @@ async fn connect(_: &Address) -> Result<Account, Failure> {
 
 /// Maximum number of cached traces, and of cached diagnoses.
 const KEPT: usize = 32;
+
+/// The cached value with this key. A new key clears the cache if it is full.
+fn cached<K: Ord, T>(values: &Cached<K, T>, key: K) -> Rc<Fresh<T>> {
+    let mut values = values.borrow_mut();
+    if values.len() == KEPT {
+        values.clear();
+    }
+    Rc::clone(values.entry(key).or_default())
+}
 
 /// Number of pages of the handler's log that have been read so far.
 #[derive(Debug, Default)]

@@ -12,13 +12,13 @@ mod parts;
 pub(super) mod state;
 
 use std::ops::Range;
-use std::rc::Rc;
 
 use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
+use comeback_operate::CommandName;
 use comeback_operate::command::command_line;
 use comeback_operate::dead::filter::{PayloadTest, read_reason, read_retries};
 use comeback_operate::dead::groups::{Group, groups_table};
@@ -32,11 +32,9 @@ use comeback_operate::text;
 use comeback_operate::text::Text;
 
 use crate::access::token;
-use crate::change::value;
+use crate::change::{Argument, Input};
 use crate::console::Console;
-use crate::dead::parts::{
-    Input, described, incomplete, path, perform_in_turn, selection, snapshot, table, until,
-};
+use crate::dead::parts::{described, path, perform_in_turn, selection, snapshot, table, until};
 use crate::dead::state::scan_id;
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::html;
@@ -56,34 +54,31 @@ pub(super) fn routes() -> Router<Console> {
         .merge(files::routes())
 }
 
-/// Filters for a scan. Each has a flag of the `comeback dead` commands, a label and a hint.
-const FILTERS: [(&str, &str, &str); 8] = [
-    ("reason", "Reason", "Such as max_age"),
-    ("target", "Function", "NAME, NAME:ALIAS or ARN"),
-    ("error", "Error", "Such as Timeout*"),
-    ("older", "Dead-lettered longer ago than", "Such as 7d"),
-    ("newer", "Dead-lettered more recently than", "Such as 1h"),
-    ("retries", "Retries", ">5, >=5, <5, <=5 or 5"),
-    ("key", "Key", "Of this event"),
-    ("payload", "Value in the payload", "Such as /customer/id=42"),
+/// Fields of the filter for a scan.
+static FILTERS: [Input; 8] = [
+    Input::new("reason", "Reason", "Such as max_age", Argument::Flag("--reason")),
+    Input::new("target", "Function", "NAME, NAME:ALIAS or ARN", Argument::Flag("--target")),
+    Input::new("error", "Error", "Such as Timeout*", Argument::Flag("--error")),
+    Input::new("older", "Dead-lettered longer ago than", "Such as 7d", Argument::Flag("--older")),
+    Input::new("newer", "Dead-lettered more recently than", "Such as 1h", Argument::Flag("--newer")),
+    Input::new("retries", "Retries", ">5, >=5, <5, <=5 or 5", Argument::Flag("--retries")),
+    Input::new("key", "Key", "Of this event", Argument::Flag("--key")),
+    Input::new("payload", "Value in the payload", "Such as /customer/id=42", Argument::Flag("--payload")),
 ];
 
 /// Parses a filter for dead-letters from form fields.
 fn filter(fields: &Fields) -> Result<Filter, String> {
-    let label = |name: &str| {
-        let known = FILTERS.iter().find(|(other, ..)| *other == name);
-        known.expect("BUG: a field of another form").1
-    };
-    let payload = fields.get("payload").map(PayloadTest::read).transpose();
+    let [reason, target, error, older, newer, retries, key, payload] = &FILTERS;
+    let text = |input: &Input| fields.get(input.name).map(ToOwned::to_owned);
     Ok(Filter {
-        reason: value(fields, "reason", label("reason"), read_reason)?,
-        target: value(fields, "target", label("target"), str::parse::<FunctionName>)?,
-        error: fields.get("error").map(ToOwned::to_owned),
-        older: value(fields, "older", label("older"), durations::read)?,
-        newer: value(fields, "newer", label("newer"), durations::read)?,
-        retries: value(fields, "retries", label("retries"), read_retries)?,
-        key: fields.get("key").map(ToOwned::to_owned),
-        payload: payload.map_err(|why| format!("{}: {why}", label("payload")))?.into_iter().collect(),
+        reason: reason.read(fields, read_reason)?,
+        target: target.read(fields, str::parse::<FunctionName>)?,
+        error: text(error),
+        older: older.read(fields, durations::read)?,
+        newer: newer.read(fields, durations::read)?,
+        retries: retries.read(fields, read_retries)?,
+        key: text(key),
+        payload: payload.read(fields, PayloadTest::read)?.into_iter().collect(),
     })
 }
 
@@ -94,7 +89,8 @@ struct DeadPage {
     /// Number of dead-letters and age of the oldest one, or the reason why the queue could not be read.
     count: Result<Text, Text>,
     under_way: Option<String>,
-    filters: Vec<Input>,
+    /// The fields of the filter, with their values.
+    filters: Vec<(&'static Input, Vec<String>)>,
     once: String,
     /// Name of the function that the page is limited to; empty if the page shows all functions.
     only_of: String,
@@ -164,7 +160,7 @@ pub(super) struct OfEvent {
 async fn overview(visit: Visit) -> Result<Response, Problem> {
     let target = visit.query().get("target").map(ToOwned::to_owned);
     let function = target.as_deref().map(str::parse::<FunctionName>);
-    let function = function.transpose().map_err(|why| Problem::Refused(StatusCode::BAD_REQUEST, why))?;
+    let function = function.transpose().map_err(Problem::bad_request)?;
     let filled = target.iter().fold(Fields::default(), |fields, target| fields.with("target", target));
     let mut page = dead_page(&visit, &filled, None).await;
     page.only_of = target.unwrap_or_default();
@@ -181,15 +177,12 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
 async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> DeadPage {
     let dead = &visit.console.dead;
     let status = visit.console.status().await.value;
-    let place = visit.console.address.flags();
     let count = status.map_err(|failure| failure.text()).map(|status| {
         let fact = status.facts().into_iter().find(|fact| fact.title == DEAD_LETTERS);
         let rest = fact.map(|fact| fact.rest()).unwrap_or_default();
         text![counted(status.dead_letters.total(), "dead-letter", "dead-letters"), rest]
     });
     let snapshot = dead.snapshot();
-    let value = |name: &str| filled.get(name).unwrap_or_default().to_owned();
-    let input = |(name, label, hint)| Input { name, label, hint, value: value(name) };
     DeadPage {
         frame: match &snapshot {
             Some(snapshot) => visit.frame("Dead-letters", None).of(snapshot.at),
@@ -197,17 +190,17 @@ async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> Dea
         },
         count,
         under_way: dead.under_way(),
-        filters: FILTERS.into_iter().map(input).collect(),
+        filters: FILTERS.iter().map(|input| (input, input.values(filled))).collect(),
         once: token(),
         only_of: String::new(),
-        scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &place, visit.console.now())),
+        scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &visit.console)),
         files: dead.files(),
         refused,
     }
 }
 
 impl Scanned {
-    fn of(snapshot: &Snapshot, place: &str, now: Timestamp) -> Self {
+    fn of(snapshot: &Snapshot, console: &Console) -> Self {
         let read = &snapshot.read;
         let newer = (read.newer > 0).then(|| {
             let count = counted(read.newer, "dead-letter", "dead-letters");
@@ -220,23 +213,16 @@ impl Scanned {
                 counted(*count, "dead-letter", "dead-letters")
             )
         });
-        let words =
-            ["comeback", "dead", "list"].map(ToOwned::to_owned).into_iter().chain(snapshot.filter.flags());
         Self {
             at: snapshot.at.into(),
             id: scan_id(snapshot),
             only: only(snapshot),
-            command: line(words, place),
+            command: console.command(CommandName::DeadList, snapshot.filter.flags()),
             notes: newer.into_iter().chain(incomplete).chain(hidden).collect(),
             left: grouped(snapshot.rows(&Selection::All).len() as u64),
-            groups: Groups::of(snapshot, &snapshot.groups(), now),
+            groups: Groups::of(snapshot, &snapshot.groups(), console.now()),
         }
     }
-}
-
-fn line(words: impl IntoIterator<Item = String>, place: &str) -> String {
-    let words: Vec<_> = words.into_iter().collect();
-    command_line(words.iter().map(String::as_str)) + place
 }
 
 /// A sentence about a scan, such as `Read 9 dead-letters (2 match the filter); they are visible to everybody again.`
@@ -271,7 +257,7 @@ impl OfFunction {
         let snapshot = console.dead.snapshot()?;
         Some(Self {
             at: snapshot.at.into(),
-            filter: line(snapshot.filter.flags(), ""),
+            filter: command_line(snapshot.filter.flags().iter().map(String::as_str)),
             groups: Groups::of_function(&snapshot, function, console.now()),
         })
     }
@@ -291,7 +277,7 @@ impl OfEvent {
 }
 
 async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
-    let once = fields.get("once").ok_or_else(incomplete)?;
+    let [once] = fields.required(["once"])?;
     // An invalid filter is refused before the scan hides any dead-letters.
     let filter = match filter(&fields) {
         Ok(filter) => filter,
@@ -300,28 +286,22 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
             return Ok(html(StatusCode::BAD_REQUEST, &page));
         }
     };
-    let words =
-        ["comeback", "dead", "list", "--each"].map(ToOwned::to_owned).into_iter().chain(filter.flags());
+    let words = ["--each".to_owned()].into_iter().chain(filter.flags());
     let summary = Summary {
-        title: "Scan the dead-letters".into(),
-        command: line(words, &visit.console.address.flags()),
-        plan: "/dead".into(),
-        back: "/dead",
+        command: visit.console.command(CommandName::DeadList, words),
         next: "See them",
-        file: None,
-        agreed: String::new(),
+        ..Summary::new("Scan the dead-letters", "/dead", "/dead")
     };
-    let console = visit.console.clone();
-    perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
+    perform_in_turn(&visit.console, once, summary, |performer| async move {
+        let dead = &performer.console.dead;
         // The earlier snapshot is dropped first, because two snapshots would take twice the memory.
-        console.dead.set_snapshot(None);
-        let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
-        let snapshot = dead::scan(&operator, filter).await?;
+        dead.set_snapshot(None);
+        let snapshot = dead::scan(&performer.operator().await?, filter).await?;
         let mut layout = Layout::default();
         layout.line(said(&snapshot));
         snapshot.unknown_target()?.into_iter().for_each(|note| layout.note(note));
-        screen.show(layout);
-        console.dead.set_snapshot(Some(snapshot));
+        performer.screen.show(layout);
+        dead.set_snapshot(Some(snapshot));
         Ok(())
     })
 }
@@ -503,12 +483,15 @@ mod tests {
     #[test]
     fn each_filter_is_a_flag_of_the_command() {
         let values = ["max_age", "orders:live", "--all", "7d", "1h", ">=6", "k 1", "/id=a=b"];
-        let fields = FILTERS.iter().zip(values).map(|((name, ..), value)| ((*name).into(), value.into()));
-        let flags = FILTERS.iter().zip(values).map(|((name, ..), value)| format!("--{name}={value}"));
+        let fields = FILTERS.iter().zip(values).map(|(input, value)| (input.name.into(), value.into()));
+        let flags = FILTERS.iter().zip(values).map(|(input, value)| match input.argument {
+            Argument::Flag(flag) => format!("{flag}={value}"),
+            _ => panic!("{} is no flag", input.name),
+        });
         assert_eq!(filter(&Fields(fields.collect())).unwrap().flags(), flags.collect::<Vec<_>>());
         assert!(filter(&Fields(vec![("key".into(), String::new())])).unwrap().takes_everything());
-        for (name, label, ..) in FILTERS.into_iter().filter(|(name, ..)| !["error", "key"].contains(name)) {
-            let refused = filter(&Fields(vec![(name.into(), "no such thing".into())])).unwrap_err();
+        for Input { name, label, .. } in FILTERS.iter().filter(|it| !["error", "key"].contains(&it.name)) {
+            let refused = filter(&Fields(vec![((*name).into(), "no such thing".into())])).unwrap_err();
             assert!(refused.starts_with(&format!("{label}: ")), "{refused}");
         }
     }

@@ -1,7 +1,6 @@
 //! Handles the buttons in the demonstration's bar. They set the pace of the clock, and make a function fail or recover.
 
 use axum::Router;
-use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::console::Console;
@@ -18,10 +17,7 @@ async fn change(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let field = |name| fields.get(name).unwrap_or_default();
     let (button, function) = field("button").split_once(' ').unwrap_or((field("button"), ""));
     if !demo.press(button, function) {
-        return Err(Problem::Refused(
-            StatusCode::BAD_REQUEST,
-            "The demonstration has no such button.".into(),
-        ));
+        return Err(Problem::bad_request("The demonstration has no such button."));
     }
     visit.console.has_changed();
     let is_page = |back: &&str| back.starts_with('/') && !back.starts_with("//") && back.is_ascii();

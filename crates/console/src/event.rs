@@ -27,12 +27,11 @@ pub(super) fn routes() -> Router<Console> {
 #[template(path = "event.html")]
 struct EventPage {
     frame: Frame,
-    life: Option<Life>,
+    /// The event's life, or the reason why the event was not found.
+    life: Result<Life, Text>,
     /// The event's dead-letter; `None` unless the event is dead-lettered and the newest scan has it.
     dead: Option<OfEvent>,
     once: String,
-    /// The reason why the event was not found; `None` if it was found.
-    problem: Option<Text>,
 }
 
 struct Life {
@@ -74,18 +73,16 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
     let logs = fields.get("logs").is_some();
     let read = visit.console.trace(id, logs).await;
     let with_logs = (!logs).then(|| format!("/event?id={}&logs=yes", encoded(id)));
-    let (life, problem) = match &read.value {
-        Ok(trace) => (Some(life(trace, with_logs)), None),
-        Err(failure) => (None, Some(failure.text())),
+    let (headline, life) = match &read.value {
+        Ok(trace) => (headline(trace), Ok(life(trace, with_logs))),
+        Err(failure) => ("Event".into(), Err(failure.text())),
     };
-    let headline = read.value.as_ref().map_or_else(|_| "Event".into(), |trace| headline(trace));
-    let dead = life.as_ref().filter(|life| life.is_dead);
+    let dead = life.as_ref().ok().filter(|life| life.is_dead);
     ok(&EventPage {
         frame: visit.frame(headline, None).of(read.at),
         dead: dead.and_then(|life| OfEvent::in_scan(&visit.console, &life.key)),
         once: token(),
         life,
-        problem,
     })
 }
 

@@ -1,12 +1,9 @@
 //! The page of one function with its policy, schedule, waiting events and findings, and the page that lists functions.
 
-use std::rc::Rc;
-
 use askama::Template;
 use axum::Router;
-use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Timestamp, Unset};
+use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Unset};
 use comeback_operate::attach::attachments::attachments;
 use comeback_operate::deployment::{Deployment, Unlisted};
 use comeback_operate::doctor::findings::Finding;
@@ -23,7 +20,6 @@ use comeback_rehearsal::schedule;
 use crate::console::{Console, Waiting};
 use crate::dead::OfFunction;
 use crate::doctor::Findings;
-use crate::fresh::Read;
 use crate::page::{Frame, Problem, Visit, encoded, ok, page};
 use crate::waiting::groups;
 
@@ -33,7 +29,7 @@ pub(super) fn routes() -> Router<Console> {
 
 async fn function(visit: Visit) -> Result<Response, Problem> {
     let name = visit.query().get("name").map(str::parse::<FunctionName>);
-    match name.transpose().map_err(|why| Problem::Refused(StatusCode::BAD_REQUEST, why))? {
+    match name.transpose().map_err(Problem::bad_request)? {
         Some(name) => one(&visit, name).await,
         None => all(&visit).await,
     }
@@ -56,7 +52,7 @@ async fn all(visit: &Visit) -> Result<Response, Problem> {
         attachments: attachments.layout(),
         unread: attachments.end().err().map(|failure| failure.text()),
         frame: visit.frame("Functions", None),
-        command: format!("comeback attach --list{}", visit.console.address.flags()),
+        command: visit.console.command(CommandName::Attach, ["--list"]),
     })
 }
 
@@ -70,8 +66,8 @@ struct FunctionPage {
     /// function on the list.
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
-    /// A table of the waiting events; `None` during the first read of the handler's log.
-    waiting: Result<Option<Table>, Text>,
+    /// A table of the waiting events.
+    waiting: Waiting<Table>,
     /// The function's dead-letters; `None` before the first scan.
     dead: Option<OfFunction>,
     findings: Result<Findings, Text>,
@@ -96,7 +92,7 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
         Ok(policies) => Ok(shown(&deployment, policies.of(&invoked), policies.entry_of(&invoked)).await),
         Err(refused) => Err(refused.iter().map(ToString::to_string).collect()),
     };
-    let (read_at, waiting) = waiting(console, &name).await;
+    let waiting = waiting(console, &name).await;
     let checks = console.checks(Some(&name)).await.value.map_err(|failure| failure.text());
     let of_function = |finding: &&Finding| finding.about.is_some();
     let findings = checks.map(|diagnosis| Findings::of(diagnosis.checks.iter().filter(of_function)));
@@ -104,7 +100,7 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
     ok(&FunctionPage {
         frame: visit
             .frame(format!("Function {name}"), None)
-            .of(read_at.unwrap_or_else(|| visit.console.now())),
+            .of(waiting.at().unwrap_or_else(|| console.now())),
         href: encoded(&shown_name),
         unlisted: unlisted.map(|unlisted| match unlisted {
             Unlisted::DeadLettered => "It is not on the allow-list: the handler dead-letters its events.",
@@ -125,21 +121,15 @@ fn invoked_arn(arn: &FunctionArn) -> String {
     FunctionArn { qualifier, ..arn.clone() }.to_string()
 }
 
-/// Returns a table of a function's waiting events, and the time when they were read. Both are `None` while the
-/// handler's log is read for the first time.
-async fn waiting(console: &Console, name: &FunctionName) -> (Option<Timestamp>, Result<Option<Table>, Text>) {
+/// Returns a table of a function's waiting events.
+async fn waiting(console: &Console, name: &FunctionName) -> Waiting<Table> {
     let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
     let listing = Listing { wanted, ..Listing::default() };
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);
         groups(&reading.report(&listing, now))
     };
-    match console.waiting(look).await {
-        Waiting::Reading(_) => (None, Ok(None)),
-        Waiting::Read(Read { at, value }) => {
-            (Some(at), value.map(Rc::into_inner).map_err(|failure| failure.text()))
-        }
-    }
+    console.waiting(look).await
 }
 
 async fn shown(deployment: &Deployment, policy: &Policy, entry: Option<&PolicyEntry>) -> PolicyShown {

@@ -11,6 +11,7 @@
 //! | `fresh` | caches for data read from the account, so that pages are fast and calls to AWS are rare |
 //! | `page` | a request as a page receives it, the frame around every page, failures |
 //! | `change` | plans a change, asks about the plan, and performs it |
+//! | `forms` | the forms of changes, except those to dead-letters |
 //! | `draw` | helpers for the macros in `templates/layout.html`, which draw answers |
 //! | `work` | performs changes in the background, each only once |
 //! | `progress` | the page of a change that is being performed |
@@ -37,12 +38,11 @@
 //! 3. Read values with `comeback_operate`, as the operator that `console.asking()` returns. If a read is slow, or if
 //!    the page refreshes, cache the value in a `fresh::Fresh` in `Console`, so that all tabs share one read in five
 //!    seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters visible.
-//! 4. A change is a `change::ChangeForm`, as in `pauses`. It has the form's fields, and a function that makes a change
+//! 4. A change is a `change::ChangeForm`, as in `forms`. It has the form's fields, and a function that makes a change
 //!    from their values. GET shows the plan, and POST performs the change.
 
 mod access;
 mod activity;
-mod attach;
 mod change;
 mod console;
 mod dead;
@@ -51,13 +51,13 @@ mod demonstration;
 mod doctor;
 mod draw;
 mod event;
+mod forms;
 mod fresh;
 mod function;
 mod history;
 mod lab;
 mod overview;
 mod page;
-mod pauses;
 mod progress;
 mod rehearsal;
 mod response;
@@ -113,10 +113,7 @@ pub async fn serve(options: &Options, stop: Interrupt) -> Result<(), Failure> {
     let address = listener.local_addr().map_err(taken)?;
     let access = Rc::new(Access::new(address.port()));
     let (deployment, read_only) = (deployment.clone(), *read_only);
-    let console = match demo {
-        true => Console::demonstrating(deployment, read_only, Demonstration::new()),
-        false => Console::new(deployment, read_only),
-    };
+    let console = Console::new(deployment, read_only, demo.then(Demonstration::new));
     let router = routes().with_state(console.clone());
     start::announce(address, *opens_browser, &access);
     server::serve(listener, router, access, stop).await;
@@ -133,8 +130,7 @@ fn routes() -> Router<Console> {
         .merge(waiting::routes())
         .merge(event::routes())
         .merge(dead::routes())
-        .merge(pauses::routes())
-        .merge(attach::routes())
+        .merge(forms::routes())
         .merge(progress::routes())
         .merge(function::routes())
         .merge(demo::routes())

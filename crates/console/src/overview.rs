@@ -21,7 +21,6 @@ use comeback_rehearsal::figure::Chart;
 use futures_util::future::join;
 
 use crate::console::{Console, Waiting};
-use crate::fresh::Read;
 use crate::history;
 use crate::page::{Frame, Problem, Visit, encoded, ok, page};
 
@@ -45,7 +44,7 @@ struct Overview {
     quiet: Vec<Fact>,
     /// Name of each open pause, and the path of the page that resumes the pause.
     pauses: Vec<(String, String)>,
-    functions: Result<Functions, Text>,
+    functions: Waiting<Table>,
     /// Charts of the last few hours; empty if CloudWatch has no data.
     charts: Vec<Chart>,
 }
@@ -59,13 +58,6 @@ struct Tile {
     change: String,
     tone: &'static str,
     href: Option<&'static str>,
-}
-
-/// The table of functions or, during the first read of the handler's log, the progress of the read.
-enum Functions {
-    /// The number of log pages read so far, while the handler's log is read for the first time.
-    Reading(u64),
-    Read(Table),
 }
 
 /// The functions, and what happened in the last hour, according to the handler's log.
@@ -128,13 +120,11 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     let (read, mut functions) = join(console.status(), functions(console)).await;
     let status = read.value?;
     let open: Vec<_> = status.pauses.iter().flatten().map(resume).collect();
-    if let Ok(Functions::Read(table)) = &mut functions {
+    let mut last_hour = None;
+    if let Waiting::Read { value: Ok(table), .. } = &mut functions {
         table.rows.iter_mut().for_each(|row| row.resume_if(&open));
+        last_hour = Some(table.last_hour);
     }
-    let last_hour = match &functions {
-        Ok(Functions::Read(table)) => Some(table.last_hour),
-        Ok(Functions::Reading(_)) | Err(_) => None,
-    };
     let (tiles, facts): (Vec<_>, Vec<_>) = status.facts().into_iter().partition(|fact| fact.count.is_some());
     let (loud, quiet) = facts.into_iter().partition(is_loud);
     ok(&Overview {
@@ -232,7 +222,7 @@ impl LastHour {
 }
 
 /// The table of functions, from the handler's log.
-async fn functions(console: &Console) -> Result<Functions, Text> {
+async fn functions(console: &Console) -> Waiting<Table> {
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);
         let states = reading.functions(now);
@@ -252,15 +242,9 @@ async fn functions(console: &Console) -> Result<Functions, Text> {
             Row::without_events(arn, if is_paused { State::Paused } else { State::Quiet }, deployment)
         }));
         let patterns = patterns.into_iter().map(ToOwned::to_owned).collect();
-        Functions::Read(Table { rows, last_hour, patterns })
+        Table { rows, last_hour, patterns }
     };
-    match console.waiting(look).await {
-        Waiting::Reading(pages) => Ok(Functions::Reading(pages)),
-        Waiting::Read(Read { value: Ok(functions), .. }) => {
-            Ok(std::rc::Rc::into_inner(functions).expect("BUG: nobody else has it"))
-        }
-        Waiting::Read(Read { value: Err(failure), .. }) => Err(failure.text()),
-    }
+    console.waiting(look).await
 }
 
 impl Row {

@@ -146,10 +146,10 @@ impl Visit {
         self.request.uri().path()
     }
 
-    /// The last segment of the request's path, such as an id.
-    pub(super) fn last_of_path(&self) -> String {
-        let last = self.request.uri().path().rsplit('/').next().unwrap_or_default();
-        percent_decode_str(last).decode_utf8_lossy().into_owned()
+    /// A segment of the request's path, decoded, such as an id. The first segment has the number 1.
+    pub(super) fn segment(&self, number: usize) -> String {
+        let segment = self.path().split('/').nth(number).unwrap_or_default();
+        percent_decode_str(segment).decode_utf8_lossy().into_owned()
     }
 
     /// Takes the HTTP request out of the visit, for a page that receives a file. The page's handler must check the form
@@ -178,9 +178,7 @@ impl Visit {
             .map_err(|refused| Problem::Refused(refused.status(), refused.body_text()))?;
         let mut fields = Fields(fields);
         if !fields.get(SECRET).is_some_and(|secret| self.has_secret(secret)) {
-            let why =
-                "Nothing was changed: the form lacks this session's secret. Reload its page and try again.";
-            return Err(Problem::Refused(StatusCode::FORBIDDEN, why.into()));
+            return Err(Problem::without_secret());
         }
         fields.0.retain(|(name, _)| name != SECRET);
         Ok(fields)
@@ -228,6 +226,22 @@ impl Fields {
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let values = self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str());
         values.filter(|value| !value.is_empty())
+    }
+
+    /// The values of these fields. Refuses a form that lacks one of them.
+    pub(super) fn required<const N: usize>(&self, names: [&str; N]) -> Result<[&str; N], Problem> {
+        let values: Vec<&str> = names.iter().filter_map(|name| self.get(name)).collect();
+        values.try_into().map_err(|_| Problem::incomplete())
+    }
+
+    /// The value of a field, parsed by `read`; `None` if the field is empty. The error begins with the field's label.
+    pub(super) fn read<T>(
+        &self,
+        name: &str,
+        label: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
+        self.get(name).map(read).transpose().map_err(|why| format!("{label}: {why}"))
     }
 
     /// A copy of the fields in which the field `name` has this value.
@@ -366,6 +380,20 @@ struct ProblemPage {
 }
 
 impl Problem {
+    /// A request that makes no sense, with the reason.
+    pub(super) fn bad_request(why: impl Into<String>) -> Self {
+        Self::Refused(StatusCode::BAD_REQUEST, why.into())
+    }
+
+    pub(super) fn incomplete() -> Self {
+        Self::bad_request("The form is incomplete.")
+    }
+
+    pub(super) fn without_secret() -> Self {
+        let why = "Nothing was changed: the form lacks this session's secret. Reload its page and try again.";
+        Self::Refused(StatusCode::FORBIDDEN, why.into())
+    }
+
     fn page(self, mut frame: Frame) -> Response {
         let (status, title, why) = match self {
             Self::Missing => (StatusCode::NOT_FOUND, "No such page", "The console has no such page.".into()),

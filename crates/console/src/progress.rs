@@ -10,7 +10,7 @@ use comeback_operate::{Failure, Layout, Text};
 use crate::console::Console;
 use crate::page::{Fields, Frame, Problem, Visit, form_that_reads, ok, page};
 use crate::response::go_to;
-use crate::work::Work;
+use crate::work::{Work, page_of};
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/progress/{id}", page(show)).route("/progress/{id}/stop", form_that_reads(stop))
@@ -36,14 +36,13 @@ struct WorkPage {
 }
 
 async fn show(visit: Visit) -> Result<Response, Problem> {
-    let id = visit.last_of_path();
-    let work = found(&visit, &id)?;
+    let work = found(&visit)?;
     work.see();
     let (result, summary) = (work.result(), &work.summary);
     let is_written = |file: &String| visit.console.dead.files().contains(file);
     ok(&WorkPage {
         frame: visit.frame(&summary.title, None),
-        stop: format!("/progress/{id}/stop"),
+        stop: format!("{}/stop", visit.path()),
         command: summary.command.clone(),
         layout: work.screen.layout(),
         progress: work.screen.progress(),
@@ -57,15 +56,13 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
 }
 
 async fn stop(visit: Visit, _: Fields) -> Result<Response, Problem> {
-    let path = visit.path().trim_end_matches("/stop").to_owned();
-    let id = path.rsplit('/').next().unwrap_or_default();
-    let work = found(&visit, id)?;
-    work.stop();
-    Ok(go_to(&path))
+    found(&visit)?.stop();
+    Ok(go_to(&page_of(&visit.segment(2))))
 }
 
-fn found(visit: &Visit, id: &str) -> Result<Rc<Work>, Problem> {
-    visit.console.works.get(id).ok_or(Problem::Missing)
+/// The change that the request's path names.
+fn found(visit: &Visit) -> Result<Rc<Work>, Problem> {
+    visit.console.works.get(&visit.segment(2)).ok_or(Problem::Missing)
 }
 
 #[cfg(test)]
@@ -76,15 +73,7 @@ mod tests {
     use crate::work::Summary;
 
     fn summary() -> Summary {
-        Summary {
-            title: "Export all".into(),
-            command: String::new(),
-            plan: "/dead".into(),
-            back: "/dead",
-            next: "See them",
-            file: Some("exported-2.jsonl".into()),
-            agreed: String::new(),
-        }
+        Summary { file: Some("exported-2.jsonl".into()), ..Summary::new("Export all", "/dead", "/dead") }
     }
 
     #[tokio::test]

@@ -1,15 +1,12 @@
 //! The search in the header of every page: a key, a request id, a function or an error leads to its own page.
 
-use std::rc::Rc;
-
 use axum::Router;
 use axum::response::Response;
 use comeback_engine::FunctionArn;
 use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::waiting::reading::Reading;
 
-use crate::console::{Console, Waiting};
-use crate::fresh::Read;
+use crate::console::Console;
 use crate::page::{Problem, Visit, encoded, page};
 use crate::response::go_to;
 
@@ -56,10 +53,7 @@ pub(super) async fn searched(console: &Console, text: &str) -> Searched {
         let error = errors.find(|error| error.eq_ignore_ascii_case(text)).map(ToOwned::to_owned);
         (is_function, error, reading.waits.all().any(|event| event.key == text))
     };
-    let (is_logged, error, is_key) = match console.waiting(look).await {
-        Waiting::Read(Read { value: Ok(found), .. }) => Rc::into_inner(found).unwrap_or_default(),
-        Waiting::Read(_) | Waiting::Reading(_) => (false, None, false),
-    };
+    let (is_logged, error, is_key) = console.waiting(look).await.known().unwrap_or_default();
     if is_key {
         return Searched::WaitingKey;
     }

@@ -66,7 +66,7 @@ pub(super) fn address() -> Address {
 
 impl Setting {
     pub(super) async fn new(read_only: bool) -> Self {
-        Self::of(Console::new(address(), read_only)).await
+        Self::of(Console::new(address(), read_only, None)).await
     }
 
     pub(super) async fn of(console: Console) -> Self {

@@ -1,7 +1,5 @@
 //! The page of waiting events: a chart by due time, groups by function and error, and a list of the events.
 
-use std::rc::Rc;
-
 use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
@@ -26,7 +24,6 @@ use plotters::prelude::*;
 
 use crate::change::PLAN;
 use crate::console::{Console, Waiting};
-use crate::fresh::Read;
 use crate::page::{Fields, Frame, Problem, Visit, encoded, ok, page};
 use crate::response::{go_to, html};
 use crate::search::{Searched, searched};
@@ -54,9 +51,7 @@ struct WaitingPage {
     offers_all: bool,
     /// Reason why the filter was refused; `None` if the filter was accepted.
     refused: Option<String>,
-    /// The report on the waiting events; `None` during the first read of the handler's log.
-    report: Result<Option<Shown>, Text>,
-    pages_read: u64,
+    report: Waiting<Shown>,
     /// Numbers of messages in the retry queue, shown if the handler's log could not be read.
     counts: Vec<(&'static str, Text)>,
 }
@@ -167,8 +162,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
         chips: Chip::all(&fields),
         offers_all: !is_dated,
         refused: page.listing(Timestamp::from_secs(0)).err(),
-        report: Ok(None),
-        pages_read: 0,
+        report: Waiting::Reading(0),
         counts: Vec::new(),
     };
     if shell.refused.is_some() {
@@ -179,22 +173,16 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
         let listing = page.listing(now).expect("BUG: the filter cannot be read again");
         page.shown(reading, &reading.report(&listing, now), now)
     };
-    let read = visit.console.waiting(look).await;
-    let (at, report, pages_read) = match read {
-        Waiting::Reading(pages) => (None, Ok(None), pages),
-        Waiting::Read(Read { at, value }) => {
-            (Some(at), value.map(Rc::into_inner).map_err(|failure| failure.text()), 0)
-        }
-    };
-    let counts = if report.is_err() { counts(&visit.console).await } else { Vec::new() };
-    ok(&WaitingPage { frame: visit.frame("Waiting", at), report, pages_read, counts, ..shell })
+    let report = visit.console.waiting(look).await;
+    let is_unread = matches!(report, Waiting::Read { value: Err(_), .. });
+    let counts = if is_unread { counts(&visit.console).await } else { Vec::new() };
+    ok(&WaitingPage { frame: visit.frame("Waiting", report.at()), report, counts, ..shell })
 }
 
 /// Redirects to the plan of an action on the chosen events. If all events are chosen, the plan gets the filter;
 /// otherwise it gets the keys of the events.
 async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
-    let refused = |why: &str| Problem::Refused(StatusCode::BAD_REQUEST, why.into());
     let path = match fields.get("do") {
         Some("retry") => "/retry",
         Some("cancel") => "/cancel",
@@ -202,7 +190,7 @@ async fn chosen(visit: Visit) -> Result<Response, Problem> {
             let function = fields.get("function").unwrap_or_default();
             return Ok(go_to(&format!("/pause?function={}", encoded(function))));
         }
-        _ => return Err(refused("The form is incomplete.")),
+        _ => return Err(Problem::incomplete()),
     };
     let mut asked = Fields::default().with(PLAN, "yes");
     asked = asked.with("function", fields.get("function").unwrap_or("*"));
@@ -212,7 +200,7 @@ async fn chosen(visit: Visit) -> Result<Response, Problem> {
     } else {
         asked.0.extend(fields.all("event").map(|key| ("key".to_owned(), key.to_owned())));
         if fields.get("event").is_none() {
-            return Err(refused("No event was chosen. Go back and check at least one."));
+            return Err(Problem::bad_request("No event was chosen. Go back and check at least one."));
         }
     }
     Ok(go_to(&format!("{path}?{}", asked.to_query())))
@@ -237,14 +225,10 @@ impl PageOf<'_> {
     /// that is wrong.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
-        let functions = fields.get("function").map(|name| name.parse::<FunctionName>());
-        let functions = functions.transpose().map_err(|why| format!("Function: {why}"))?;
-        let within = fields.get("within").map(durations::read).transpose();
-        let within = within.map_err(|why| format!("Due within: {why}"))?;
-        let end = |name: &str| {
-            let end = fields.get(name).map(|text| millis(text).ok_or("Due: not a number of milliseconds"));
-            end.transpose()
-        };
+        let functions = fields.read("function", "Function", str::parse::<FunctionName>)?;
+        let within = fields.read("within", "Due within", durations::read)?;
+        let time = |text: &str| millis(text).ok_or_else(|| "not a number of milliseconds".to_owned());
+        let end = |name: &str| fields.read(name, "Due", time);
         let within = within.map(|within| now.saturating_add(within));
         let due = DueRange { from: end("from")?, by: end("to")?.or(within) };
         let wanted = Wanted {

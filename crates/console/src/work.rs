@@ -8,12 +8,12 @@ use std::time::Duration;
 use axum::response::Response;
 use comeback_operate::numbers::grouped;
 use comeback_operate::{Failure, Follow, Interrupt, Layout, Progress, Text};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
+use crate::page::encoded;
 use crate::response::go_to;
 
 /// Maximum number of ended changes that still have a page.
@@ -175,7 +175,7 @@ pub(super) fn panicked(_: JoinError) -> Failure {
 /// Texts for the page of a change that is being performed.
 pub(super) struct Summary {
     pub(super) title: String,
-    /// The command line that makes the same change.
+    /// The command line that makes the same change; empty if there is none.
     pub(super) command: String,
     /// Address of the page with the plan.
     pub(super) plan: String,
@@ -184,8 +184,27 @@ pub(super) struct Summary {
     pub(super) next: &'static str,
     /// Name of the file that the change writes, for download; `None` if it writes no file.
     pub(super) file: Option<String>,
-    /// Digest of the question that the operator has agreed to.
+    /// Digest of the question that the operator has agreed to; empty for a change without a question.
     pub(super) agreed: String,
+}
+
+impl Summary {
+    pub(super) fn new(title: impl Into<String>, plan: impl Into<String>, back: &'static str) -> Self {
+        Self {
+            title: title.into(),
+            command: String::new(),
+            plan: plan.into(),
+            back,
+            next: "Back",
+            file: None,
+            agreed: String::new(),
+        }
+    }
+}
+
+/// Path of the page about the change with this id. The id comes from a form, so it may be any text.
+pub(super) fn page_of(id: &str) -> String {
+    format!("/progress/{}", encoded(id))
 }
 
 /// The changes that this server performs or has performed, by the one-time id of the form. The latest change is last.
@@ -208,10 +227,8 @@ impl Works {
     where
         F: Future<Output = Result<(), Failure>> + 'static,
     {
-        // The id comes from a form and becomes part of a path, so it is percent-encoded.
-        let id = utf8_percent_encode(id, NON_ALPHANUMERIC).to_string();
-        let path = format!("/progress/{id}");
-        if self.get(&id).is_some() || self.forgotten.borrow().contains(&id) {
+        let path = page_of(id);
+        if self.get(id).is_some() || self.forgotten.borrow().contains(id) {
             return go_to(&path);
         }
         self.forget_the_oldest();
@@ -226,7 +243,7 @@ impl Works {
             ended_at: Cell::default(),
             is_seen: Cell::default(),
         });
-        self.by_id.borrow_mut().push((id, Rc::clone(&work)));
+        self.by_id.borrow_mut().push((id.to_owned(), Rc::clone(&work)));
         let ended = Rc::clone(&self.ended);
         tokio::task::spawn_local(async move {
             let result = performing.await.unwrap_or_else(|panic| Err(panicked(panic)));
@@ -240,7 +257,7 @@ impl Works {
     /// A line about each change that is in progress or has just ended, except for the change on the page `shown`.
     pub(super) fn toasts(&self, shown: &str) -> Vec<Toast> {
         let works = self.by_id.borrow();
-        let others = works.iter().map(|(id, work)| (format!("/progress/{id}"), work));
+        let others = works.iter().map(|(id, work)| (page_of(id), work));
         others.filter(|(path, _)| path != shown).filter_map(|(path, work)| work.toast(path)).collect()
     }
 
@@ -291,15 +308,7 @@ mod tests {
     use super::*;
 
     fn summary(agreed: &str) -> Summary {
-        Summary {
-            title: "Discard".into(),
-            command: "comeback dead discard".into(),
-            plan: "/dead/discard?plan=yes".into(),
-            back: "/dead",
-            next: "Back",
-            file: None,
-            agreed: agreed.into(),
-        }
+        Summary { agreed: agreed.into(), ..Summary::new("Discard", "/dead/discard?plan=yes", "/dead") }
     }
 
     /// A test change. It asks the operator to agree to the plan, and then adds one to `done`.
@@ -367,7 +376,7 @@ mod tests {
             let response =
                 works.perform("a/b\r\nc", summary(""), |screen, _| change(screen, "[]", Rc::default()));
             assert_eq!(response.headers()["location"], "/progress/a%2Fb%0D%0Ac");
-            assert!(works.get("a%2Fb%0D%0Ac").is_some());
+            assert!(works.get("a/b\r\nc").is_some());
         })
         .await;
     }

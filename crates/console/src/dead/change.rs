@@ -4,18 +4,17 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use comeback_engine::Timestamp;
-use comeback_operate::Failure;
-use comeback_operate::command::command_line;
 use comeback_operate::dead::groups::Alike;
 use comeback_operate::dead::pace::Pace;
 use comeback_operate::dead::{Chosen, Discard, Redrive, Selection, Snapshot};
 use comeback_operate::numbers::{counted, grouped};
+use comeback_operate::{CommandName, Failure};
 
 use crate::access::token;
-use crate::change::{Asked, Offer, perform};
+use crate::change::{Argument, Asked, Input, Offer};
 use crate::console::Console;
 use crate::dead::files::{file_name, new_file_name};
-use crate::dead::parts::{Input, described, incomplete, perform_in_turn, selection, snapshot};
+use crate::dead::parts::{described, perform_in_turn, selection, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::work::Summary;
 
@@ -29,8 +28,7 @@ struct Change {
     path: &'static str,
     title: &'static str,
     about: &'static str,
-    /// Name of the `comeback dead` subcommand.
-    name: &'static str,
+    command: CommandName,
     is_discard: bool,
     pace: Pace,
 }
@@ -40,7 +38,7 @@ static REDRIVE: Change = Change {
     title: "Redrive",
     about: "Send dead-letters back to the retry queue, where their events start over with the same key. Each \
             is deleted only once SQS has accepted its copy.",
-    name: "redrive",
+    command: CommandName::Redrive,
     is_discard: false,
     pace: Pace::REDRIVE,
 };
@@ -50,10 +48,18 @@ static DISCARD: Change = Change {
     title: "Discard",
     about: "Write dead-letters to a file in the folder where this server was started, and delete them. Each is deleted only \
             once it is on disk. Import the file to bring them back.",
-    name: "discard",
+    command: CommandName::Discard,
     is_discard: true,
     pace: Pace::FILE,
 };
+
+const RATE: Input = Input::new("rate", "Rate", "At most this rate, such as 20/s", Argument::Flag("--rate"));
+const RETARGET: Input = Input::new(
+    "retarget",
+    "Another function",
+    "Give the full ARN; TARGET_FUNCTIONS must allow it. Empty: the original function",
+    Argument::Flag("--retarget"),
+);
 
 /// The operator's choices in a form that redrives or discards.
 struct FormChoices {
@@ -76,7 +82,7 @@ impl Change {
         let text = |name: &str| fields.get(name).map(|value| value.trim().to_owned());
         let (retarget, rate) = (text("retarget").filter(|_| !self.is_discard), text("rate"));
         let export = match text("export") {
-            Some(name) => file_name(&name).ok_or_else(incomplete)?.to_owned(),
+            Some(name) => file_name(&name).ok_or_else(Problem::incomplete)?.to_owned(),
             None => new_file_name("discarded", now),
         };
         fields.0.retain(|(name, _)| name != "export");
@@ -107,19 +113,9 @@ impl Change {
         let named = ["scan", "group", "dead_letter", "export"].into_iter();
         let hidden =
             named.flat_map(|name| wanted.fields.all(name).map(move |value| (name, value.to_owned())));
-        let mut inputs = vec![Input {
-            name: "rate",
-            label: "Rate",
-            hint: "At most this rate, such as 20/s",
-            value: wanted.rate.clone(),
-        }];
+        let mut inputs = vec![(RATE, wanted.rate.clone())];
         if !self.is_discard {
-            inputs.push(Input {
-                name: "retarget",
-                label: "Another function",
-                hint: "Give the full ARN; TARGET_FUNCTIONS must allow it. Empty: the original function",
-                value: wanted.retarget.clone().unwrap_or_default(),
-            });
+            inputs.push((RETARGET, wanted.retarget.clone().unwrap_or_default()));
         }
         ok(&PlanPage {
             frame: visit.frame(self.title, None).of(snapshot.at),
@@ -133,15 +129,12 @@ impl Change {
             problem,
             fields: wanted.fields.to_query(),
             once: token(),
-            command: self.command(&snapshot, &wanted, visit),
+            command: self.command(&snapshot, &wanted, &visit.console),
         })
     }
 
     async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
-        let [Some(digest), Some(once), Some(query)] = ["digest", "once", "fields"].map(|name| form.get(name))
-        else {
-            return Err(incomplete());
-        };
+        let [digest, once, query] = form.required(["digest", "once", "fields"])?;
         let fields = Fields::of_query(query);
         let wanted = self.wanted(fields.clone(), visit.console.now())?;
         // If the form is sent a second time, the count is not checked again, because the dead-letters may be gone by
@@ -156,22 +149,18 @@ impl Change {
             }
         }
         let snapshot = visit.console.dead.snapshot();
-        let command = snapshot.and_then(|snapshot| self.command(&snapshot, &wanted, &visit));
+        let command = snapshot.and_then(|snapshot| self.command(&snapshot, &wanted, &visit.console));
         let command = command.filter(|command| command.is_exact).map(|command| command.line);
         let summary = Summary {
-            title: self.title.into(),
             command: command.unwrap_or_default(),
-            plan: format!("{}?{}", self.path, wanted.fields.to_query()),
-            back: "/dead",
-            next: "Back",
-            file: None,
             agreed: digest.to_owned(),
+            ..Summary::new(self.title, format!("{}?{}", self.path, wanted.fields.to_query()), "/dead")
         };
-        let console = visit.console.clone();
-        perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
-            let result = perform(self.asked(&wanted, &console)?, &console, screen, interrupt).await;
-            if self.is_discard && console.dead.folder().join(&wanted.export).exists() {
-                console.dead.has_written(&wanted.export);
+        perform_in_turn(&visit.console, once, summary, |performer| async move {
+            let dead = &performer.console.dead;
+            let result = performer.change(self.asked(&wanted, &performer.console)?).await;
+            if self.is_discard && dead.folder().join(&wanted.export).exists() {
+                dead.has_written(&wanted.export);
             }
             result
         })
@@ -201,10 +190,8 @@ impl Change {
 
     /// Returns the command that makes the same change. If a filter can select the chosen dead-letters only together
     /// with others, the command is a dry run. `None` if no filter selects the chosen dead-letters.
-    fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, visit: &Visit) -> Option<Command> {
-        let (filter, is_exact) = filter_flags(snapshot, &wanted.selection)?;
-        let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
-        words.extend(filter);
+    fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, console: &Console) -> Option<Command> {
+        let (mut words, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         if self.is_discard {
             words.push(format!("--export={}", wanted.export));
         }
@@ -215,8 +202,7 @@ impl Change {
         if !is_exact {
             words.push("--dry-run".into());
         }
-        let line = command_line(words.iter().map(String::as_str)) + &visit.console.address.flags();
-        Some(Command { line, is_exact })
+        Some(Command { line: console.command(self.command, words), is_exact })
     }
 }
 
@@ -270,7 +256,7 @@ struct PlanPage {
     change: &'static Change,
     what: String,
     hidden: Vec<(&'static str, String)>,
-    inputs: Vec<Input>,
+    inputs: Vec<(Input, String)>,
     offer: Offer,
     /// The number that the operator must type to confirm; `None` if a button is enough.
     to_type: Option<String>,

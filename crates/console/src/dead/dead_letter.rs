@@ -7,15 +7,14 @@ use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_operate::command::command_line;
 use comeback_operate::dead::Selection;
 use comeback_operate::dead::show::{DeadLetter, pretty, show as dead_letter};
 use comeback_operate::shown::{shown_json, shown_lines};
-use comeback_operate::{Answer as _, Fact, Table, Unwatched};
+use comeback_operate::{Answer as _, CommandName, Fact, Table, Unwatched};
 
 use crate::access::token;
 use crate::console::Console;
-use crate::dead::parts::{incomplete, snapshot, table, turn};
+use crate::dead::parts::{snapshot, table, turn};
 use crate::dead::state::{ReadAgain, scan_id};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::go_to;
@@ -81,7 +80,7 @@ fn editable(dead_letter: &DeadLetter) -> Option<String> {
 
 async fn show(visit: Visit) -> Result<Response, Problem> {
     let snapshot = snapshot(&visit.console)?;
-    let id = visit.last_of_path();
+    let id = visit.segment(3);
     let selection = Selection::one(&id);
     let rows = snapshot.rows(&selection);
     if rows.is_empty() {
@@ -101,7 +100,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
         path: visit.path().to_owned(),
         scan: scan_id(&snapshot),
         once: token(),
-        command: command_line(["comeback", "dead", "show", &*id]) + &visit.console.address.flags(),
+        command: visit.console.command(CommandName::DeadShow, [&*id]),
         id,
         facts,
         read,
@@ -112,9 +111,9 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
 /// received dead-letters become visible again. Redirects to a page with the result, so that the address contains no
 /// payload and the browser's Back button sends no form.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
-    let wanted = ShownPart::of(&fields).ok_or_else(incomplete)?;
+    let wanted = ShownPart::of(&fields).ok_or_else(Problem::incomplete)?;
     let turn = turn(&visit.console, "")?;
-    let (console, id) = (visit.console.clone(), visit.last_of_path());
+    let (console, id) = (visit.console.clone(), visit.segment(3));
     let reading = tokio::task::spawn_local(async move {
         let _turn = turn;
         dead_letter(&console.operator(Rc::new(Unwatched), console.dead.interrupt()).await?, &id).await

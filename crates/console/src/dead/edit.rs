@@ -7,16 +7,15 @@ use askama::Template;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::response::Response;
-use comeback_operate::Failure;
-use comeback_operate::command::command_line;
 use comeback_operate::dead::rules::NewPayload;
 use comeback_operate::dead::{Chosen, Redrive, Selection};
 use comeback_operate::shown::shown_json;
+use comeback_operate::{CommandName, Failure};
 
 use crate::access::token;
-use crate::change::{Asked, Offer, perform};
+use crate::change::{Asked, Offer};
 use crate::console::Console;
-use crate::dead::parts::{incomplete, path, perform_in_turn, snapshot};
+use crate::dead::parts::{path, perform_in_turn, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok};
 use crate::work::Summary;
 
@@ -69,15 +68,18 @@ impl Edited {
 /// Shows the plan of a redrive with the form's payload. If the form has the digest of the plan, performs the redrive
 /// instead.
 async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
-    let text = |name: &str| form.get(name).map(ToOwned::to_owned);
-    let (scan, id) = (text("scan").ok_or_else(incomplete)?, text("dead_letter").ok_or_else(incomplete)?);
+    let [scan, id] = form.required(["scan", "dead_letter"])?.map(ToOwned::to_owned);
     // The page shows control and bidirectional characters as JSON escapes, which have the same meaning. The payload
     // gets the same escapes, so that the operator agrees to exactly the text on the page.
     let typed = shown_json(form.get("payload").unwrap_or_default());
     let payload = NewPayload::read(&typed);
     if let (Some(digest), Some(once), Ok(payload)) = (form.get("digest"), form.get("once"), &payload) {
         let edited = Edited { scan, id, payload: payload.clone() };
-        return perform_edit(&visit, edited, digest, once);
+        let agreed = digest.to_owned();
+        let summary = Summary { agreed, ..Summary::new("Edit and redrive", "/dead", "/dead") };
+        return perform_in_turn(&visit.console, once, summary, |performer| async move {
+            performer.change(edited.asked(&performer.console)?).await
+        });
     }
     let snapshot = snapshot(&visit.console)?;
     let selection = Selection::one(&id);
@@ -86,10 +88,9 @@ async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let plan = match payload {
         Ok(payload) => {
             let edited = Edited { scan: scan.clone(), id: id.clone(), payload };
-            let key = row.key.as_ref().map(|key| format!("--key={key}"));
-            let command = key.map(|key| {
-                let words = ["comeback", "dead", "redrive", &*key, "--payload-file=payload.json"];
-                command_line(words) + &visit.console.address.flags()
+            let command = row.key.as_ref().map(|key| {
+                let words = [format!("--key={key}"), "--payload-file=payload.json".into()];
+                visit.console.command(CommandName::Redrive, words)
             });
             Ok(Plan {
                 offer: Offer::of(edited.asked(&visit.console), &visit.console).await,
@@ -111,22 +112,6 @@ async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     })
 }
 
-fn perform_edit(visit: &Visit, edited: Edited, digest: &str, once: &str) -> Result<Response, Problem> {
-    let summary = Summary {
-        title: "Edit and redrive".into(),
-        command: String::new(),
-        plan: "/dead".into(),
-        back: "/dead",
-        next: "Back",
-        file: None,
-        agreed: digest.to_owned(),
-    };
-    let console = visit.console.clone();
-    perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
-        perform(edited.asked(&console)?, &console, screen, interrupt).await
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::StatusCode;
@@ -145,7 +130,7 @@ mod tests {
         let dead = Dead::with(dead_letters);
         let snapshot = scan(&dead.operator(), Filter::default()).await.unwrap();
         let id = snapshot.dead_letter_of(&key).unwrap().message_id.to_string();
-        let console = Console::new(address(), read_only);
+        let console = Console::new(address(), read_only, None);
         console.reach(dead.aws.account());
         let fields = format!("scan={}&dead_letter={id}", crate::dead::state::scan_id(&snapshot));
         console.dead.set_snapshot(Some(snapshot));

@@ -7,7 +7,6 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
-use std::rc::Rc;
 
 use askama::Template;
 use axum::Router;
@@ -18,17 +17,16 @@ use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use comeback_engine::Timestamp;
-use comeback_operate::command::command_line;
 use comeback_operate::dead::pace::Pace;
 use comeback_operate::dead::{self, Import};
-use comeback_operate::{Answer as _, Failure};
+use comeback_operate::{Answer as _, CommandName, Failure};
 use futures_util::stream::try_unfold;
 use sha2::{Digest as _, Sha256};
 
 use crate::access::token;
-use crate::change::{Asked, Offer, perform};
+use crate::change::{Asked, Offer};
 use crate::console::Console;
-use crate::dead::parts::{described, incomplete, perform_in_turn, selection, snapshot};
+use crate::dead::parts::{described, perform_in_turn, selection, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
 use crate::response::go_to;
 use crate::work::Summary;
@@ -65,30 +63,22 @@ pub(super) fn file_name(name: &str) -> Option<&str> {
 }
 
 async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
-    let once = fields.get("once").ok_or_else(incomplete)?.to_owned();
+    let [once] = fields.required(["once"])?.map(ToOwned::to_owned);
     let selection = selection(&fields)?;
     let snapshot = snapshot(&visit.console)?;
     let name = new_file_name("exported", visit.console.now());
-    let summary = Summary {
-        title: format!("Export {}", described(&snapshot, &selection)),
-        command: String::new(),
-        plan: "/dead".into(),
-        back: "/dead",
-        next: "Back",
-        file: Some(name.clone()),
-        agreed: String::new(),
-    };
-    let console = visit.console.clone();
-    perform_in_turn(&visit.console, &once, summary, |screen, interrupt| async move {
-        let snapshot = console.dead.snapshot_of(fields.get("scan"))?;
-        let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
-        let path = console.dead.folder().join(&name);
-        let exported = dead::export(&operator, &snapshot, &selection, &path).await;
+    let title = format!("Export {}", described(&snapshot, &selection));
+    let summary = Summary { file: Some(name.clone()), ..Summary::new(title, "/dead", "/dead") };
+    perform_in_turn(&visit.console, &once, summary, |performer| async move {
+        let dead = &performer.console.dead;
+        let snapshot = dead.snapshot_of(fields.get("scan"))?;
+        let path = dead.folder().join(&name);
+        let exported = dead::export(&performer.operator().await?, &snapshot, &selection, &path).await;
         if path.exists() {
-            console.dead.has_written(&name);
+            dead.has_written(&name);
         }
         let exported = exported?;
-        screen.show(exported.layout());
+        performer.screen.show(exported.layout());
         exported.end()
     })
 }
@@ -134,15 +124,14 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
                     if is_new {
                         let _ = std::fs::remove_file(&path);
                     }
-                    return Err(Problem::Refused(StatusCode::BAD_REQUEST, failure.to_string()));
+                    return Err(Problem::bad_request(failure.to_string()));
                 }
                 return Ok(go_to(&format!("/dead/import?file={name}")));
             }
             _ => break,
         }
     }
-    let why = "Nothing was changed: the form lacks this session's secret. Reload its page and try again.";
-    Err(if has_secret { incomplete() } else { Problem::Refused(StatusCode::FORBIDDEN, why.into()) })
+    Err(if has_secret { Problem::incomplete() } else { Problem::without_secret() })
 }
 
 /// Stores an upload under a name made from its content. Returns the name, and true if no file had this name before.
@@ -158,7 +147,7 @@ async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), 
         file.write_all(&piece).map_err(failure)?;
     }
     if length == 0 {
-        return Err(Problem::Refused(StatusCode::BAD_REQUEST, "Choose a file that is not empty.".into()));
+        return Err(Problem::bad_request("Choose a file that is not empty."));
     }
     file.as_file().sync_all().map_err(failure)?;
     let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -196,28 +185,21 @@ async fn plan(visit: Visit) -> Result<Response, Problem> {
 }
 
 async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
-    let [Some(digest), Some(once), Some(file)] = ["digest", "once", "file"].map(|name| form.get(name)) else {
-        return Err(incomplete());
-    };
-    let file = file_name(file).ok_or_else(incomplete)?.to_owned();
+    let [digest, once, file] = form.required(["digest", "once", "file"])?;
+    let file = file_name(file).ok_or_else(Problem::incomplete)?.to_owned();
     let summary = Summary {
-        title: "Import".into(),
         command: command(&file, &visit.console),
-        plan: format!("/dead/import?file={file}"),
-        back: "/dead",
-        next: "Back",
-        file: None,
         agreed: digest.to_owned(),
+        ..Summary::new("Import", format!("/dead/import?file={file}"), "/dead")
     };
-    let console = visit.console.clone();
-    perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
-        perform(asked(&file, &console), &console, screen, interrupt).await
+    perform_in_turn(&visit.console, once, summary, |performer| async move {
+        performer.change(asked(&file, &performer.console)).await
     })
 }
 
 fn command(file: &str, console: &Console) -> String {
     let path = console.dead.folder().join(file).display().to_string();
-    command_line(["comeback", "dead", "import", &*path]) + &console.address.flags()
+    console.command(CommandName::Import, [path])
 }
 
 fn asked(file: &str, console: &Console) -> Asked {

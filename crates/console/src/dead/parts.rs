@@ -11,13 +11,14 @@ use comeback_operate::dead::snapshot::{Row, Selection, Snapshot};
 use comeback_operate::durations::short;
 use comeback_operate::function::shown_name;
 use comeback_operate::numbers::grouped;
-use comeback_operate::{Failure, Interrupt, Piece, Table, Text};
+use comeback_operate::{Failure, Piece, Table, Text};
 
+use crate::change::Performer;
 use crate::console::Console;
 use crate::dead::state::Turn;
 use crate::page::{Fields, Problem, encoded};
 use crate::response::go_to;
-use crate::work::{PageScreen, Summary};
+use crate::work::{Summary, page_of};
 
 /// Returns the newest snapshot, or refuses the request if no scan has finished.
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
@@ -39,38 +40,24 @@ pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,
     summary: Summary,
-    command: impl FnOnce(Rc<PageScreen>, Interrupt) -> F,
+    command: impl FnOnce(Performer) -> F,
 ) -> Result<Response, Problem>
 where
     F: Future<Output = Result<(), Failure>> + 'static,
 {
-    if !once.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(incomplete());
-    }
-    let path = format!("/progress/{once}");
+    let path = page_of(once);
     if console.dead.under_way().as_ref() == Some(&path) {
         return Ok(go_to(&path));
     }
     let turn = turn(console, &path)?;
-    Ok(console.works.perform(once, summary, move |screen, interrupt| {
-        let performing = command(screen, interrupt);
+    let performing = console.clone();
+    Ok(console.works.perform(once, summary, |screen, interrupt| {
+        let performing = command(Performer { console: performing, screen, interrupt });
         async move {
             let _turn = turn;
             performing.await
         }
     }))
-}
-
-pub(super) fn incomplete() -> Problem {
-    Problem::Refused(StatusCode::BAD_REQUEST, "The form is incomplete.".into())
-}
-
-/// A field of a form, as `templates/dead_parts.html` draws it.
-pub(super) struct Input {
-    pub(super) name: &'static str,
-    pub(super) label: &'static str,
-    pub(super) hint: &'static str,
-    pub(super) value: String,
 }
 
 /// The time left until a moment, as text.

@@ -10,7 +10,7 @@ use crate::page::encoded;
 /// Returns a console for the demonstration with its clock stopped. The clock moves only when the console waits.
 pub(super) async fn stopped() -> Setting {
     let demo = Demonstration::new();
-    let setting = Setting::of(Console::demonstrating(address(), false, demo)).await;
+    let setting = Setting::of(Console::new(address(), false, Some(demo))).await;
     press(&setting, "stop").await;
     setting
 }

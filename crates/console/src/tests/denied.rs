@@ -41,7 +41,7 @@ pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: b
     for line in lines {
         aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(at, "s", line);
     }
-    let console = Console::new(address(), read_only);
+    let console = Console::new(address(), read_only, None);
     console.reach(aws.account());
     Setting::of(console).await
 }

@@ -1,0 +1,194 @@
+//! The forms that pause and resume functions, retry waiting events now, cancel them, and attach and detach functions.
+
+use axum::Router;
+
+use comeback_operate::attach::{Route, RouteFailures};
+use comeback_operate::function::FunctionName;
+use comeback_operate::pause::PauseRetries;
+use comeback_operate::pauses::edits::{End, Wanted, read_length, read_reason};
+use comeback_operate::pauses::read_text;
+use comeback_operate::request::{Ask, DEFAULT_WITHIN, RequestEvents, read_error, read_key, read_within};
+use comeback_operate::resume::ResumeRetries;
+use comeback_operate::{CommandName, durations};
+
+use crate::change::{Argument, Asked, ChangeForm, Input, function};
+use crate::console::Console;
+use crate::page::Fields;
+
+pub(super) fn routes() -> Router<Console> {
+    let forms = [&PAUSE, &RESUME, &RETRY, &CANCEL, &ATTACH, &DETACH];
+    forms.into_iter().fold(Router::new(), |all, form| all.merge(form.routes()))
+}
+
+const FUNCTION: Input = Input::new(
+    "function",
+    "Function",
+    "NAME, NAME:ALIAS or ARN; * for every function",
+    Argument::FunctionOrAll,
+);
+const REASON: Input = Input::new(
+    "reason",
+    "Reason",
+    "Shown with the pause; required for a new pause",
+    Argument::Flag("--reason"),
+);
+const FOR: Input = Input {
+    choices: &[("15m", "15m"), ("1h", "1h"), ("", "until I resume")],
+    ..Input::new("for", "For", "Such as 2h; empty: until it is resumed", Argument::Flag("--for"))
+};
+const SPREAD: Input = Input::new(
+    "spread",
+    "Spread",
+    "Spread the retries over this time once the pause ends; empty: as long as the pause, at most 30m",
+    Argument::Flag("--spread"),
+);
+const RESUME_SPREAD: Input =
+    Input { hint: "Empty: the pause's own; by default as long as the pause, at most 30m", ..SPREAD };
+const ERROR: Input =
+    Input::new("error", "Error", "Such as Timeout*; empty: every error", Argument::Flag("--error"));
+const KEY: Input = Input::new(
+    "key",
+    "Key",
+    "Only the events with these keys, at most 20; empty: every event",
+    Argument::Each("--key"),
+);
+const WITHIN: Input = Input {
+    choices: &[("0s", "at once"), ("1m", "1m"), ("10m", "10m")],
+    ..Input::new(
+        "within",
+        "Within",
+        "Spread the retries over this time; empty: 10m",
+        Argument::Flag("--within"),
+    )
+};
+const WHY: Input = Input::new("why", "Reason", "Stored with the request", Argument::Flag("--why"));
+/// The function to attach or detach.
+const ATTACHED: Input = Input::new(
+    "function",
+    "Function",
+    "NAME, NAME:ALIAS or ARN; the alias or version that callers invoke",
+    Argument::Operand,
+);
+
+static PAUSE: ChangeForm = ChangeForm {
+    path: "/pause",
+    title: "Pause",
+    about: "Hold the retries of a function. New events still run, and are held if they fail. The pause uses up no retry and \
+            does not count towards MAX_AGE.",
+    command: CommandName::Pause,
+    inputs: &[FUNCTION, REASON, FOR, SPREAD],
+    asked: pause,
+    back: "/waiting",
+};
+
+fn pause(fields: &Fields) -> Result<Asked, String> {
+    let function = function(fields)?;
+    let wanted = Wanted {
+        end: FOR.read(fields, read_length)?.map(End::After),
+        spread: SPREAD.read(fields, durations::read)?,
+        why: REASON.read(fields, read_reason)?,
+    };
+    Ok(Asked::new(|operator| PauseRetries { operator, function, wanted }))
+}
+
+static RESUME: ChangeForm = ChangeForm {
+    path: "/resume",
+    title: "Resume",
+    about: "Resume retries of a paused function, spread over time. What the pause held is recalled, so that it comes back within \
+            that time.",
+    command: CommandName::Resume,
+    inputs: &[FUNCTION, RESUME_SPREAD],
+    asked: resume,
+    back: "/waiting",
+};
+
+fn resume(fields: &Fields) -> Result<Asked, String> {
+    let function = function(fields)?;
+    let spread = RESUME_SPREAD.read(fields, durations::read)?;
+    Ok(Asked::new(move |operator| ResumeRetries { operator, function, spread }))
+}
+
+static RETRY: ChangeForm = ChangeForm {
+    path: "/retry",
+    title: "Retry now",
+    about: "Retry waiting events after a fix, without waiting for the end of their backoff. Hidden messages are recalled once \
+            the handler has read the request, which takes about a minute.",
+    command: CommandName::Retry,
+    inputs: &[FUNCTION, ERROR, KEY, WITHIN, WHY],
+    asked: retry,
+    back: "/waiting",
+};
+
+fn retry(fields: &Fields) -> Result<Asked, String> {
+    let within = WITHIN.read(fields, read_within)?.unwrap_or(DEFAULT_WITHIN);
+    request(fields, Ask::Retry { within })
+}
+
+static CANCEL: ChangeForm = ChangeForm {
+    path: "/cancel",
+    title: "Cancel events",
+    about: "Dead-letter waiting events instead of retrying them. Nothing is deleted: redrive them, or discard them, as any \
+            dead-letter. Hidden messages are recalled once the handler has read the request, which takes about a minute.",
+    command: CommandName::Cancel,
+    inputs: &[FUNCTION, ERROR, KEY, WHY],
+    asked: |fields| request(fields, Ask::Cancel),
+    back: "/waiting",
+};
+
+fn request(fields: &Fields, ask: Ask) -> Result<Asked, String> {
+    let function = function(fields)?;
+    let error = ERROR.read(fields, read_error)?;
+    let keys: Result<Vec<String>, String> = fields.all("key").map(read_key).collect();
+    let keys = keys.map_err(|why| format!("Key: {why}"))?;
+    let why = WHY.read(fields, read_text)?;
+    Ok(Asked::new(move |operator| RequestEvents { operator, ask, function, error, keys, why }))
+}
+
+static ATTACH: ChangeForm = ChangeForm {
+    path: "/attach",
+    title: "Attach",
+    about: "Send a function's failed events to the retry queue, and allow the handler to re-invoke it.",
+    command: CommandName::Attach,
+    inputs: &[ATTACHED],
+    asked: |fields| route(fields, Route::Attach { may_move: false }),
+    back: "/function",
+};
+
+static DETACH: ChangeForm = ChangeForm {
+    path: "/detach",
+    title: "Detach",
+    about: "Return a function's failed events to Lambda's own handling. The handler retries those that wait until they are \
+            done.",
+    command: CommandName::Detach,
+    inputs: &[ATTACHED],
+    asked: |fields| route(fields, Route::Detach { at_once: false }),
+    back: "/function",
+};
+
+fn route(fields: &Fields, route: Route) -> Result<Asked, String> {
+    let function = ATTACHED.read(fields, str::parse::<FunctionName>)?;
+    let functions = vec![function.ok_or("Function: name one")?];
+    Ok(Asked::new(move |operator| RouteFailures { operator, functions, route }))
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_operate::pauses::DEFAULT_SPREAD;
+
+    use super::*;
+
+    #[test]
+    fn a_hint_names_the_default() {
+        let hint = |form: &ChangeForm, name: &str| {
+            form.inputs.iter().find(|input| input.name == name).expect("a field").hint
+        };
+        let (spread, within) = (durations::text(DEFAULT_SPREAD), durations::text(DEFAULT_WITHIN));
+        for (form, name, default) in [
+            (&PAUSE, "spread", format!("at most {spread}")),
+            (&RESUME, "spread", format!("at most {spread}")),
+            (&RETRY, "within", format!("empty: {within}")),
+        ] {
+            assert!(hint(form, name).ends_with(&default), "{}", hint(form, name));
+        }
+    }
+}
