@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use comeback_operate::{Command, CommandName, Piece, Text, Tone};
 
-use crate::page::encoded;
+use crate::response::encoded;
 
 /// The CSS class for text of this tone.
 pub(super) const fn class(tone: &Tone) -> &'static str {

@@ -16,8 +16,8 @@ use comeback_rehearsal::life::{self, Mark};
 use crate::access::token;
 use crate::console::Console;
 use crate::dead::OfEvent;
-use crate::page::{Frame, Problem, Visit, encoded, ok, page};
-use crate::response::go_to;
+use crate::page::{Frame, Problem, Visit, ok, page};
+use crate::response::{encoded, go_to};
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/event", page(event))

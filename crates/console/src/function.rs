@@ -20,7 +20,8 @@ use comeback_rehearsal::schedule;
 use crate::console::{Console, Waiting};
 use crate::dead::OfFunction;
 use crate::doctor::Findings;
-use crate::page::{Frame, Problem, Visit, encoded, ok, page};
+use crate::page::{Frame, Problem, Visit, ok, page};
+use crate::response::encoded;
 use crate::waiting::groups;
 
 pub(super) fn routes() -> Router<Console> {

@@ -22,7 +22,8 @@ use futures_util::future::join;
 
 use crate::console::{Console, Waiting};
 use crate::history;
-use crate::page::{Frame, Problem, Visit, encoded, ok, page};
+use crate::page::{Frame, Problem, Visit, ok, page};
+use crate::response::encoded;
 
 /// Maximum number of functions in the table.
 const MOST_FUNCTIONS: usize = 50;

@@ -15,13 +15,13 @@ use comeback_operate::numbers::grouped;
 use comeback_operate::{Failure, Place, Text};
 use comeback_rehearsal::chart::{Colour, PALETTE};
 use comeback_rehearsal::figure;
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 use send_wrapper::SendWrapper;
 
 use crate::access::BrowserSession;
 use crate::console::{Console, Counts};
 use crate::demonstration::Bar;
-use crate::response::{html, with_type};
+use crate::response::{encoded, html, with_type};
 use crate::work::Toast;
 
 /// Path, name and letter of each page in the navigation, in order. Typing `g` and the letter opens the page.
@@ -265,11 +265,6 @@ impl Fields {
         let pairs = self.0.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
         pairs.collect::<Vec<_>>().join("&")
     }
-}
-
-/// Percent-encodes a string for use in an address.
-pub(super) fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
 /// The data for the frame around every page: its title, navigation, and the state of the console.

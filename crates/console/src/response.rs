@@ -1,4 +1,4 @@
-//! HTTP responses: pages, with markup and control characters escaped, and redirects.
+//! HTTP responses: pages, with markup and control characters escaped, and redirects with encoded addresses.
 
 use askama::Template;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
 use comeback_operate::shown::shown_lines;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// Renders a page as a response. This function makes control and bidirectional characters visible; `askama` escapes
 /// markup.
@@ -16,6 +17,11 @@ pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
 
 pub(super) fn with_type(status: StatusCode, kind: &'static str, body: String) -> Response {
     (status, [(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
+}
+
+/// Percent-encodes a string for use in an address.
+pub(super) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
 /// Redirects the browser to `path`. The browser then requests this path with GET.

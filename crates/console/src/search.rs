@@ -7,8 +7,8 @@ use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::waiting::reading::Reading;
 
 use crate::console::Console;
-use crate::page::{Problem, Visit, encoded, page};
-use crate::response::go_to;
+use crate::page::{Problem, Visit, page};
+use crate::response::{encoded, go_to};
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/search", page(search))

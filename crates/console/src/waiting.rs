@@ -24,8 +24,8 @@ use plotters::prelude::*;
 
 use crate::change::PLAN;
 use crate::console::{Console, Waiting};
-use crate::page::{Fields, Frame, Problem, Visit, encoded, ok, page};
-use crate::response::{go_to, html};
+use crate::page::{Fields, Frame, Problem, Visit, ok, page};
+use crate::response::{encoded, go_to, html};
 use crate::search::{Searched, searched};
 
 /// Maximum number of events on one page of the list.

@@ -13,8 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
-use crate::page::encoded;
-use crate::response::go_to;
+use crate::response::{encoded, go_to};
 
 /// Maximum number of ended changes that still have a page.
 const KEPT: usize = 20;

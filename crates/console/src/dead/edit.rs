@@ -119,7 +119,7 @@ mod tests {
     use comeback_operate::dead::{Filter, scan};
 
     use super::*;
-    use crate::page::encoded;
+    use crate::response::encoded;
     use crate::tests::{Setting, address, hidden, locally};
 
     /// Returns an account with two dead-letters, a console for the account, the form fields that name the first

@@ -16,8 +16,8 @@ use comeback_operate::{Failure, Piece, Table, Text};
 use crate::change::Performer;
 use crate::console::Console;
 use crate::dead::state::Turn;
-use crate::page::{Fields, Problem, encoded};
-use crate::response::go_to;
+use crate::page::{Fields, Problem};
+use crate::response::{encoded, go_to};
 use crate::work::{Summary, page_of};
 
 /// Returns the newest snapshot, or refuses the request if no scan has finished.

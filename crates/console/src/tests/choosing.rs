@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::denied::{console, denied, sample, text};
 use super::{hidden, locally, snapshot_of};
-use crate::page::encoded;
+use crate::response::encoded;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use super::{Setting, address, hidden};
 use crate::console::Console;
 use crate::demonstration::Demonstration;
-use crate::page::encoded;
+use crate::response::encoded;
 
 /// Returns a console for the demonstration with its clock stopped. The clock moves only when the console waits.
 pub(super) async fn stopped() -> Setting {
