@@ -286,7 +286,8 @@ impl Attachment {
         }
     }
 
-    /// Step 4 of docs/attach.md: keeps Lambda from stopping the retries after 16 rounds. Check CB107 of the doctor shows this step.
+    /// Step 4 of docs/attach.md: keeps Lambda from stopping the retries after 16 rounds. Check CB107 of the doctor shows
+    /// this step.
     pub(crate) fn allow_recursion(&self) -> Option<Step> {
         (!self.target.recursion_allowed).then_some(Step::Recursion(true))
     }

@@ -225,8 +225,8 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// The place where the allow-list is set. `stack` is the deployment's stack. Returns `Template` for a nested stack, because only the parent
-    /// stack can set its parameters. Returns `Environment` if the stack was deleted.
+    /// The place where the allow-list is set. `stack` is the deployment's stack. Returns `Template` for a nested stack,
+    /// because only the parent stack can set its parameters. Returns `Environment` if the stack was deleted.
     pub(crate) fn of(deployment: &Deployment, stack: Option<&Stack>) -> Self {
         let (Some(name), Some(stack)) = (&deployment.stack, stack) else { return Self::Environment };
         match parameter_value(stack, TARGET_FUNCTIONS.parameter).filter(|_| stack.parent.is_none()) {
