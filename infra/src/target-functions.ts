@@ -48,8 +48,9 @@ export function allows(stack: Stack, entry: string, name: string): boolean {
 }
 
 /**
- * Returns the name that CloudFormation will generate for a function: stack, logical id and 12 or 13 random characters.
- * CloudFormation shortens a long name. Only its beginning is known, and `?` stands for the rest.
+ * Returns an example of the name that CloudFormation will generate for a function: stack, logical id, and zeros instead
+ * of 12 or 13 random characters. CloudFormation shortens a long name. Only its beginning is known, and `?` stands for
+ * the rest.
  */
 export function generatedName(stackName: string, logicalId: string): string {
   if (Token.isUnresolved(stackName)) {

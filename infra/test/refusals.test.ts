@@ -37,7 +37,7 @@ const onOrOff = (text: string) =>
   text === 'on' || text === 'off' ? text === 'on' : (text as unknown as boolean);
 const isNumber = (text: string) => text.trim() !== '' && !Number.isNaN(Number(text));
 
-/** Converts each variable of the handler to a property of the construct. */
+/** For each environment variable of the handler, the function that turns its value into props of the construct. */
 const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> = {
   MAX_AGE: (value) => ({ maxAge: duration(value) }),
   MAX_RETRIES: (value) => ({ maxRetries: Number(value) }),

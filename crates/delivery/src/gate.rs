@@ -40,7 +40,7 @@ const COMFORTABLE: f64 = 0.5;
 /// could stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Limits and spaces all calls by a sender and its clones.
+/// Limits the rate of the calls by a sender and its clones, and their number at a time.
 #[derive(Debug)]
 pub(crate) struct Gate {
     calls: Arc<Semaphore>,

@@ -206,8 +206,8 @@ impl RequestEvents {
     }
 
     /// The request to write at the time `at`. `hidden` is the longest time that a message may be hidden. The request
-    /// ends once the handler has checked every covered message. A cancel by key instead lasts for the maximum duration
-    /// of a request.
+    /// ends once the handler has checked every covered message. A request to cancel events by key lasts for the
+    /// maximum duration.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
         let within = match self.ask {
             Ask::Retry { within } => Duration::from_secs(within.as_secs()),

@@ -29,7 +29,7 @@ pub struct Check {
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
-    /// Judges the permission of the handler's role that has the check's number.
+    /// Judges one permission of the handler's role: the row of `rights.rs` with the check's number.
     Role,
     Function(fn(&Facts, &Function) -> Judged),
     /// Runs once for each checked alias, version or unqualified function.
