@@ -28,7 +28,7 @@ export function shown(value: unknown): string {
   return Token.isUnresolved(value) ? UNKNOWN : inspect(value, { depth: -1 });
 }
 
-/** Formats a string for messages, without quotes. */
+/** Replaces the tokens of a string, for a message. Adds no quotes. */
 export function literal(text: string): string {
   return replaceTokens(text, UNKNOWN);
 }

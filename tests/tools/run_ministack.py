@@ -17,7 +17,8 @@ from recorder import recording
 # libyaml parses a template ten times as fast as PyYAML's own parser.
 yaml.SafeLoader = yaml.CSafeLoader
 
-# Under faketime, Python's own sleep starts on the faster clock and waits on the real clock, so the sleep never ends.
+# Under faketime, Python's own sleep computes its end on the faster clock and waits for it on the real clock, so the sleep
+# practically never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
 # The server of each execution environment checks every tenth of a second whether it should stop. On the faster clock,
 # the server would check 600 times a second.

@@ -16,8 +16,8 @@ use std::io;
 ///
 /// The result is false for all other statuses. The other 4xx statuses mean that the request itself is wrong. The causes
 /// of 501, 505, 506, 508, 510 and 511 (not implemented, version, negotiation, loop, extension, login) do not go away. A
-/// 507 means that the server lacks storage, and a retry frees none. The caller decides about vendor-specific statuses, such as 520 to
-/// 529.
+/// 507 means that the server lacks storage, and a retry frees none. The caller decides about vendor-specific statuses,
+/// such as 520 to 529.
 ///
 /// Repeat a request only if repeating it is safe: after a timeout or a 5xx, the first request may have taken effect.
 ///

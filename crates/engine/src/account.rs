@@ -114,7 +114,7 @@ pub struct DeadLettered<'a> {
     pub dead_letter: &'a DeadLetter,
 }
 
-/// A copy that is sent to the retry queue with a delay and replaces its message.
+/// A copy of a message, sent to the retry queue with a delay, that replaces the original.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move<'a> {
     /// The message to copy. The copy has the same body, byte for byte, the same `AWSTraceHeader`, and the message

@@ -101,13 +101,13 @@ pub fn shown_name(arn: &str) -> &str {
     name.strip_suffix(":$LATEST").unwrap_or(name)
 }
 
-/// Returns true if a function is in another account or region than the handler `home`. Such a function cannot be
+/// Returns true if the account or region of a function is not that of the handler `home`. Such a function cannot be
 /// attached.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }
 
-/// Advice to an operator about a function in another account or region than the handler.
+/// Advice to an operator about a function whose account or region is not the handler's.
 pub fn deployment_of_its_own(arn: &str) -> String {
     format!("use a deployment in the account and region of {arn}")
 }

@@ -1,4 +1,4 @@
-//! Counts from CloudWatch's metrics.
+//! The counts that CloudWatch's metrics give.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -112,7 +112,7 @@ struct Function {
     running: usize,
 }
 
-/// A planned happening of the simulation.
+/// Something that is scheduled to happen in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     /// An event arrives for the function with this index.

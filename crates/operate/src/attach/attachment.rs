@@ -245,7 +245,7 @@ impl ListOwner {
     }
 }
 
-/// Fails if `function` is an ARN in another account or region than the deployment's.
+/// Fails if `function` is an ARN whose account or region is not the deployment's.
 fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Failure> {
     let Some(place) = &function.place else { return Ok(()) };
     let handler = &deployment.handler_arn;

@@ -155,7 +155,8 @@ fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     );
 }
 
-/// If paused time counted, most events would be too old when the pause ends. Some holds end even later than the pause.
+/// If `MAX_AGE` counted paused time, most events would be too old by the end of the pause. Events whose holds end later
+/// would be older still.
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {

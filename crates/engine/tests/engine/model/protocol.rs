@@ -84,7 +84,7 @@ impl Fault {
         Self::SendAnswerLost,
     ];
 
-    /// Returns true if this fault could occur with these calls.
+    /// Returns true if this fault strikes one of `calls`.
     fn struck(self, calls: &[Call]) -> bool {
         calls.iter().any(|call| match self {
             Self::NeverHandled => false,

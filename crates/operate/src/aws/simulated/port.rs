@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// The maximum number of entries in a batch call to SQS.
 const ENTRIES_OF_A_CALL: usize = 10;
 
-/// The number of batch calls that together take the time of one call.
+/// The number of batch calls that run at a time. Together they take as long as one call.
 const CALLS_AT_ONCE: usize = 16;
 
 impl SimulatedAws {
