@@ -16,7 +16,7 @@ export interface Watched {
   readonly hideUpTo: string;
 }
 
-/** The properties of one alarm. An alarm without a threshold is raised when a single value is 1 or more. */
+/** The properties of one alarm. By default, an alarm is raised when the value of one period is 1 or more. */
 type AlarmProps = Pick<cloudwatch.AlarmProps, 'metric' | 'alarmDescription'> & Partial<cloudwatch.AlarmProps>;
 
 /** The page that explains each alarm, and what to do when it is raised. */

@@ -30,11 +30,15 @@ pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), CommandFail
     Ok(())
 }
 
-/// JSON formatter that escapes strings as [`shown_json`] does.
+/// JSON formatter that escapes strings as [`shown_json`] does, also in a payload, which is copied as it is.
 struct Escaping;
 
 impl Formatter for Escaping {
     fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        out.write_all(shown_json(fragment).as_bytes())
+    }
+
+    fn write_raw_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         out.write_all(shown_json(fragment).as_bytes())
     }
 }
@@ -76,14 +80,23 @@ pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), Comman
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
+
     use super::*;
     use crate::tables::tests::HOSTILE;
+
+    fn streamed(result: &impl Serialize) -> String {
+        let mut streamed = Vec::new();
+        result.serialize(&mut Serializer::with_formatter(&mut streamed, Escaping)).unwrap();
+        String::from_utf8(streamed).unwrap()
+    }
 
     #[test]
     fn streamed_json_is_the_same_to_the_byte() {
         let result = serde_json::json!({"key": HOSTILE, "list": [1, null, "é\""]});
-        let mut streamed = Vec::new();
-        result.serialize(&mut Serializer::with_formatter(&mut streamed, Escaping)).unwrap();
-        assert_eq!(String::from_utf8(streamed).unwrap(), shown_json(&result.to_string()));
+        let payload = RawValue::from_string(result.to_string()).unwrap();
+        for streamed in [streamed(&result), streamed(&payload)] {
+            assert_eq!(streamed, shown_json(&result.to_string()));
+        }
     }
 }

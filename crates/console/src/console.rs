@@ -263,7 +263,7 @@ const KEPT: usize = 32;
 /// The cached value with this key. A new key clears the cache if it is full.
 fn cached<K: Ord, T>(values: &Cached<K, T>, key: K) -> Rc<Fresh<T>> {
     let mut values = values.borrow_mut();
-    if values.len() == KEPT {
+    if values.len() == KEPT && !values.contains_key(&key) {
         values.clear();
     }
     Rc::clone(values.entry(key).or_default())

@@ -27,6 +27,7 @@ use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
 use comeback_operate::layout::{Layout, Table};
 use comeback_operate::numbers::{counted, grouped};
+use comeback_operate::shown::shown;
 use comeback_operate::status::DEAD_LETTERS;
 use comeback_operate::text;
 use comeback_operate::text::Text;
@@ -251,13 +252,21 @@ fn only(snapshot: &Snapshot) -> String {
     format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), grouped(taken), grouped(all))
 }
 
+/// The flags of a filter, as a command line shows them. A form's fields may hold any character, also a NUL, which no
+/// command line can have.
+fn shown_flags(filter: &Filter) -> String {
+    let flags = filter.flags();
+    let flags: Vec<_> = flags.iter().map(|flag| shown(flag)).collect();
+    command_line(flags.iter().map(AsRef::as_ref))
+}
+
 impl OfFunction {
     /// The dead-letters of `function` in the newest scan; `None` before the first scan.
     pub(super) fn in_scan(console: &Console, function: &FunctionName) -> Option<Self> {
         let snapshot = console.dead.snapshot()?;
         Some(Self {
             at: snapshot.at.into(),
-            filter: command_line(snapshot.filter.flags().iter().map(String::as_str)),
+            filter: shown_flags(&snapshot.filter),
             groups: Groups::of_function(&snapshot, function, console.now()),
         })
     }

@@ -182,7 +182,7 @@ impl WireMessage<'_> {
             number(attributes.approximate_first_receive_timestamp, "ApproximateFirstReceiveTimestamp")?;
         let senders = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
         let mut senders: BTreeMap<String, &RawValue> = senders.unwrap_or_default();
-        let comeback = senders.remove(MOVED_ATTRIBUTE);
+        let comeback = senders.remove(MOVED_ATTRIBUTE).filter(|raw| raw.get() != "null");
         let mut record = Record {
             receipt_handle,
             body,

@@ -175,6 +175,7 @@ impl RequestEntry {
     /// Makes the entry for a request. The request's moment is rounded up to a whole second, so that the request does
     /// not miss the latest failures.
     pub(crate) fn of(request: &Request, list: List) -> Self {
+        debug_assert!(list == List::Retries || request.within.is_zero(), "BUG: a cancel takes no time");
         let wire = Wire {
             target: request.target.to_string(),
             at: request.at.rounded_up_to_secs().as_secs(),

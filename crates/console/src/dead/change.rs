@@ -8,6 +8,7 @@ use comeback_operate::dead::groups::Alike;
 use comeback_operate::dead::pace::Pace;
 use comeback_operate::dead::{Chosen, Discard, Redrive, Selection, Snapshot};
 use comeback_operate::numbers::{counted, grouped};
+use comeback_operate::shown::shown;
 use comeback_operate::{CommandName, Failure};
 
 use crate::access::token;
@@ -214,15 +215,15 @@ struct Command {
 }
 
 /// Returns filter flags that select the dead-letters `selection` of a snapshot, and true if the flags select no others.
-/// `None` if no filter selects these dead-letters.
+/// `None` if no filter selects these dead-letters, or if a command line cannot show the flags as they are.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
-    match selection {
-        Selection::All if snapshot.filter.takes_everything() => Some((vec!["--all".into()], true)),
-        Selection::All => Some((snapshot.filter.flags(), true)),
-        Selection::DeadLetters(ids) if ids.len() > 1 => None,
+    let (flags, is_exact) = match selection {
+        Selection::All if snapshot.filter.takes_everything() => (vec!["--all".into()], true),
+        Selection::All => (snapshot.filter.flags(), true),
+        Selection::DeadLetters(ids) if ids.len() > 1 => return None,
         Selection::DeadLetters(_) => {
             let key = snapshot.rows(selection).first()?.key.clone()?;
-            Some((vec![format!("--key={key}")], true))
+            (vec![format!("--key={key}")], true)
         }
         Selection::Group(number) => {
             let Alike { reason, target, error_type, detail, .. } = snapshot.group(*number)?;
@@ -238,9 +239,11 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
             let is_one_error = error_type.as_ref().is_some_and(|error| !error.contains(['*', '?']));
             let is_exact = others.is_empty() && detail.is_none() && is_one_error;
             let own = own.iter().map(|(name, value)| format!("{name}{value}"));
-            Some((own.chain(others).collect(), is_exact))
+            (own.chain(others).collect(), is_exact)
         }
-    }
+    };
+    // A command line shows control characters escaped, so the flags would select other dead-letters.
+    flags.iter().all(|flag| shown(flag) == *flag).then_some((flags, is_exact))
 }
 
 /// Returns true if `typed` is the number `count`, with or without the separators that the page shows.
@@ -294,6 +297,8 @@ mod tests {
         let (some, is_exact) = flags(&snapshot, Selection::Group(groups[0])).unwrap();
         assert_eq!(some.iter().filter(|flag| flag.starts_with("--error=")).count(), 1, "{some:?}");
         assert!(!is_exact && some.contains(&"--older=1h".into()), "{some:?}");
+        snapshot.filter = Filter { error: Some("Time\nout".into()), ..Filter::default() };
+        assert_eq!(flags(&snapshot, Selection::All), None, "a terminal would obey the line break");
     }
 
     #[test]

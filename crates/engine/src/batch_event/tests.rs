@@ -83,7 +83,8 @@ fn a_garbled_attribute_is_named_and_ignored() {
 
 #[test]
 fn unneeded_members_may_have_any_shape() {
-    let odd = r#""messageAttributes": {"a": {"stringListValues": null, "dataType": 7}}, "awsRegion": 7, "#;
+    let attributes = r#"{"a": {"stringListValues": null, "dataType": 7}, "Comeback": null}"#;
+    let odd = format!(r#""messageAttributes": {attributes}, "awsRegion": 7, "#);
     let odd = with(r#""body""#, &format!(r#"{odd} "body""#)).replace(r#""AIDA""#, r#"["\ud800"]"#);
     assert_eq!(read(&[&odd]), read(&[WHOLE]));
 }

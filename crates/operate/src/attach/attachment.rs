@@ -96,7 +96,7 @@ impl Attachment {
         attachment.send_policy = attachment.sending().is_given(account).await?;
         if attachment.list_owner == ListOwner::Environment {
             attachment.invoke_policy = attachment.invoking().is_given(account).await?;
-            if attachment.allow_invoking() != Ok(None) {
+            if matches!(attachment.allow_invoking(), Ok(Some(_))) {
                 attachment.invoke_characters = attachment.invoking().characters_after(account).await?;
             }
         }
@@ -149,7 +149,7 @@ impl Attachment {
         (self.send, self.use_key, self.invoke) = tokio::join!(
             async { ask(account, seen(role_arn)?, SEND, [queue]).await },
             async { ask_of_keys(account, seen(role_arn)?, [self.key.clone()]).await },
-            ask(account, &self.deployment.role_arn, INVOKE, [&*self.target.arn, &arn]),
+            ask(account, &self.deployment.role_arn, INVOKE, [&*arn]),
         );
     }
 
@@ -274,20 +274,30 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
 }
 
 /// Finds the other deployments that retry the function, by the qualifier whose failed events they receive.
-pub(crate) async fn elsewhere(
+async fn elsewhere(
     account: &Account,
     deployment: &Deployment,
     target: &Target,
 ) -> Result<BTreeMap<Option<String>, DeploymentName>, Failure> {
     let mut found = BTreeMap::new();
-    for (qualifier, InvokeSettings { on_failure, .. }) in &target.invoke_settings {
-        let other = on_failure.as_deref().filter(|arn| *arn != deployment.retry_queue.arn);
-        let Some(queue) = other else { continue };
-        if let Some(other) = DeploymentName::of_retry_queue(account, queue).await? {
+    for (qualifier, settings) in &target.invoke_settings {
+        if let Some(other) = other_than(account, deployment, settings).await? {
             found.insert(qualifier.clone(), other);
         }
     }
     Ok(found)
+}
+
+/// Finds the deployment other than `deployment` that receives the failed events of a qualifier with these settings.
+pub(crate) async fn other_than(
+    account: &Account,
+    deployment: &Deployment,
+    settings: &InvokeSettings,
+) -> Result<Option<DeploymentName>, Failure> {
+    match settings.on_failure.as_deref().filter(|arn| *arn != deployment.retry_queue.arn) {
+        Some(queue) => DeploymentName::of_retry_queue(account, queue).await,
+        None => Ok(None),
+    }
 }
 
 /// Finds the stack that owns the settings for asynchronous invocations of the target's qualifier. This is usually the

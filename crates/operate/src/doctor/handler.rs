@@ -95,7 +95,7 @@ pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
         Some(class) => warning(
             format!("log group {name} is of class {class}"),
             "waiting events can be neither listed, nor traced, nor recalled; a log group's class never changes, and \
-             deleting the group deletes its lines",
+             deleting the group deletes its lines and its retention",
             text![
                 "create it again with class STANDARD after this command: ",
                 fix::aws(&facts.deployment, format!("logs delete-log-group --log-group-name {name}"))

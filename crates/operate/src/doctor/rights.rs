@@ -89,13 +89,14 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
     judged(flags, DROPPED, &attachment.use_key, Some(KEY_POLICY), |_| fix::attach(attachment))
 }
 
-/// Shows [`Attachment::allow_invoking`]. If `attach` cannot add the permission, because a stack owns the handler's role,
-/// the fix is a policy beside those of the stack.
+/// Shows [`Attachment::allow_invoking`]. If `attach` cannot add the permission, because a stack may own the handler's
+/// role, the fix is a policy beside those of the stack. The fix is also a policy for a function that is not attached:
+/// events that wait while it is being detached need the permission, and `attach` would attach it again.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";
     judged(flags, means, &attachment.invoke, None, |missing| match attachment.allow_invoking() {
-        Ok(Some(_)) => fix::attach(attachment),
+        Ok(Some(_)) if attachment.is_attached() && facts.parameters.is_ok() => fix::attach(attachment),
         // The handler has one role for all functions, so the name of the policy has the function's name.
         _ => allow(flags, &format!("CB109-{}", attachment.name().replace(':', ".")), missing),
     })
@@ -414,6 +415,28 @@ mod tests {
         let [list, invoke] = owner(ListOwner::Template { stack: "app".into() });
         assert!(list.starts_with("stack app has no parameter TargetFunctions"), "{list}");
         assert!(invoke.starts_with("aws iam put-role-policy"), "{invoke}");
+    }
+
+    #[test]
+    fn no_fix_attaches_what_is_being_detached() {
+        let fix = |change: fn(&mut Facts)| {
+            let mut facts = with(|attachment| {
+                attachment.list_owner = ListOwner::Environment;
+                refused(&mut attachment.invoke);
+            });
+            change(&mut facts);
+            judged(handler_invokes, &facts).unwrap().fix.unwrap().to_string()
+        };
+        assert_eq!(fix(|_| ()), "comeback attach orders");
+        for change in [
+            (|facts| facts.attachment().target.invoke_settings.clear()) as fn(&mut Facts),
+            |facts| facts.settings().on_failure = Some("arn:aws:sqs:eu-west-1:123456789012:billing".into()),
+            // A stack that could not be read may name the function, and then `attach` names this check.
+            |facts| facts.parameters = Err(Failure::could_not("cloudformation:DescribeStacks denied")),
+        ] {
+            let fix = fix(change);
+            assert!(fix.starts_with("aws iam put-role-policy"), "{fix}");
+        }
     }
 
     #[test]

@@ -119,6 +119,32 @@ async fn remains_of_a_deleted_function_are_cleared_away() {
 }
 
 #[tokio::test]
+async fn entry_of_an_alias_is_not_widened() {
+    let aws = sample();
+    aws.function_named("orders").publish("live");
+    let arn = format!("{ARN}:live");
+    {
+        let mut state = aws.state();
+        state
+            .stacks
+            .get_mut(Sample::STACK)
+            .unwrap()
+            .stack
+            .parameters
+            .insert("TargetFunctions".into(), arn.clone());
+        let handler = state.functions.get_mut(Sample::HANDLER).unwrap();
+        handler.configuration.variables.insert("TARGET_FUNCTIONS".into(), arn.clone());
+        let role = state.roles.get_mut(Sample::HANDLER_ROLE).unwrap();
+        role.policies.insert("invoke".into(), policy(&["lambda:InvokeFunction"], &[&arn]));
+    }
+    let before = snapshot(&aws);
+    attach(&aws, "orders:live").await;
+    let after = snapshot(&aws);
+    let of_handler = |it: &Snapshot| (it.parameter.clone(), it.policies[Sample::HANDLER_ROLE].clone());
+    assert_eq!(of_handler(&after), of_handler(&before), "the handler may invoke only the alias");
+}
+
+#[tokio::test]
 async fn deleted_alias_is_detached_and_never_attached() {
     let aws = sample();
     aws.function_named("orders").publish("live");

@@ -6,7 +6,7 @@ use comeback_engine::Timestamp;
 use futures_util::stream::{StreamExt as _, iter};
 
 use crate::account::Account;
-use crate::attach::attachment::{Attachment, ListOwner, elsewhere};
+use crate::attach::attachment::{Attachment, ListOwner, other_than};
 use crate::aws::InvokeSettings;
 use crate::deployment::{AT_A_TIME, Deployment, entries};
 use crate::doctor::facts::queues::QueueSettings;
@@ -22,8 +22,8 @@ pub(crate) struct Function {
     pub(crate) arn: String,
     /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// How the function is attached: one entry for each qualifier that is attached, or named by the operator or the allow-list. Without such a
-    /// qualifier, the only entry is the unqualified function.
+    /// How the function is attached: one entry for each qualifier that is attached, or named by the operator or the
+    /// allow-list. Without such a qualifier, the only entry is the unqualified function.
     pub(crate) attachments: Vec<Attachment>,
     /// Aliases and versions that do not exist, although they are attached or named by the operator or the allow-list.
     pub(crate) gone: Vec<String>,
@@ -59,7 +59,6 @@ pub(crate) async fn read(
         let target = Target::find(account, &function).await;
         let (mut attachments, mut gone) = (Vec::new(), Vec::new());
         if let Ok(Some(target)) = &target {
-            let elsewhere = elsewhere(account, deployment, target).await.unwrap_or_default();
             for qualifier in qualifiers(target, &deployment.retry_queue.arn, asked) {
                 let role = match &qualifier {
                     None => Ok(Some(target.role_arn.clone())),
@@ -69,7 +68,11 @@ pub(crate) async fn read(
                     None => gone.extend(qualifier),
                     Some(role) => {
                         let mut attachment = destination.attachment(target, qualifier, role.as_deref().ok());
-                        attachment.elsewhere.clone_from(&elsewhere);
+                        let other = other_than(account, deployment, &attachment.target.settings()).await;
+                        let other = other.ok().flatten();
+                        attachment
+                            .elsewhere
+                            .extend(other.map(|it| (attachment.target.qualifier.clone(), it)));
                         attachment.ask(account, &role).await;
                         attachments.push(attachment);
                     }
