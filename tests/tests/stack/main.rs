@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         consumers::python_messages_end_delivered_or_dead_lettered,
         consumers::node_messages_end_delivered_or_dead_lettered,
         consumers::rust_messages_end_delivered_or_dead_lettered,
-        consumers::wait_of_ten_hours_is_served,
+        consumers::longest_wait_outlasts_the_queues_timeout,
     ];
     let for_check_dist = trials![
         releases::update_of_the_previous_release_loses_nothing,

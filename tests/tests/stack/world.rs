@@ -15,7 +15,6 @@ pub(crate) struct World {
     ministack: OnceCell<Result<MiniStack, String>>,
     sped_up: OnceCell<Result<MiniStack, String>>,
     moving: OnceCell<Result<MiniStack, String>>,
-    half_days: OnceCell<Result<MiniStack, String>>,
     by_hand: OnceCell<Result<MiniStack, String>>,
     contract: OnceCell<Result<MiniStack, String>>,
     comeback: OnceCell<Result<Stack, String>>,
@@ -38,11 +37,6 @@ impl World {
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
-    }
-
-    /// A server on which twelve hours pass in 72 seconds.
-    pub(crate) async fn half_days(&self) -> &MiniStack {
-        or_panic(self.half_days.get_or_init(|| MiniStack::start_sped_up("half-days", 600)).await)
     }
 
     /// A server without a regular stack, because the stack deployed by hand uses the same log group name.
@@ -83,8 +77,7 @@ impl World {
 
     /// Logs of all servers, to explain why a trial failed.
     pub(crate) fn log(&self) -> String {
-        let servers =
-            [&self.ministack, &self.sped_up, &self.moving, &self.half_days, &self.by_hand, &self.contract];
+        let servers = [&self.ministack, &self.sped_up, &self.moving, &self.by_hand, &self.contract];
         servers.into_iter().filter_map(OnceCell::get).flatten().map(MiniStack::log).collect()
     }
 }
