@@ -201,7 +201,7 @@ impl ChangeForm {
     }
 }
 
-/// What it takes to perform a change in the background.
+/// The operator's console, screen and interrupt, with which a change is performed in the background.
 pub(super) struct Performer {
     pub(super) console: Console,
     pub(super) screen: Rc<PageScreen>,
@@ -209,7 +209,7 @@ pub(super) struct Performer {
 }
 
 impl Performer {
-    /// Connects an operator whose progress is on the change's page.
+    /// Connects an operator. The change's page shows the operator's progress.
     pub(super) async fn operator(&self) -> Result<Operator, Failure> {
         self.console.operator(Rc::clone(&self.screen) as _, self.interrupt.clone()).await
     }

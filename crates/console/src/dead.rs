@@ -490,12 +490,18 @@ mod tests {
     }
 
     #[test]
+    fn filter_with_a_nul_is_shown() {
+        let filter = Filter { error: Some("Time\0out".into()), ..Filter::default() };
+        assert_eq!(shown_flags(&filter), r#""--error=Time\\u{0}out""#);
+    }
+
+    #[test]
     fn each_filter_is_a_flag_of_the_command() {
         let values = ["max_age", "orders:live", "--all", "7d", "1h", ">=6", "k 1", "/id=a=b"];
         let fields = FILTERS.iter().zip(values).map(|(input, value)| (input.name.into(), value.into()));
         let flags = FILTERS.iter().zip(values).map(|(input, value)| match input.argument {
             Argument::Flag(flag) => format!("{flag}={value}"),
-            _ => panic!("{} is no flag", input.name),
+            _ => panic!("{} is not a flag", input.name),
         });
         assert_eq!(filter(&Fields(fields.collect())).unwrap().flags(), flags.collect::<Vec<_>>());
         assert!(filter(&Fields(vec![("key".into(), String::new())])).unwrap().takes_everything());

@@ -216,8 +216,8 @@ impl DeadLetter {
         Self::received(record, reason, [all, ours])
     }
 
-    /// Returns the received body with the first of these lists of attributes whose size SQS accepts. Otherwise the body
-    /// has only the attribute `Reason`, or no attribute if even that is too large.
+    /// Returns the received body with the first of these lists of attributes that is small enough for SQS. If no list
+    /// is, the body has only the attribute `Reason`, or no attribute if even that is too large.
     fn received<const N: usize>(record: &Record, reason: &Reason, lists: [Vec<Attribute>; N]) -> Self {
         let mut dead_letter = Self { body: record.body.clone(), attributes: Vec::new() };
         for list in lists.into_iter().chain([attributes([text("Reason", reason.code.name())])]) {

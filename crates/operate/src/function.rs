@@ -107,7 +107,7 @@ pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }
 
-/// Advice to an operator about a function whose account or region is not the handler's.
+/// Advice to an operator about a function that is not in the handler's account and region.
 pub fn deployment_of_its_own(arn: &str) -> String {
     format!("use a deployment in the account and region of {arn}")
 }

@@ -1,4 +1,4 @@
-//! What the console knows of dead-letters: the newest snapshot, the action that reads the queue, and the files that the
+//! The console's view of dead-letters: the newest snapshot, the action that reads the queue, and the files that the
 //! console wrote.
 
 use std::cell::RefCell;

@@ -163,20 +163,20 @@ async fn no_call_begins_during_a_requested_pause() {
 
 #[tokio::test(start_paused = true)]
 async fn day_long_pause_is_capped() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = told.clone();
+    let pauses = Arc::new(Mutex::new(Vec::new()));
+    let begun = pauses.clone();
     let service = Asking(Duration::from_secs(86_400), Mutex::default());
     let sender = Sender::over(&service, tokio::time::sleep)
         .retries(Retries::of([Duration::from_secs(2)]))
         .concurrency(1)
         .on_pause(move |pause, error| {
-            tell.lock().unwrap().push((pause.as_secs(), error.code.clone()));
+            begun.lock().unwrap().push((pause.as_secs(), error.code.clone()));
             panic!("planned: it loses nothing");
         });
     let start = Instant::now();
     sender.send([(), (), ()]).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(7));
-    assert_eq!(*told.lock().unwrap(), [(7, "Busy".to_owned())]);
+    assert_eq!(*pauses.lock().unwrap(), [(7, "Busy".to_owned())]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -245,7 +245,7 @@ impl ListOwner {
     }
 }
 
-/// Fails if `function` is an ARN whose account or region is not the deployment's.
+/// Fails if `function` is an ARN that names another account or region than that of the deployment.
 fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Failure> {
     let Some(place) = &function.place else { return Ok(()) };
     let handler = &deployment.handler_arn;

@@ -47,8 +47,8 @@ impl Pace {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 
-    /// Waits until these dead-letters, whose processing began at `begin`, have taken their time at this pace. Returns
-    /// false if the operator interrupts the work.
+    /// Waits until the time for this number of dead-letters, at this pace, has passed since `begin`. Returns false if
+    /// the operator interrupts the work.
     pub(super) async fn rest(self, operator: &Operator, begin: Timestamp, dead_letters: u64) -> bool {
         let left = self.time_for(dead_letters).saturating_sub(operator.now().since(begin));
         tokio::select! {

@@ -157,8 +157,8 @@ pub(super) fn spaced_invokes(
     })
 }
 
-/// Checks a message whose log line has a receipt handle, with which an operator can end its hiding. `is_called` is true
-/// after a call that Lambda or SQS may have accepted.
+/// Checks a message with a receipt handle in its log line. An operator can end its hiding with the handle. `is_called`
+/// is true after a call that Lambda or SQS may have accepted.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")

@@ -131,7 +131,7 @@ impl SimulatedAws {
         self.until_killed(work).await
     }
 
-    /// Performs `work` as this caller, whose hook may kill the caller. Returns `None` if the caller was killed.
+    /// Performs `work` as this caller. The caller's hook may kill the caller. Returns `None` if the caller was killed.
     pub async fn until_killed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let killed = Rc::new(Notify::new());
         self.caller.killed.replace(Rc::clone(&killed));

@@ -22,7 +22,7 @@ pub(crate) struct Function {
     pub(crate) arn: String,
     /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// How the function is attached: one entry for each qualifier that is attached, or named by the operator or the
+    /// The function's attachments: one entry for each qualifier that is attached, or named by the operator or the
     /// allow-list. Without such a qualifier, the only entry is the unqualified function.
     pub(crate) attachments: Vec<Attachment>,
     /// Aliases and versions that do not exist, although they are attached or named by the operator or the allow-list.
@@ -86,7 +86,8 @@ pub(crate) async fn read(
 }
 
 impl Destination<'_> {
-    /// What is known of a qualifier of the target. `role_arn` is the ARN of the qualifier's role.
+    /// The attachment of a qualifier of the target, as far as it has been read. `role_arn` is the ARN of the
+    /// qualifier's role.
     fn attachment(&self, target: &Target, qualifier: Option<String>, role_arn: Option<&str>) -> Attachment {
         let role_arn = role_arn.unwrap_or(&target.role_arn).to_owned();
         let target = Target { qualifier, role_arn, ..target.clone() };

@@ -51,7 +51,7 @@ impl Oracle {
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
         let CheckedMessage { entry, seen, after, settled, hidden_until, reason, .. } =
             *self.message(position);
-        // A dead-letter whose answer is lost counts as refused.
+        // If the answer is lost, the handler takes the dead-letter for refused.
         let is_moved = settled && reason.is_none();
         let is_duplicated = self.histories.get(entry).is_none_or(|history| history.duplicated);
         // If the deletion of the original is lost, the original comes back at `until`.
