@@ -74,6 +74,26 @@ test("a duration's range is the handler's", () => {
   }
 });
 
+test("the default backoff and the jitters are the handler's", async (t) => {
+  const { calls } = recorded(t, NOW);
+  const { BASE_BACKOFF, MAX_BACKOFF, JITTER } = SETTINGS;
+  const most = async (jitter, receives) => {
+    calls.length = 0;
+    const attributes = { ...record().attributes, ApproximateReceiveCount: String(receives) };
+    const handler = consumer(jitter ? { jitter } : {}, () => Promise.reject(new Error('no')));
+    await handler({ Records: [record(0, { attributes })] }, CONTEXT);
+    return calls[0][1].Entries[0].VisibilityTimeout;
+  };
+  t.mock.method(Math, 'random', () => 1 - 2 ** -53);
+  // Decorrelated jitter needs the previous delay, which no message carries.
+  for (const jitter of [undefined, ...JITTER.choices.filter((choice) => choice !== 'decorrelated')]) {
+    assert.equal(await most(jitter, 1), BASE_BACKOFF.default);
+    assert.equal(await most(jitter, 99), MAX_BACKOFF.default);
+  }
+  Math.random.mock.mockImplementation(() => 0);
+  assert.equal(await most(undefined, 99), await most(JITTER.default, 99));
+});
+
 test('a function that never runs is refused', async (t) => {
   const { calls } = recorded(t, NOW);
   for (const generator of [function* () {}, async function* () {}]) {

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import contextvars
 import functools
+import inspect
 import io
 import itertools
 import json
@@ -139,6 +140,17 @@ def test_the_range_is_the_handlers(option: str, others: Any, setting: str, most:
     for value in (least - 1, most + 1):
         with pytest.raises(ValueError, match=f"^{option} is {value}; it must be {least} s to {most} s"):
             consumer(**others | {option: value})
+
+
+def test_the_default_backoff_and_the_jitters_are_the_handlers() -> None:
+    parameters = inspect.signature(consumer).parameters
+    assert parameters["base_backoff"].default == SETTINGS["BASE_BACKOFF"]["default"]
+    assert comeback_sqs._MAX_BACKOFF == SETTINGS["MAX_BACKOFF"]["default"]
+    assert parameters["jitter"].default == SETTINGS["JITTER"]["default"]
+    for jitter in SETTINGS["JITTER"]["choices"]:
+        if jitter == "decorrelated":  # needs the previous delay, which no message carries
+            continue
+        consumer(jitter=jitter)
 
 
 @pytest.mark.parametrize("value", [True, float("nan"), float("inf"), 1.5, 10**400, None, "", "-5", "1M", "²", [10]])

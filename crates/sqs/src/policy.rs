@@ -303,6 +303,14 @@ mod tests {
     }
 
     #[test]
+    fn default_backoff_is_the_handlers() {
+        let (options, handlers) = (Options::default(), comeback_engine::Settings::default());
+        assert_eq!(options.base_backoff, Duration::from_secs(handlers.base_backoff));
+        assert_eq!(options.cap(false), Duration::from_secs(handlers.max_backoff));
+        assert_eq!(options.jitter, handlers.jitter);
+    }
+
+    #[test]
     fn dead_letter_queue_in_another_region_is_refused() {
         for (url, region) in [
             ("https://sqs.eu-west-1.amazonaws.com/1/dead", Some("eu-west-1")),
