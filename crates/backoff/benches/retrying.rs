@@ -1,4 +1,4 @@
-//! Compares the cost of a retry loop with the cost of backon's loop. The operation fails three times, and the waits end
+//! Compares the cost of the retry loop with that of backon's loop. The operation fails three times, and the waits end
 //! at once.
 //!
 //! `cargo bench -p comeback-backoff --bench retrying --config 'profile.bench.package."*".opt-level = 3'` runs the

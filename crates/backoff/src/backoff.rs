@@ -15,8 +15,8 @@ use crate::jitter::Jitter;
 /// retries.
 ///
 /// Every `Backoff` is valid: constructors and options refuse settings that would give a wait of zero, a wait over the
-/// cap, or a wait that would have to be rounded. By default, a growing backoff has [full jitter](Jitter::Full) and an
-/// unlimited number of retries. By default, a list has no jitter and one retry for each wait.
+/// cap, or a wait that would have to be rounded. By default, a growing backoff has [full jitter](Jitter::Full) and
+/// unlimited retries, and a list has no jitter and one retry for each wait.
 ///
 /// `&Backoff` implements `IntoIterator`, and its iterator is [`Delays`]. With feature `backon`, `&Backoff` also
 /// implements `backon::BackoffBuilder`. Each iterator has its own random numbers.
@@ -43,13 +43,14 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// The tick in nanoseconds. The growth and the cap are in ticks. The longest wait, in nanoseconds, fits in 64 bits.
+    /// The tick in nanoseconds. The growth and the cap are in ticks. Even the longest wait fits in 64 bits as
+    /// nanoseconds.
     tick: u64,
     retries: Option<u64>,
 }
 
-/// Maximum number of waits in a chain of decorrelated waits. After the last wait of a chain, a new chain starts. To
-/// compute one wait, all earlier waits in its chain are drawn again.
+/// Maximum number of waits in a chain of decorrelated waits; after that, a new chain starts. The limit exists because
+/// [`Backoff::delay`] draws all earlier waits of the chain again.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {
@@ -162,8 +163,8 @@ impl Backoff {
         })
     }
 
-    /// Limits the number of retries, not counting the first call; 0 allows no retry. A list with fewer waits still ends
-    /// the retries earlier.
+    /// Limits the number of retries, not counting the first call; 0 allows no retry. A list with fewer waits still
+    /// allows only one retry for each wait.
     #[must_use]
     pub fn with_retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
@@ -201,8 +202,8 @@ impl Backoff {
     /// is over the [number of retries](Self::retries). Use this function with a queue that counts the retries itself.
     ///
     /// A generator in the same state gives the same wait. Decorrelated jitter draws the waits of all earlier retries
-    /// again, which takes `n` draws. For this jitter, seed the generator by the event, not by the retry. A new chain of
-    /// waits starts after every 65,536 retries, so no wait takes more than 65,536 draws.
+    /// again, which takes `n` draws. For this jitter, derive the seed from the event, not from the retry. A new chain
+    /// of waits starts after every 65,536 retries, so no wait takes more than 65,536 draws.
     ///
     /// ```
     /// use comeback_backoff::Backoff;
@@ -233,7 +234,7 @@ impl Backoff {
     }
 
     /// The waits of one operation, seeded by the operating system, so that no two operations or processes retry in
-    /// step. (If the operating system has no randomness, the seed is fixed.)
+    /// step. (If the operating system cannot provide randomness, the seed is 0.)
     #[cfg(feature = "entropy")]
     pub fn delays(&self) -> Delays {
         self.seeded(getrandom::u64().unwrap_or(0))
@@ -263,16 +264,16 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
     }
 
-    /// Makes a backoff from lengths in nanoseconds. The tick is a millisecond, a microsecond or a nanosecond: the
-    /// longest of the three that divides all lengths.
+    /// Makes a backoff from durations in nanoseconds. The tick is a millisecond, a microsecond or a nanosecond: the
+    /// longest of the three that divides all durations.
     fn in_coarsest_ticks(growth: Growth, cap: u64, jitter: Jitter) -> Self {
         let fine = Self { growth, cap, jitter, tick: 1, retries: None };
         let coarse = fine.in_ticks(1_000_000).or_else(|_| fine.in_ticks(1_000));
         coarse.unwrap_or(fine)
     }
 
-    /// Returns the same backoff with a tick of this many nanoseconds. Fails if a length is not a whole number of ticks.
-    /// The error is that length in nanoseconds.
+    /// Returns the same backoff with a tick of `tick` nanoseconds. If a duration is not a whole number of ticks,
+    /// returns that duration, in nanoseconds, as the error.
     fn in_ticks(&self, tick: u64) -> Result<Self, u64> {
         let ticks = |length: u64| {
             let nanos = length * self.tick;
@@ -353,14 +354,14 @@ impl backon::BackoffBuilder for Backoff {
     }
 }
 
-/// An iterator over the waits of one operation, made by a [`Backoff`]. Each wait is at least a tick and at most the
+/// An iterator over the waits of one operation, created by a [`Backoff`]. Each wait is at least a tick and at most the
 /// cap.
 ///
-/// **A clone repeats its original**: from the moment of cloning, both give the same waits. For two operations that must
-/// not wait in step, call [`Backoff::delays`] twice.
+/// **A clone repeats its original**: after the cloning, both give the same waits. For two operations that must not wait
+/// in step, call [`Backoff::delays`] twice.
 ///
 /// `Delays` can be passed to any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's
-/// functions. With feature `backon`, `Delays` is also a `backon::Backoff`.
+/// functions. `Delays` is also a `backon::Backoff`, even without feature `backon`.
 #[derive(Clone, Debug)]
 pub struct Delays<R = Xoshiro256PlusPlus> {
     backoff: Backoff,
@@ -370,7 +371,7 @@ pub struct Delays<R = Xoshiro256PlusPlus> {
 }
 
 impl<R> Delays<R> {
-    /// The number of waits that are left, or `None` if the number is unlimited.
+    /// The number of waits left, or `None` if it is unlimited.
     fn left(&self) -> Option<u64> {
         self.backoff.retries().map(|retries| retries.saturating_sub(self.made))
     }

@@ -1,11 +1,11 @@
-//! Errors for a refused setting, and for an operation that its caller gave up while climbing a ladder.
+//! Errors for a refused setting, and for an operation given up while climbing a ladder.
 
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::time::Duration;
 
-/// Error for a refused setting. The message has the setting, its value and the accepted values. A bad value is refused,
-/// never clamped or rounded.
+/// Error for a refused setting. The message names the setting, its value and the accepted values. A bad value is
+/// refused, never clamped or rounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffError(String);
 
@@ -23,8 +23,8 @@ impl fmt::Display for BackoffError {
 
 impl core::error::Error for BackoffError {}
 
-/// Error for an operation that its caller gave up while climbing a [`ladder!`](crate::ladder). The message has the
-/// number of calls and the time waited. The source is the error from the last call.
+/// Error for an operation that was given up while climbing a [`ladder!`](crate::ladder). The message gives the number
+/// of calls and the time waited. The source is the error from the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryError<E> {

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-/// The growth of the ceilings from one retry to the next. All lengths are in ticks.
+/// The growth of the ceilings from one retry to the next. All durations are in ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Growth {
     /// The ceiling is base · 2ⁿ⁻¹.
@@ -42,7 +42,7 @@ impl Growth {
         }
     }
 
-    /// Returns the same growth, with `length` applied to each of its lengths.
+    /// Returns the same growth, with `length` applied to each of its durations.
     pub(crate) fn map<E>(&self, length: impl Fn(u64) -> Result<u64, E>) -> Result<Self, E> {
         Ok(match self {
             Self::Doubling { base } => Self::Doubling { base: length(*base)? },

@@ -65,7 +65,8 @@ impl Hint {
         Self { may_shorten: true, ..self }
     }
 
-    /// Lengthens the wait by up to a tenth, uniformly, so that clients with the same hint do not all return at once.
+    /// Lengthens the wait by a uniformly random amount of up to a tenth, so that clients with the same hint do not all
+    /// return at once.
     ///
     /// ```
     /// use comeback_backoff::Hint;

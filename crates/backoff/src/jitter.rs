@@ -28,23 +28,23 @@ use crate::error::BackoffError;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Jitter {
-    /// Uniform over {1 … c}, where c is the ceiling. This jitter is the default, because it spreads retries the most.
+    /// Uniform over {1 … c}, where c is the ceiling. The default, because it spreads retries the most.
     #[default]
     Full,
     /// Uniform over {⌈c/2⌉ … c}, where c is the ceiling: no wait is shorter than half the ceiling.
     Equal,
     /// The first wait is uniform over {base … min(cap, 3·base)}. Each later wait is uniform over {base … min(cap,
-    /// 3·previous)}. These ranges replace exponential growth: there is a cap, but no ceiling.
+    /// 3·previous)}. These ranges replace exponential growth, so there is a cap but no ceiling.
     Decorrelated,
     /// Every wait is exactly its ceiling. Operations that fail together retry together.
     None,
 }
 
 impl Jitter {
-    /// Every jitter, in the order in which the table above lists them.
+    /// All four kinds of jitter, in the order of the table above.
     pub const ALL: [Self; 4] = [Self::Full, Self::Equal, Self::Decorrelated, Self::None];
 
-    /// The jitter's name: `full`, `equal`, `decorrelated` or `none`.
+    /// The name: `full`, `equal`, `decorrelated` or `none`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Full => "full",

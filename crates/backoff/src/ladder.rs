@@ -1,19 +1,20 @@
 //! The macro `ladder!`, which declares a list of waits as a type, so that the compiler can check the waits.
 
-/// Declares a list of waits as a type. Each wait is in whole `ms`, `s`, `m` or `h`. The declaration compiles only if
-/// each wait is longer than the previous wait.
+/// Declares a list of waits as a type. Each wait is a whole number of `ms`, `s`, `m` or `h`. The declaration compiles
+/// only if each wait is longer than the previous one.
 ///
-/// `start()` returns the first rung. Each `climb()` consumes its rung, and returns the rung's wait and the next rung.
-/// Therefore no rung can be climbed twice. The top rung has only `give_up()`.
+/// `start()` returns the first rung. Each `climb()` consumes its rung, and returns the rung's wait and the next rung,
+/// so no rung can be climbed twice. The top rung has only `give_up()`.
 ///
 /// | item of the type | meaning |
 /// |---|---|
-/// | `RUNGS: usize`, `LONGEST_TOTAL_WAIT: Duration` | the number of rungs, and so of retries; their sum |
+/// | `RUNGS: usize` | the number of rungs, which is the maximum number of retries |
+/// | `LONGEST_TOTAL_WAIT: Duration` | the sum of all rungs' waits |
 /// | `start()` | the first rung: no wait has been served, one call may have been made |
 /// | `climb(self)` | the wait to serve before the next call, and the next rung |
 /// | `climb_jittered(self, &mut rng)` | the same with a wait drawn from {1 ms … rung} |
 /// | `give_up(self, error)` | a [`RetryError`](crate::RetryError) with the calls made and the time waited |
-/// | `ceilings()` | every rung's wait, lowest first, for [`retry`](crate::retry()) |
+/// | `ceilings()` | every rung's wait, shortest first, for [`retry`](crate::retry()) |
 /// | `backoff()` | the same waits as a [`Backoff`](crate::Backoff) |
 ///
 /// ```
@@ -44,7 +45,7 @@
 /// }
 /// ```
 ///
-/// `cargo check` already refuses a ladder that does not rise:
+/// `cargo check` refuses a ladder whose waits do not grow:
 ///
 /// ```compile_fail
 /// comeback_backoff::ladder! { Writes: 100ms, 100ms }
@@ -139,8 +140,8 @@ pub mod private {
         Duration::from_millis(rng.random_range(1..=millis))
     }
 
-    /// Panics unless the first rung is at least 1 ms and each rung is longer than the previous rung. The compiler
-    /// reports a panic at the function's caller.
+    /// Panics unless the first rung is at least 1 ms and each rung is longer than the previous one. The compiler
+    /// reports the panic at the caller.
     #[track_caller]
     pub const fn check(rungs: &[u64]) {
         require(rungs[0] > 0, "a rung must wait at least 1 ms");
@@ -152,7 +153,7 @@ pub mod private {
         let _ = total(rungs);
     }
 
-    /// The sum of the rungs, which are in milliseconds.
+    /// The sum of `rungs`, which are in milliseconds.
     #[track_caller]
     pub const fn total(rungs: &[u64]) -> Duration {
         let (mut total, mut next) = (0, 0);
@@ -188,7 +189,7 @@ pub mod private {
 
     #[track_caller]
     const fn within(millis: Option<u64>) -> u64 {
-        // The length must also fit in 64 bits as nanoseconds.
+        // The duration must also fit in 64 bits as nanoseconds.
         match millis {
             Some(millis) if millis <= u64::MAX / 1_000_000 => millis,
             _ => panic!("a ladder must be shorter than 584 years"),

@@ -1,4 +1,4 @@
-//! The retry loop: calls an operation again until it succeeds or its delays end.
+//! The retry loop: calls an operation again until it succeeds or the delays run out.
 
 use core::marker::PhantomData;
 use core::pin::Pin;
@@ -86,7 +86,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// The type of the delays that a retry accepts. Only [`Duration`] implements this trait.
+/// A delay that a retry accepts. Only [`Duration`] implements this trait.
 #[diagnostic::on_unimplemented(
     message = "a delay is a `Duration`, not `{Self}`",
     label = "these delays yield `{Self}`",
@@ -273,8 +273,8 @@ where
         with!(self: notify; operation, delays, when, when_ok, hint, elapsed, tally)
     }
 
-    /// Ends the retries instead of waiting past `limit`, so that none starts after it. A call that has started is not
-    /// cut short. `elapsed` returns the time since the retry started, which is compared with `limit`.
+    /// Ends the retries instead of waiting past `limit`, so that no retry starts after it. A call that has started is
+    /// not cut short. `elapsed` returns the time since the retry loop started, which is compared with `limit`.
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
         mut self,
         limit: Duration,
@@ -284,13 +284,13 @@ where
         with!(self: elapsed; operation, delays, when, when_ok, hint, notify, tally)
     }
 
-    /// Ends the retries instead of waiting longer than `limit` in total, including hints. The calls' own time does not
-    /// count, so this limit needs no clock.
+    /// Ends the retries instead of waiting longer than `limit` in total, including waits from hints. The duration of
+    /// the calls does not count, so this limit needs no clock.
     pub fn max_waited(self, limit: Duration) -> Self {
         Self { longest_total: limit, ..self }
     }
 
-    /// Counts the calls and waits of this retry in `tally`, from zero.
+    /// Counts the calls and waits of this retry in `tally`, starting from zero.
     pub fn tally<'u>(self, tally: &'u mut Tally) -> Retry<'u, Op, T, E, D, W, O, H, N, C> {
         *tally = Tally::default();
         let tally = Some(tally);
@@ -364,7 +364,7 @@ where
     fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
         self.so_far.attempts = self.so_far.attempts.saturating_add(1);
         let is_retried = self.is_retried(result);
-        // This count includes the delay before the next call.
+        // Taken before `next_wait`, so this count includes the delay before the next call.
         let left = match self.delays.size_hint() {
             (least, Some(most)) if least == most => u64::try_from(most).ok(),
             _ => None,

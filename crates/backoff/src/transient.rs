@@ -9,15 +9,15 @@ use std::io;
 /// | status | why it is transient |
 /// |---|---|
 /// | 408, 504 | a timeout in the server, or in a server behind it |
-/// | 425 | asks for the request again, once the handshake is done |
-/// | 429, 503 | asks for the request again later, often with `Retry-After` |
+/// | 425 | the server wants the request again once the TLS handshake is done |
+/// | 429, 503 | the server wants the request again later, often with `Retry-After` |
 /// | 500 | an unexpected condition: most often a crash or an overload |
 /// | 502 | a proxy whose server is restarting |
 ///
-/// The result is false for all other statuses. The other 4xx statuses mean that the request itself is wrong. The causes
-/// of 501, 505, 506, 508, 510 and 511 (not implemented, version, negotiation, loop, extension, login) do not go away. A
-/// 507 means that the server lacks storage, and a retry frees none. The caller decides about vendor-specific statuses,
-/// such as 520 to 529.
+/// Returns false for all other statuses. The other 4xx statuses mean that the request itself is wrong. The causes of
+/// 501, 505, 506, 508, 510 and 511 (not implemented, version, negotiation, loop, extension, login) do not go away. A
+/// 507 means that the server is out of storage, and a retry does not free any. The caller decides about vendor-specific
+/// statuses, such as 520 to 529.
 ///
 /// Repeat a request only if repeating it is safe: after a timeout or a 5xx, the first request may have taken effect.
 ///
@@ -42,7 +42,7 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// | `UnexpectedEof` | the peer closed the connection in the middle of an answer |
 /// | `ConnectionRefused` | the peer is restarting |
 /// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
-/// | a lookup that failed for now (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind of its own | the name server did not answer |
+/// | a temporary lookup failure (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind of its own | the name server did not answer |
 ///
 /// All other errors concern this machine or this call (permissions, addresses) and do not go away by themselves. Use
 /// this function only for connections: a file that ends too early also gives `UnexpectedEof`, but a retry does not

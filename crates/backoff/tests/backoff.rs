@@ -20,7 +20,7 @@ fn rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// Any first ceiling and cap, in ticks. About half of them are small.
+/// Generates a first ceiling and a cap, in ticks. About half of them are small.
 fn first_and_cap() -> impl Strategy<Value = (u64, u64)> {
     let any = (1..=1u64 << 33, 0..=1u64 << 33);
     let small = (1..=5_000u64, 0..=1_000_000u64);
@@ -85,8 +85,8 @@ proptest! {
         }
     }
 
-    /// A wait computed alone for retry n equals the iterator's nth wait if both generators are in the same state. That
-    /// is the state before the nth wait, or, for decorrelated jitter, the initial state.
+    /// The wait that `delay` computes for retry n equals the iterator's nth wait if both generators are in the same
+    /// state: the state before the nth wait or, for decorrelated jitter, the initial state.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),
@@ -146,7 +146,7 @@ fn every_value_in_range_is_drawn() {
         (seconds(1, 43_170, Jitter::Equal), 8, 64, 128),
         (seconds(7, 7, Jitter::Equal), 3, 4, 7),
         (seconds(10, 1_000, Jitter::Decorrelated), 1, 10, 30),
-        // These two retries start a new chain.
+        // Each of these two retries starts a new chain.
         (seconds(10, 1_000, Jitter::Decorrelated), (1 << 16) + 1, 10, 30),
         (seconds(10, 1_000, Jitter::Decorrelated), u64::MAX - 65_534, 10, 30),
     ] {
@@ -163,7 +163,7 @@ fn decorrelated_chains_differ() {
     assert!(waits(0) != waits(1) && waits(1) != waits(2));
 }
 
-/// The test counts draws, because measured times vary.
+/// The test counts draws instead of measuring time, because measured times vary.
 #[test]
 fn decorrelated_wait_draws_at_most_one_chain() {
     struct Counting(u64);

@@ -1,5 +1,5 @@
 //! Tests that the APIs of other libraries accept backoffs and delays. Most of these tests only need to compile, but
-//! they also run.
+//! they run too.
 
 #![expect(clippy::disallowed_methods, reason = "other libraries seed from the operating system")]
 

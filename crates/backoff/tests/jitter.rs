@@ -1,5 +1,4 @@
-//! Tests of the kinds of jitter: each jitter draws uniformly over its range, and the waits are independent of each
-//! other.
+//! Tests of the kinds of jitter: each draws uniformly over its range, and the waits are independent of each other.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 
@@ -15,7 +14,7 @@ const WAITS: usize = 8;
 /// The deviation that the tests allow, in standard errors.
 const TOLERANCE: f64 = 5.0;
 
-/// The shortest and the longest wait that the jitter allows, in seconds.
+/// The shortest and the longest wait that the jitter allows before retry `n`, in seconds.
 fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     let ceiling = CAP.min(BASE << (n - 1));
     match jitter {
@@ -26,8 +25,8 @@ fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     }
 }
 
-/// The waits for consecutive seeds, each standardised by its range. If the draws are uniform, the standardised waits
-/// have mean 0 and variance 1, whatever their ranges.
+/// The waits for each of the seeds, each wait standardised by its range. If the draws are uniform, the standardised
+/// waits have mean 0 and variance 1, whatever their ranges.
 fn standardised(jitter: Jitter) -> Vec<Vec<f64>> {
     let backoff = Backoff::exponential(Duration::from_secs(BASE), Duration::from_secs(CAP)).unwrap();
     let backoff = backoff.with_tick(Duration::from_secs(1)).unwrap().with_jitter(jitter).unwrap();

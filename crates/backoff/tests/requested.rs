@@ -1,5 +1,5 @@
 //! Tests of parsing requested waits, against cases shared with every other implementation. A case has a `text`, the
-//! time `failed_at` from which waits count, and the expected `wait` in seconds, or the reason why the text is
+//! time `failed_at` from which waits count, and either the expected `wait` in seconds or the reason why the text is
 //! `ignored`.
 
 use std::path::Path;

@@ -62,12 +62,12 @@ async fn delays_are_anything_that_yields_durations() {
     assert_eq!((climbed.attempts, climbed.waited), (3, Rungs::LONGEST_TOTAL_WAIT));
     let backoff = Rungs::backoff();
     assert_eq!(timed(retry(busy, backoff.seeded(7)).sleep(sleep)).await.1, MS * 150);
-    // These delays are not `Send`, so the retry runs on one thread only.
+    // These delays are not `Send`, and need not be, because this retry stays on one thread.
     let local = std::rc::Rc::new(MS);
     assert_eq!(timed(retry(busy, (0..2).map(|_| *local)).sleep(sleep)).await.1, MS * 2);
 }
 
-/// Each inner function returns an error type that callers often use with `?`.
+/// Each inner function returns a different error type that callers often use with `?`.
 #[tokio::test(start_paused = true)]
 async fn the_operations_own_error_comes_out() {
     async fn any() -> anyhow::Result<u64> {

@@ -9,7 +9,7 @@ use rand_mt::Mt;
 use crate::race::{Draws, HOP_DEVIATION_MS, HOP_MEAN_MS, Race, Write};
 use crate::strategy::{BASE_MS, Strategy};
 
-/// A message between a client and the server. Each client has exactly one message under way.
+/// A message between a client and the server. Each client has exactly one message in transit.
 #[derive(Clone, Copy)]
 enum Packet {
     Read,

@@ -20,7 +20,7 @@ pub enum Strategy {
     None,
     /// Waits exactly the ceiling v, so clients that are refused together come back together.
     Exponential,
-    /// Waits half the ceiling v and a random part of the other half: v/2 + uniform(0, v/2).
+    /// Waits half the ceiling v plus a random part of the other half: v/2 + uniform(0, v/2).
     Equal,
     /// Waits a random part of the ceiling v: uniform(0, v).
     Full,
@@ -44,9 +44,8 @@ impl Strategy {
         }
     }
 
-    /// Returns the wait after a client's next refused write, in ms. `memory` is the client's v or `last`, as defined
-    /// for the variants of [`Strategy`]; the first call for a client gets [`BASE_MS`]. `uniform(low, high)` is called
-    /// at most once.
+    /// Returns the wait after a client's next refused write, in ms. `memory` holds the client's v or `last`, as defined
+    /// for the variants of [`Strategy`]; it must start as [`BASE_MS`]. `uniform(low, high)` is called at most once.
     pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {
             Self::None => return 0.0,
@@ -80,7 +79,7 @@ impl fmt::Display for Strategy {
 mod tests {
     use super::*;
 
-    /// Returns the first ten waits. Each draw returns the number at `share` of the way through its range.
+    /// Returns the first ten waits. Each draw returns the number that lies `share` of the way through its range.
     fn waits(strategy: Strategy, share: f64) -> Vec<f64> {
         let mut memory = BASE_MS;
         (0..10).map(|_| strategy.wait(&mut memory, |low, high| low + (high - low) * share)).collect()

@@ -20,7 +20,7 @@ pub(crate) struct Board<E, R> {
     tracks: BTreeMap<usize, Track<E>>,
     /// Entries that may be sent now, the lowest index first. At most one entry of each lane is ready.
     ready: BTreeSet<usize>,
-    /// Halves of calls that the service refused as a whole. Each half is sent again unchanged.
+    /// Halves of calls that the service refused as a whole. Each half is sent as it is.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
     refusals: Refusals,
@@ -38,14 +38,14 @@ pub(crate) struct Counts {
     pub(crate) entries: usize,
     /// Number of API calls made.
     pub(crate) calls: u64,
-    /// Number of calls that carried at least one entry again.
+    /// Number of calls that resent at least one entry.
     pub(crate) retries: u64,
 }
 
 /// Outcome of one entry: sent, or left with an error.
 pub(crate) type Settled<E, R> = Result<Sent<R>, Left<E>>;
 
-/// An entry that has no outcome yet, with its calls so far.
+/// An entry that has no outcome yet, and its calls so far.
 struct Track<E> {
     /// The entry, shared with the call that carries it.
     entry: Arc<E>,
@@ -53,8 +53,8 @@ struct Track<E> {
     lane: Option<Lane>,
     /// Number of calls that carried the entry, including calls under way.
     calls: u64,
-    /// Number of calls that carried the entry but used up no retry. Either the call was refused as a whole and halved,
-    /// or the service throttled this entry and accepted others.
+    /// Number of calls that carried the entry without using up a retry: the call was refused as a whole and halved, or
+    /// the service throttled this entry and accepted others.
     free: u64,
     place: Place,
     /// The last error returned for the entry.
@@ -63,9 +63,9 @@ struct Track<E> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// The entry may be sent, or is waiting until the entries before it in its lane are settled.
+    /// The entry may be sent, or is waiting for the entries before it in its lane.
     Here,
-    /// The entry is in half of a refused call, which is sent again unchanged.
+    /// The entry is in one half of a refused call. The half is sent as it is.
     InHalf,
     /// The entry is in a call under way.
     Away,
@@ -151,9 +151,9 @@ impl<E, R> Board<E, R> {
             || bytes() >= self.limits.bytes
     }
 
-    /// Takes the next batch, of at most `most` entries. Halves of refused calls are sent unchanged and last, because
-    /// one bad entry must not hold up other batches. If the service may be refusing every entry, halves are sent first,
-    /// because their answers show whether it does.
+    /// Takes the next batch, of at most `most` entries. Halves of refused calls are sent as they are, after all other
+    /// batches, because one bad entry must not hold up the rest. If the service may be refusing every entry, halves are
+    /// sent first, because their answers show whether it does.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };
@@ -170,7 +170,7 @@ impl<E, R> Board<E, R> {
         Batch { entries: entries.collect(), indexes, is_half }
     }
 
-    /// Marks entries as ready when their wait is over.
+    /// Marks entries as ready after their wait.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
         for index in entries {
             let Some(track) = self.tracks.get_mut(&index) else { continue }; // The entry has failed in the meantime.
@@ -182,7 +182,7 @@ impl<E, R> Board<E, R> {
         }
     }
 
-    /// Takes the outcomes decided since the last call of this function.
+    /// Takes the outcomes decided since the previous call of this function.
     pub(crate) fn settled(&mut self) -> std::vec::Drain<'_, Settled<E, R>> {
         self.settled.drain(..)
     }
@@ -275,7 +275,7 @@ impl<E, R> Board<E, R> {
     /// matters.
     fn leave(&mut self, index: usize, cause: EntryError) {
         if !self.tracks.contains_key(&index) {
-            return; // Already settled, behind another entry of its call.
+            return; // Already settled, together with an earlier entry of its lane.
         }
         let Some(lane) = self.set_left(index, cause) else { return };
         if lane.last_wins {

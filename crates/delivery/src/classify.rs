@@ -209,7 +209,7 @@ mod tests {
         Builder::new().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"))
     }
 
-    /// Sends a call with this configuration, and returns its error.
+    /// Makes a call that must fail, with this configuration, and returns its error.
     async fn failed(config: Builder) -> ServiceError {
         let call = aws_sdk_sqs::Client::from_conf(config.build()).send_message().message_body("one");
         let call = call.queue_url("https://sqs.eu-west-1.amazonaws.com/123456789012/orders");

@@ -1,4 +1,4 @@
-//! Delivers entries that are given at once.
+//! Delivers entries that are all given at the start.
 
 use std::future::{Future, pending};
 use std::time::Duration;

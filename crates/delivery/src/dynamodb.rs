@@ -222,7 +222,8 @@ mod tests {
 
     type Bodies = Arc<Mutex<Vec<String>>>;
 
-    /// Makes an operation. Each of its calls gets this HTTP response. Also returns the recorded bodies of its requests.
+    /// Makes an operation whose calls all get this HTTP response. Also returns the list in which the bodies of its
+    /// requests are recorded.
     fn answering(status: u16, answer: &Value) -> (BatchWriteItem, Bodies) {
         let bodies = Bodies::default();
         let (seen, answer) = (bodies.clone(), answer.to_string());
@@ -342,7 +343,7 @@ mod tests {
     }
 
     proptest! {
-        /// The computed size must be at least the size of the body, or a call would exceed its limit. It must not be
+        /// The computed size must be at least the size of the body, or calls could exceed their limit. It must not be
         /// much more, or calls would be half empty.
         #[test]
         fn size_in_a_call_is_its_json(values in vec(value(), 1..12)) {

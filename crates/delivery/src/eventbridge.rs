@@ -43,7 +43,7 @@ pub struct PutEvents {
     client: Client,
 }
 
-/// Number of bytes that EventBridge counts for an event's time, in any notation.
+/// Number of bytes that EventBridge counts for an event's time, whatever its format.
 const TIME: usize = 14;
 
 /// EventBridge's receipt for an accepted event.

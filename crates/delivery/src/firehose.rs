@@ -25,7 +25,7 @@ use crate::operation::{Answer, Operation, ServiceError};
 pub type Sender = crate::Sender<PutRecordBatch, TokioSleep>;
 
 impl Sender {
-    /// Makes a sender for the Firehose stream of this name. The client's own retries are switched off.
+    /// Makes a sender for the Firehose stream with this name. The client's own retries are switched off.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecordBatch { client, stream: stream.into() }, tokio::time::sleep)
     }

@@ -24,11 +24,11 @@ use async_lock::{Semaphore, SemaphoreGuardArc};
 
 /// Gap after the first throttled call: 10 calls a second.
 const FIRST: f64 = 0.1;
-/// The longest gap between calls. A service that accepts less than one call in 5 s is down.
+/// The longest gap between calls. A service that accepts less than one call in 5 s is considered down.
 const LONGEST: f64 = 5.0;
 /// The longest step of a wait. After each step, a waiting delivery checks its deadline.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
-/// The shortest gap between calls. Timers are no more precise.
+/// The shortest gap between calls, because timers are no more precise than that.
 const SHORTEST: f64 = 0.001;
 /// Each successful call raises the rate by this fraction of the known rate (see `Pace::known`).
 const STEP: f64 = 1.0 / 16.0;
@@ -40,7 +40,7 @@ const COMFORTABLE: f64 = 0.5;
 /// could stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Limits the rate of the calls by a sender and its clones, and their number at a time.
+/// Limits the rate of calls and the number of concurrent calls, for a sender and its clones together.
 #[derive(Debug)]
 pub(crate) struct Gate {
     calls: Arc<Semaphore>,
@@ -49,7 +49,7 @@ pub(crate) struct Gate {
     pace: Mutex<Pace>,
 }
 
-/// Permission from the gate to make one call.
+/// The gate's permission to make one call.
 pub(crate) struct Pass {
     _permit: SemaphoreGuardArc,
     /// The round of the [`Pace`] in which the call began.
@@ -74,8 +74,8 @@ impl Gate {
         let permit = self.calls.acquire_arc().await;
         let mut gone = Duration::ZERO;
         loop {
-            // The remaining wait is computed again after each step, because calls under way may have been answered
-            // meanwhile.
+            // The remaining wait is computed again after each step, because calls under way may have been answered in
+            // the meantime.
             let step = self.pace().step(gone);
             if step.is_zero() {
                 return Pass { _permit: permit, round: self.pace().begin() };
@@ -111,7 +111,7 @@ pub(crate) struct Pace {
     is_hasty: bool,
     /// Number of times that the rate has fallen. Answers to calls that began in an earlier round are ignored.
     round: u64,
-    /// The part of the requested pause that is left.
+    /// The time left of a requested pause.
     pause: Duration,
     /// The longest pause that the service has requested since the last step of a wait began.
     asked: Duration,
@@ -218,7 +218,7 @@ impl Pace {
         }
     }
 
-    /// Sets the gap so that each entry takes this many seconds on average.
+    /// Sets the gap so that each entry takes `an_entry` seconds on average.
     fn space(&mut self, an_entry: f64) {
         self.gap = (an_entry * self.size() as f64).clamp(SHORTEST, LONGEST);
     }

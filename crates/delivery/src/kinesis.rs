@@ -1,8 +1,8 @@
 //! Kinesis Data Streams: `PutRecords`.
 //!
-//! Kinesis keeps no order among the records of a call, and a record that is sent again arrives after the other records
-//! of its call. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. If the answer for a record is
-//! lost, the record is sent again, and may be in the stream twice.
+//! Kinesis does not preserve the order of the records in a call, and a record that is sent again arrives after the
+//! other records of its call. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. If the answer for
+//! a record is lost, the record is sent again, and may be in the stream twice.
 
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::types::PutRecordsRequestEntry;
@@ -27,9 +27,9 @@ use crate::operation::{Answer, Operation, ServiceError};
 pub type Sender = crate::Sender<PutRecords, TokioSleep>;
 
 impl Sender {
-    /// Makes a sender for the stream of this name or ARN. The client's own retries are switched off.
+    /// Makes a sender for the stream with this name or ARN. The client's own retries are switched off.
     ///
-    /// A record may have up to 10 MiB if the stream's maximum record size allows it. By default a stream accepts 1 MiB
+    /// A record may be up to 10 MiB if the stream's maximum record size allows it. By default a stream accepts 1 MiB,
     /// and refuses the whole call for a larger record; the other records are then sent again in halves.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)

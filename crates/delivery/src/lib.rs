@@ -30,9 +30,9 @@
 //! - **Halves cost few calls.** If the service refuses a whole call, its entries are sent again in halves. Finding one
 //!   bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad, it takes 2 · *n* − 1. Halves are sent
 //!   without a wait, and use up no retry.
-//! - **If every entry is refused, the delivery ends.** If six calls, two of them halves, are refused as a whole with
-//!   one code, and the service has accepted nothing, every entry is handed back ([`EntryError::Halted`]). With at most
-//!   50 entries left, each entry is tried instead.
+//! - **If every entry is refused, the delivery ends.** If six calls, at least two of them halves, are refused as a
+//!   whole with the same code, and the service has accepted nothing, every entry is handed back  
+//! ([`EntryError::Halted`]). With at most 50 entries left, each entry is tried instead.
 //! - **Partial throttling uses up no retry.** If the service throttles some entries of a call and accepts others, the
 //!   throttled entries are sent again in calls of about the accepted size.
 //! - **Batches are full.** Without lanes and failures, a delivery makes at most 3 · max(⌈entries / count⌉, ⌈bytes /
@@ -45,8 +45,8 @@
 //!
 //! # Files
 //!
-//! A [`Sender`] is an [`Operation`] with the settings of its retries. A delivery puts entries on a board, which chooses
-//! the entries of each call. A loop makes the calls and waits.
+//! A [`Sender`] is an [`Operation`] together with settings, such as its [`Retries`]. A delivery puts entries on a
+//! board, which chooses the entries of each call. A loop makes the calls and waits.
 //!
 //! | file | holds |
 //! |---|---|
@@ -57,7 +57,7 @@
 //! | `gate` | the number of concurrent calls, and their pace while a service throttles |
 //! | `board` | the state of each entry: packing, retries, what is left |
 //! | `lanes` | [`Lane`]: entries that keep their order |
-//! | `operation` | [`Operation`]: a batch API, and [`ServiceError`], its answer for a failure |
+//! | `operation` | [`Operation`]: a batch API, and [`ServiceError`], the error that it returns |
 //! | `limits` | [`Limits`](limits::Limits): the limits of every service |
 //! | `retries` | [`Retries`]: the number of retries, and the waits before them |
 //! | `outcome` | [`Delivered`], [`Undelivered`] with each entry [`Left`] and its [`EntryError`] |

@@ -10,7 +10,7 @@ use crate::limits::Limits;
 pub type Answer<R = ()> = Result<R, ServiceError>;
 
 /// A batch API of a service. It defines the entries, their sizes and limits, and how to make one call. The sender packs
-/// entries into calls and retries.
+/// the entries into calls, and retries failed entries.
 pub trait Operation {
     /// One item of a batch, such as a message or a record.
     type Entry;
@@ -19,7 +19,7 @@ pub trait Operation {
     /// data.
     type Receipt;
 
-    /// The limits of one call; the same for every call.
+    /// The limits on a call. They must be the same for every call.
     fn limits(&self) -> Limits;
 
     /// Size of an entry in bytes, as the service counts them.
@@ -48,8 +48,8 @@ pub trait Operation {
     /// Makes one API call with these entries: at least one, within the limits, and no two of one lane (unless the lane
     /// is [`together`](Lane::together)).
     ///
-    /// Returns an answer for each entry, in order. If the list is too short, the entries at the end count as not
-    /// answered. For an unanswered entry in the middle, return [`ServiceError::no_answer`].
+    /// Returns an answer for each entry, in order. If the list is too short, the entries at the end count as
+    /// unanswered. For an unanswered entry in the middle, return [`ServiceError::no_answer`].
     ///
     /// # Errors
     ///
@@ -70,12 +70,12 @@ pub struct ServiceError {
     /// The service's error code, such as `AccessDeniedException`; empty if the error has no code.
     pub code: String,
     /// The service's message, or the chain of causes if there was no response. **The message may quote an entry**: log
-    /// it only if you know that this service quotes none.
+    /// it only if you know that this service never does so.
     pub message: String,
-    /// The pause that the service requested; `None` if the service requested no pause. The sender begins no call before
-    /// the pause ends, but waits at most 5 s longer than without the request.
+    /// The pause that the service requested, if any. The sender starts no call before the pause ends, but waits at most
+    /// 5 s longer than it would have without the request.
     pub retry_after: Option<Duration>,
-    /// True if the service certainly refused the call because of only some of its entries.
+    /// True if it is certain that only some entries of the call caused the refusal.
     pub(crate) is_of_some: bool,
 }
 

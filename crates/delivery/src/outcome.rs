@@ -12,7 +12,7 @@ pub struct Delivered<R = ()> {
     pub receipts: Vec<R>,
     /// Number of API calls made.
     pub calls: u64,
-    /// Number of calls that carried at least one entry again.
+    /// Number of calls that resent at least one entry.
     pub retries: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct Undelivered<E, R = ()> {
     pub delivered: Vec<Sent<R>>,
     /// Number of API calls made.
     pub calls: u64,
-    /// Number of calls that carried at least one entry again.
+    /// Number of calls that resent at least one entry.
     pub retries: u64,
 }
 

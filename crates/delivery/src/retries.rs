@@ -9,9 +9,9 @@ use comeback_backoff::Backoff;
 /// Waits before an entry's retries. The nth wait comes before the nth retry. The number of waits is the maximum number
 /// of retries.
 ///
-/// An entry uses up no retry if it is sent again in half of a call that was refused as a whole. The same is true if the
-/// service throttles the entry but accepts other entries of the same call. A throttled entry that has been in n calls
-/// is sent again after the nth wait, or after the last wait if there are fewer.
+/// An entry does not use up a retry if it is sent again in one half of a call that was refused as a whole, or if the
+/// service throttled it but accepted other entries of the same call. A throttled entry that has been in n calls is sent
+/// again after the nth wait, or after the last wait if there are fewer.
 ///
 /// The default is 5 retries. Each wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full
 /// jitter](comeback_backoff::Jitter::Full)), on average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws

@@ -19,9 +19,9 @@ use crate::sender::Sender;
 /// The source of a delivery's entries, and the conditions that end the delivery early.
 pub(crate) struct Intake<I, H, M, D> {
     pub(crate) source: I,
-    /// Maximum number of open entries. At this number, no entry is taken from the source.
+    /// Maximum number of open entries. While this many are open, no entry is taken from the source.
     pub(crate) window: usize,
-    /// Returns false to pause the loop while outcomes wait for the caller. Called whenever the loop is polled.
+    /// Returns false to pause the loop while the caller has outcomes to take. Called whenever the loop is polled.
     pub(crate) is_wanted: H,
     /// Called before each call; no call starts after it returns false.
     pub(crate) may_start: M,
@@ -47,7 +47,7 @@ pub(crate) async fn run<O, S, F>(
 {
     let Intake { source, window, is_wanted, may_start, deadline } = intake;
     let Sender { operation, sleep, gate, linger, .. } = sender;
-    // Each call also waits for its turn at the gate. This time counts towards the wait of the call's entries.
+    // Each call also waits for its turn at the gate. This time counts towards the waits of its entries.
     let sleeping = |wait: Delayed| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
     let mut deadline = pin!(deadline);
     let mut under_way = UnderWay {
@@ -69,7 +69,7 @@ pub(crate) async fn run<O, S, F>(
             if deadline.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Next::End);
             }
-            // A separate statement reads the size, because the pace stays locked until the statement ends.
+            // The size is read in a statement of its own, because the pace stays locked until the statement ends.
             let size = gate.pace().size();
             under_way.poll(context, board, size, &may_start)
         })
@@ -115,7 +115,7 @@ enum Next<E, R> {
 /// A finished call: its batch, its permission, and the service's answer.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<Answer<R>>, ServiceError>);
 
-/// Everything the loop awaits: the source of entries, calls, waits, and the turn of the next batch.
+/// Everything that the loop awaits: the source of entries, calls, waits, and the turn of the next batch.
 struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     source: Pin<&'f mut stream::Fuse<I>>,
     window: usize,
@@ -202,7 +202,7 @@ async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     }
 }
 
-/// Makes one call. If the call panics, only the entries in this call are affected.
+/// Makes one call. If it panics, only the entries in this call are affected.
 async fn call<O: Operation>(
     operation: std::sync::Arc<O>,
     batch: Batch<O::Entry>,
@@ -224,7 +224,7 @@ async fn call<O: Operation>(
     (batch, pass, result)
 }
 
-/// Applies the answer to a call to the board and the gate. Returns the entries to send again, and their waits.
+/// Passes the answer to a call on to the gate and the board. Returns the entries to send again, and their waits.
 fn take_in<O: Operation, S>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,

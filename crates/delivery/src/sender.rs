@@ -42,7 +42,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         }
     }
 
-    /// Replaces the function that waits. Tests that must not wait can use `|_| tokio::time::sleep(Duration::ZERO)`.
+    /// Replaces the sleep function. Tests that must not wait can use `|_| tokio::time::sleep(Duration::ZERO)`.
     #[must_use]
     pub fn sleep(self, sleep: S) -> Self {
         Self { sleep: Arc::new(sleep), ..self }
@@ -54,7 +54,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { retries, ..self }
     }
 
-    /// Sets the maximum number of concurrent calls, over all deliveries of this sender and of clones made from it
+    /// Sets the maximum number of concurrent calls, across all deliveries of this sender and of clones made from it
     /// afterwards. The default is 4.
     ///
     /// # Panics
@@ -74,9 +74,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { linger, ..self }
     }
 
-    /// Calls `tell` when the service requests a pause (`Retry-After`). `tell` gets the length of the sender's pause and
-    /// the service's error. The pause is as long as the service requested, but at most 5 s longer than the sender would
-    /// have waited anyway. A panic in `tell` is caught.
+    /// Calls `tell` when the service requests a pause (`Retry-After`). `tell` receives the length of the sender's pause
+    /// and the service's error. The pause is as long as the service requested, but at most 5 s longer than the sender
+    /// would have waited anyway. A panic in `tell` is caught.
     #[must_use]
     pub fn on_pause(self, tell: impl Fn(Duration, &ServiceError) + Send + Sync + 'static) -> Self {
         Self { on_pause: Some(Arc::new(tell)), ..self }

@@ -23,12 +23,12 @@ use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
 pub type Sender = crate::Sender<SendMessages, TokioSleep>;
 
 impl Sender {
-    /// Makes a sender for the queue of this URL. The client's own retries are switched off.
+    /// Makes a sender for the queue at this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::to(QueueClient { client, url: queue_url.into() }, false)
     }
 
-    /// Like [`new`](Self::new), but on a FIFO queue one call carries up to ten messages of a group. SQS keeps their
+    /// Like [`new`](Self::new), but on a FIFO queue one call may carry up to ten messages of a group. SQS keeps them in
     /// order.
     ///
     /// If SQS refuses a message but accepts a later one of its group, the refused message is handed back
@@ -60,7 +60,7 @@ pub struct SendMessages {
 pub struct SqsReceipt {
     /// The id that SQS gave the message.
     pub message_id: String,
-    /// A number that rises with each message of a group. `None` unless the queue is a FIFO queue.
+    /// A number that rises with each message of a group. `None` on a standard queue.
     pub sequence_number: Option<String>,
 }
 
@@ -72,9 +72,9 @@ pub struct Message {
     /// Attributes by name, at most ten. They count towards the message's size.
     pub attributes: Vec<(String, MessageAttributeValue)>,
     /// Group of the message. Required on a FIFO queue, where messages of one group keep their order. On a standard
-    /// queue, the group is the tenant for fair queues.
+    /// queue, SQS treats each group as a tenant and shares the queue fairly between them.
     pub group_id: Option<String>,
-    /// Deduplication id, for a FIFO queue. You need no id if the queue deduplicates by content.
+    /// Deduplication id, for a FIFO queue. Not needed if the queue deduplicates by content.
     pub deduplication_id: Option<String>,
     /// Time until the message can be received. Until then, the message is not in flight. SQS refuses more than 15
     /// minutes, and any delay on a FIFO queue. `None` uses the queue's own delay.
@@ -188,7 +188,7 @@ impl Operation for SendMessages {
 pub type VisibilityChanger = crate::Sender<ChangeVisibility, TokioSleep>;
 
 impl VisibilityChanger {
-    /// Makes a sender of visibility changes for the queue of this URL. The client's own retries are switched off.
+    /// Makes a sender of visibility changes for the queue at this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::over(ChangeVisibility(QueueClient { client, url: queue_url.into() }), tokio::time::sleep)
     }
@@ -248,7 +248,7 @@ impl Operation for ChangeVisibility {
 pub type Deleter = crate::Sender<DeleteMessages, TokioSleep>;
 
 impl Deleter {
-    /// Makes a sender of deletions for the queue of this URL. The client's own retries are switched off.
+    /// Makes a sender of deletions for the queue at this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::over(DeleteMessages(QueueClient { client, url: queue_url.into() }), tokio::time::sleep)
     }
@@ -351,7 +351,7 @@ mod tests {
     type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
     /// Makes a client whose requests get these responses in turn; the last response repeats. The client's own retries
-    /// are on.
+    /// are on. Also returns the list in which its requests are recorded.
     fn answering(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Requests) {
         let requests = Requests::default();
         let seen = requests.clone();

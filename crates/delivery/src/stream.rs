@@ -72,7 +72,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// once. If the stream has no further entry ready, the batch is sent after [`linger`](Self::linger), by default at
     /// once.
     ///
-    /// An error that ends a delivery, such as a missing permission, hands back the entries that are open then
+    /// An error that ends a delivery, such as a missing permission, hands back the entries that are open at that time
     /// ([`EntryError::Halted`](crate::EntryError::Halted)). Entries that the stream yields later are sent as usual. If
     /// sending them is pointless, stop taking outcomes, or end the stream. Once an entry of a [`Lane`](crate::Lane) is
     /// given up, the rest of the lane is given up too, including entries that the stream yields later.

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::{self, Display};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// An error that fails the invocation and sets when its next retry is due.
+/// An error that fails the invocation and sets the time of the next retry.
 ///
 /// The retry handler reads the time from the start of the error's message, and adds up to a tenth of the wait as
 /// jitter. The retry counts towards `MAX_RETRIES`. It is due earlier than requested if the event would otherwise exceed
@@ -58,7 +58,8 @@ impl RetryAfter {
         Self::written(humantime::format_rfc3339_seconds(moment).to_string())
     }
 
-    /// Adds a reason, in plain text, to the error's message. The function's log and a dead-letter show the reason.
+    /// Adds a reason, in plain text, to the error's message. The reason appears in the function's log and, if the event
+    /// is dead-lettered, in the dead-letter.
     #[must_use]
     pub fn because(self, reason: impl Display) -> Self {
         Self::written(format!("{self}; {reason}"))
@@ -121,8 +122,8 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of both errors. Each error also returns its content as its `source`. anyhow's box and thiserror's
-/// `transparent` hide the type of the error inside, but return the error's `source`.
+/// The content of either error. Each error also returns it as its `source`, so that [`diagnostic`] finds it inside
+/// anyhow's box and thiserror's `transparent`: these hide the inner error's type, but pass on its `source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,
@@ -151,8 +152,8 @@ mod with_lambda_runtime {
 
     const MOST_CAUSES: usize = 16;
 
-    /// Converts a boxed error into the error that the runtime reports. If a [`RetryAfter`] or [`NonRetryable`] is among
-    /// the causes, its name is reported.
+    /// Converts a boxed error into the error that the runtime reports. If the error or one of its causes is a
+    /// [`RetryAfter`] or [`NonRetryable`], that error is reported, by its own name.
     ///
     /// `lambda_runtime` itself gives all boxed errors the same name, and leaves out their causes. For other errors,
     /// this function keeps that name and adds the messages of their causes.
@@ -257,7 +258,7 @@ mod tests {
         }
     }
 
-    /// The classes in other languages must write the same texts, so all languages share these cases.
+    /// The clients in other languages must write the same messages, so all languages share these cases.
     #[test]
     fn shared_numbers_are_written_as_expected() {
         #[derive(serde::Deserialize)]

@@ -84,7 +84,8 @@ pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
     Ok(Event { payload, metadata: Some(metadata) })
 }
 
-/// Returns the payload of an envelope in wrap style. The envelope must have no key beside the metadata and the payload.
+/// Returns the payload of an envelope in wrap style. The envelope must have no key besides the metadata and the
+/// payload.
 fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue, Malformed> {
     match payloads {
         [] => Err(Malformed::Missing(ORIGINAL_PAYLOAD)),
@@ -114,8 +115,7 @@ pub struct Envelope<'a> {
     /// The metadata, written as `_retry_metadata`. With an attempt of 0 or an empty id, [`seal`](Self::seal) writes an
     /// envelope that [`open`] refuses.
     pub metadata: Metadata,
-    /// The payload of the event's first invocation. The payload must not be an envelope itself; [`open`] never returns
-    /// an envelope.
+    /// The payload of the event's first invocation. It must not itself be an envelope; [`open`] never returns one.
     pub original_payload: Cow<'a, RawValue>,
 }
 

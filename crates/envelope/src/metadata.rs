@@ -168,7 +168,7 @@ pub enum Malformed {
         /// The kind of value that the key requires.
         expected: &'static str,
     },
-    /// In wrap style, the event has another key beside `_retry_metadata` and `_original_payload`.
+    /// In wrap style, the event has another key besides `_retry_metadata` and `_original_payload`.
     OtherKey,
     /// The payload in the envelope is itself an envelope.
     Nested,

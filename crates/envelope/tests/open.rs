@@ -68,7 +68,6 @@ fn an_inline_member_has_any_spelling() {
 #[test]
 fn metadata_may_lack_optional_keys() {
     let cases = [
-        // This envelope has no id.
         (r#""attempt":1,"initial_timestamp":1643667670"#, 1, "now"),
         (r#""attempt":1,"initial_timestamp":0,"origin_request_id":null,"style":null"#, 1, "now"),
         (r#""attempt":1,"initial_timestamp":0,"style":"wrap""#, 1, "now"),

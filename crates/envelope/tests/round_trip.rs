@@ -51,7 +51,7 @@ proptest! {
     #[test]
     fn payload_without_envelope_is_unchanged(payload in payload()) {
         let event = raw(payload);
-        let opened = open(&event).expect("no envelope can be no malformed one");
+        let opened = open(&event).expect("an event without an envelope is never malformed");
         prop_assert_eq!(opened.payload.get(), event.get());
         prop_assert_eq!(opened.attempt(), 0);
         prop_assert_eq!(opened.idempotency_key("r1"), "r1");
@@ -184,7 +184,7 @@ fn members(keys: BoxedStrategy<String>, values: BoxedStrategy<String>) -> BoxedS
     vec(member, 0..5).prop_map(with_a_duplicate).boxed()
 }
 
-/// Repeats the first member at the end if there is more than one member.
+/// Repeats the first member at the end if there are more than three members.
 fn with_a_duplicate(mut members: Vec<String>) -> Vec<String> {
     if members.len() > 3 {
         members.push(members[0].clone());

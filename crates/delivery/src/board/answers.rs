@@ -99,8 +99,8 @@ impl<E, R> Board<E, R> {
         }
     }
 
-    /// Settles these entries as refused, starting with the last. In the other order, an entry would be settled as
-    /// behind an earlier entry of its lane, not as refused.
+    /// Settles these entries as refused, starting with the last. In the input's order, the first refused entry of a
+    /// lane would settle the others as [`Behind`](EntryError::Behind).
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
     }
@@ -124,14 +124,14 @@ impl<E, R> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Schedules retries. An entry's wait depends on the number of calls that have carried the entry. All entries of a
-    /// lane wait as long as the entry that the most calls have carried.
+    /// Schedules retries. An entry's wait depends on the number of calls that have carried it. All entries of a lane
+    /// wait as long as the entry that has been in the most calls.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
         let mut of_lane: Option<(Lane, u64)> = None;
         for (index, error, uses_retry) in failed {
-            // This entry may already have been given up, behind an earlier entry of its lane.
+            // This entry may already have been given up, together with an earlier entry of its lane.
             let Some(track) = self.tracks.get_mut(&index) else { continue };
             let mut calls = track.calls;
             if uses_retry {
@@ -156,8 +156,8 @@ impl<E, R> Board<E, R> {
                 None => exhausted.push((index, error)),
             }
         }
-        // Starts with the last entry, so that each entry gets its own error. Otherwise, an entry would be given up as
-        // behind an earlier entry of its lane.
+        // Starts with the last entry, so that each entry gets its own error. In the input's order, giving up the first
+        // entry of a lane would settle the others as `Behind`.
         for (index, error) in exhausted.into_iter().rev() {
             self.leave(index, EntryError::Exhausted(error));
         }

@@ -40,7 +40,7 @@ impl Table {
         Ok(Lane::new(parts))
     }
 
-    /// Like [`key`](Self::key), but fails if there are other attributes than the key attributes.
+    /// Like [`key`](Self::key), but fails if there are attributes other than the key attributes.
     pub(super) fn key_alone(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let key = self.key(attributes)?;
         match attributes.keys().find(|&name| self.names().all(|key| key != name)) {
