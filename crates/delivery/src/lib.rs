@@ -31,8 +31,8 @@
 //!   bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad, it takes 2 · *n* − 1. Halves are sent
 //!   without a wait, and use up no retry.
 //! - **If every entry is refused, the delivery ends.** If six calls, at least two of them halves, are refused as a
-//!   whole with the same code, and the service has accepted nothing, every entry is handed back  
-//! ([`EntryError::Halted`]). With at most 50 entries left, each entry is tried instead.
+//!   whole with the same code, and the service has accepted nothing, every entry is handed back
+//!   ([`EntryError::Halted`]). With at most 50 entries left, each entry is tried instead.
 //! - **Partial throttling uses up no retry.** If the service throttles some entries of a call and accepts others, the
 //!   throttled entries are sent again in calls of about the accepted size.
 //! - **Batches are full.** Without lanes and failures, a delivery makes at most 3 · max(⌈entries / count⌉, ⌈bytes /

@@ -58,7 +58,7 @@ pub(crate) trait Sqs: Send + Sync {
     fn send<'a>(&'a self, queue_url: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>>;
 }
 
-/// The SDK's client, created when the first record fails. A batch without failures needs no client and starts sooner.
+/// The SDK's client. It is created only when a call must be made, so that batches without failures do not wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Aws(OnceCell<Client>);
 

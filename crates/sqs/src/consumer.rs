@@ -101,8 +101,8 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Returns the time until the deadline. Returns Lambda's maximum timeout for an implausible deadline, more than a day
-/// from `now`. For example, `cargo lambda watch` passes a deadline in 1970.
+/// Returns the time until the deadline. A deadline more than a day from `now` is implausible (`cargo lambda watch`, for
+/// example, passes one in 1970); for such a deadline, returns Lambda's maximum timeout.
 fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     let left = deadline.since(now);
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }
@@ -179,7 +179,7 @@ struct ReceivedMessage {
     /// The message's FIFO group; `None` on a standard queue, where a group does not order messages.
     group: Option<String>,
     end: Mutex<Ending>,
-    /// True once the message was hidden or deleted before the end of the batch.
+    /// True once SQS has hidden or deleted the message, as this batch asked it to.
     told: AtomicBool,
 }
 
@@ -295,7 +295,7 @@ where
         std::future::pending().await
     }
 
-    /// Runs the records: one after another, or up to `concurrency` records at once.
+    /// Runs the records, up to `concurrency` of them at a time.
     async fn run(&self, messages: &[ReceivedMessage]) {
         if self.shared.options.concurrency == 1 {
             return self.run_in_order(messages).await;

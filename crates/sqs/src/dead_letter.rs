@@ -21,7 +21,8 @@ const ATTRIBUTE_CHARACTERS: usize = 256;
 pub(crate) struct DeadLetter {
     pub(crate) body: String,
     pub(crate) attributes: Vec<DeadLetterAttribute>,
-    /// The FIFO group of the failed message. On a standard queue, a group is a tenant (fair queues).
+    /// The group of the failed message: on a FIFO queue, its message group; on a standard queue, its tenant for SQS's
+    /// fair queues.
     pub(crate) group: Option<String>,
     /// The failed message's `AWSTraceHeader`.
     pub(crate) trace_header: Option<String>,
@@ -42,7 +43,7 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
-/// The failure after which a message is dead-lettered.
+/// The failure that ended a message's retries.
 pub(crate) struct Last<'a> {
     pub(crate) error: &'a Diagnostic,
     pub(crate) end: &'a NoRetry,

@@ -3,9 +3,9 @@
 use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;
 
-/// A line of the consumer's log. A field that the engine's `LogLine` also has is equal in name, type and meaning.
-/// `LogLine` also has fields that only the retry handler can fill (the event's key, first failure and visibility
-/// timeout). It has no error message.
+/// A line of the consumer's log. The fields shared with the engine's `LogLine` have the same names, types and meanings.
+/// `LogLine` has other fields, which only the retry handler can fill (the event's key, first failure and visibility
+/// timeout), but no error message.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ConsumerLine<'a> {
     pub(crate) timestamp: Timestamp,
@@ -72,8 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that the parser of the retry handler's log accepts a consumer's line about `action`. The line has every
-    /// field of the action, and `besides` adds the fields that only the handler writes.
+    /// Checks that the parser of the retry handler's log accepts a consumer's line about `action`. `change` sets the
+    /// action's own fields, and `besides` adds the fields that only the handler writes.
     fn read_by_the_handlers_reader(
         action: &'static str,
         change: impl FnOnce(&mut ConsumerLine<'_>),

@@ -190,7 +190,8 @@ impl Options {
 /// A function that draws a whole number between two bounds, both included.
 pub(crate) type Draw<'a> = &'a dyn Fn(u64, u64) -> u64;
 
-/// SQS's data about a message: the time when it was sent, the time of its first receive, and its receive count.
+/// SQS's data about a message: its receive count, when it was sent, when it was first received, and whether its queue
+/// is a FIFO queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) receives: u32,

@@ -24,7 +24,7 @@ async fn full_calls_by_count<A: Api>() {
     }
 }
 
-/// Makes the text for an entry of the given size in bytes, as the service counts them.
+/// Makes the text for the entry that the service counts as `bytes` bytes.
 fn text<A: Api>(index: usize, bytes: usize) -> String {
     let text = index.to_string();
     let rest = bytes - A::BESIDE - text.len();

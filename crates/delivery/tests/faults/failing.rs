@@ -185,7 +185,7 @@ async fn entry_results_outweigh_counts() {
         .await,
         [None, None, None]
     );
-    // The limit of ten entries a call applies: 21 entries take three calls.
+    // PutEvents accepts at most ten entries in a call, so 21 entries take three calls.
     let service = Service::obliging().await;
     assert_eq!(PutEvents::sender(&service).send(PutEvents::entries(21)).await.unwrap().calls, 3);
 }

@@ -73,7 +73,7 @@ impl Case {
     /// Checks the rules that every delivery must follow, however it ended.
     pub(crate) fn check(&self, outcome: Outcome, calls: &[Call]) -> Result<(), TestCaseError> {
         let mut known: HashMap<usize, Vec<Option<ErrorKind>>> = HashMap::new();
-        // Number of calls that used up no retry, by entry.
+        // Number of calls that carried an entry without using up a retry, by entry.
         let mut free: HashMap<usize, usize> = HashMap::new();
         for call in calls {
             self.check_call(call)?;

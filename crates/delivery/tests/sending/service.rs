@@ -28,11 +28,11 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
 pub(crate) enum Fate {
     Ok,
     Error(ErrorKind),
-    /// No answer for this entry or for the entries behind it in the call.
+    /// No answer for this entry or for those after it in the call.
     Cut,
-    /// If this is the first entry of a call, the whole call fails with this error.
+    /// If the first entry of a call has this fate, the whole call fails with this error.
     Whole(ErrorKind),
-    /// If this is the first entry of a call, the call panics.
+    /// If the first entry of a call has this fate, the call panics.
     Panic,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Service {
     pub(crate) lanes: fn(Lane) -> Lane,
     pub(crate) calls: RefCell<Vec<Call>>,
     pub(crate) waits: RefCell<Vec<Duration>>,
-    /// Counter that advances at every beginning and end of a call.
+    /// Counter that advances when a call begins, when a call ends, and when a wait ends.
     pub(crate) clock: Cell<u32>,
 }
 
@@ -87,7 +87,7 @@ impl Service {
         self.calls.borrow().iter().map(|call| call.ids.clone()).collect()
     }
 
-    /// Makes a sender for this service that waits by the service's clock.
+    /// Makes a sender for this service. Its waits are recorded, and take no real time.
     pub(crate) fn sender<'s>(&'s self) -> Sender<&'s Self, impl Fn(Duration) -> LocalBoxFuture<'s, ()>> {
         Sender::over(self, |wait| self.sleep(wait).boxed_local())
     }
