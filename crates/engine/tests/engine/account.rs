@@ -1,5 +1,5 @@
-//! A stand-in for the AWS account. It records the handler's calls and fails as planned. This file also has an executor
-//! that runs the account's futures and cannot hang.
+//! A stand-in for the AWS account. It records the handler's calls, and fails them as the test plans. This file also has
+//! an executor that runs the account's futures and cannot hang.
 
 pub(crate) mod queue;
 
@@ -95,8 +95,7 @@ pub(crate) struct World<'w> {
     /// The number of invokes, reads of the pauses, and counts that have started but not ended.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
-    /// One entry for each call with a parameter `past_deadline`: the value that `past_deadline` returned after the call
-    /// was started.
+    /// For each call that takes `past_deadline`: the value that it returned once the call had started.
     pub(crate) passed: RefCell<Vec<bool>>,
     pub(crate) batches: Batches,
 }
@@ -373,7 +372,7 @@ async fn step() {
     .await;
 }
 
-/// Runs a future that waits only in [`step`]. Fails if the future does not end after a few polls.
+/// Runs a future that waits only in [`step`]. Panics if the future has not completed after 10,000 polls.
 pub(crate) fn run<O>(future: impl Future<Output = O>) -> O {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

@@ -9,8 +9,7 @@ use proptest::sample::select;
 use crate::account::{Batch, Call, Invoke, World, failure, with_room};
 use crate::support::*;
 
-/// A message of one of several kinds. The message's body contains its id, so that the test finds the message wherever
-/// it ends up.
+/// A message of the given kind. Its body contains its id, so that the test can find it wherever it ends up.
 fn message(id: usize, kind: usize) -> Record {
     let payload = format!(r#"{{"id":"<m-{id}>"}}"#);
     let (receive_count, body) = match kind {
@@ -24,7 +23,7 @@ fn message(id: usize, kind: usize) -> Record {
         8 => (1, format!("<m-{id}>{}", "x".repeat(400_000))),
         _ => (0, format!("<m-{id}>")),
     };
-    // A message of kind 2 is still waiting on a later receive.
+    // A message of kind 2 is on a later receive and still has to wait.
     let first_receive = if kind == 2 { NOW } else { FIRST_RECEIVE };
     let (message_id, receipt_handle) = (format!("m-{id}"), format!("<m-{id}>"));
     Record { message_id, receipt_handle, receive_count, first_receive, ..record(body) }

@@ -407,8 +407,7 @@ fn a_moved_record_keeps_its_originals_key() {
 }
 
 proptest! {
-    /// A message can be redriven from the dead-letter queue if the handler can read an event from its body, and not
-    /// otherwise.
+    /// A message can be redriven from the dead-letter queue if and only if the handler can read an event from its body.
     #[test]
     fn any_body_is_read(body in "\\PC{0,40}", reason in "max_age|because|") {
         let record = record(body);

@@ -15,8 +15,7 @@ fn open(target: &str) -> String {
     )
 }
 
-/// An account in which reads of the pauses return these results in order. After the last result, every read returns it
-/// again.
+/// An account in which reads of the pauses return these results in order; the last result repeats.
 fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
     let next = std::cell::Cell::new(0);
     let answer = move || answers[next.replace(next.get() + 1).min(answers.len() - 1)].clone();

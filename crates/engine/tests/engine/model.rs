@@ -55,7 +55,7 @@ fn assert_holds(name: &str, protocol: Protocol) {
     println!("{name}: {} states, {} steps deep", checker.unique_state_count(), checker.max_depth());
     if let Some((property, path)) = checker.discoveries().into_iter().next() {
         let steps: Vec<String> = path.into_actions().iter().map(ToString::to_string).collect();
-        panic!("{name}: not so: {property}\n  {}", steps.join("\n  "));
+        panic!("{name}: violated: {property}\n  {}", steps.join("\n  "));
     }
     assert!(checker.unique_state_count() > 1_000, "too few states to prove anything");
 }

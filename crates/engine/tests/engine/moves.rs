@@ -52,7 +52,7 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
 }
 
-/// The sender's attributes are needed later if the message cannot be parsed and its dead-letter has not been sent.
+/// The sender's attributes are needed again if the message cannot be parsed and its dead-letter is still to be sent.
 #[test]
 fn a_copy_keeps_up_to_ten_attributes() {
     let own =
@@ -263,7 +263,7 @@ fn times_count_from_the_original_except_retention() {
 }
 
 proptest! {
-    /// A copy is due at the same time as its original, for any policy, draw and times of the checks.
+    /// A copy is due at the same time as its original, whatever the policy, the draw and the times of the checks.
     #[test]
     fn a_copy_is_due_when_its_message_was(
         attempt in 1..30u64,

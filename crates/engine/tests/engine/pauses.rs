@@ -238,8 +238,8 @@ fn an_open_pause_does_not_move_returning_events() {
     }
 }
 
-/// The last retry comes a minute before `MAX_AGE` ends. The end of `MAX_AGE` is computed for the moment when every
-/// environment has noticed the end of the pause.
+/// The last retry comes a minute before `MAX_AGE` ends, counted from when every environment has noticed the end of the
+/// pause.
 #[test]
 fn a_spread_ends_in_time_for_the_last_retry() {
     let policy = waits(10, 3_600);
@@ -260,7 +260,7 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     assert!(mean.abs_diff((9_000 + last) / 2) < 200, "evenly, not at its end: {mean}");
 }
 
-/// The end of a message's time in the queue, with a handler that notices each change to the pauses late.
+/// The outcome of a message whose handler notices each change to the pauses late.
 struct Life {
     end: Seen,
     ended: Timestamp,

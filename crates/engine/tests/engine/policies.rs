@@ -128,7 +128,7 @@ fn a_functions_policy_applies_to_call_and_guard() {
     }
 }
 
-/// Any document for this moment, with an open pause, an ended pause, or a retry request.
+/// Generates the pauses document for a given moment: empty, or with an open pause, an ended pause or a retry request.
 fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     let texts: [fn(Timestamp) -> String; 4] = [
         |_| r#""pauses":[]"#.into(),
@@ -144,7 +144,7 @@ fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     select(texts.to_vec())
 }
 
-/// Values for some variables of a policy, mostly valid together.
+/// Generates values for some of a policy's variables. Most combinations are valid.
 fn some_settings() -> impl Strategy<Value = Variables> {
     let setting = select(Setting::of_functions().map(|setting| setting.name).collect::<Vec<_>>())
         .prop_flat_map(|name| {
@@ -191,8 +191,8 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Formats everything that an environment does with a message as a string: once in an account that answers its calls,
-/// and once in an account that does not answer.
+/// Runs an environment on a message twice, once with invokes that are answered and once with invokes that are not, and
+/// formats everything that it does as a string.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);

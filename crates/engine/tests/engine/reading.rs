@@ -43,7 +43,7 @@ fn says_what_is_missing() {
             r#"{"requestContext":{"functionArn":"f"}}"#,
             "it has no requestPayload, so the event is lost; Lambda may omit one that is too large",
         ),
-        // These records have lost no event, so the alarm must not count them.
+        // No event is lost here, so the alarm for lost events must not count these records.
         (
             r#"{"requestContext":{"functionArn":"f","condition":"Success"}}"#,
             "condition is Success; make the retry queue the on-failure destination instead",

@@ -8,13 +8,12 @@ use comeback_engine::{
 
 /// The ARN of a function that [`policy`] allows as a target.
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The ARN of [`ORDERS`] with the qualifier that a record has.
+/// [`ORDERS`] with a qualifier, as Lambda writes it in an invocation record.
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
 /// 2026-09-14T15:46:54Z, when the event of [`record`] first failed.
 pub(crate) const T0: Timestamp = Timestamp::from_secs(1_789_400_814);
 pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
-/// An hour after [`T0`]. At this time, a message on its second receive is due, and the default `MAX_AGE` is far from
-/// its end.
+/// An hour after [`T0`]. By then, a message on its second receive is due, and the default `MAX_AGE` is far from over.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(T0.as_secs() + 3_600);
 pub(crate) const FIRST_RECEIVE: Timestamp = Timestamp::from_millis(T0.as_millis() + 1_000);
 
@@ -25,7 +24,7 @@ pub(crate) fn body(payload: &str) -> String {
     )
 }
 
-/// A payload in the envelope of retry `attempt`, as the function received it.
+/// A payload in its envelope, as the function received it on retry `attempt`.
 pub(crate) fn enveloped(attempt: u64, payload: &str) -> String {
     format!(
         r#"{{"_retry_metadata":{{"attempt":{attempt},"initial_timestamp":{},"origin_request_id":"r-0"}},"_original_payload":{payload}}}"#,

@@ -9,12 +9,11 @@ use comeback_engine::{Record, Timestamp};
 pub(crate) struct Queue<T> {
     visibility_timeout: Duration,
     messages: Vec<Message<T>>,
-    /// The number of messages sent so far, which gives the next id.
+    /// The number of messages sent so far, which is also the next message's id.
     sent: u8,
 }
 
-/// A message, or one receive of it. With the handle of an earlier receive, the message can still be hidden, but it
-/// cannot be deleted.
+/// A message, or one receive of it. The handle of an earlier receive can still hide the message, but not delete it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message<T> {
     id: u8,

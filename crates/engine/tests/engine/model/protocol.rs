@@ -25,7 +25,7 @@ const QUEUE_VISIBILITY: Duration = Duration::from_secs(1_230);
 pub(super) struct State {
     now: Timestamp,
     queue: Queue<Failed>,
-    /// Receives of messages that the handler has not yet handled.
+    /// Received messages that the handler has not handled yet.
     deliveries: Vec<Message<Failed>>,
     invocations: Vec<Invocation>,
     /// The number of times that each event has ended as a success, and as a dead-letter.
@@ -47,8 +47,9 @@ pub(super) struct Invocation {
     after: Failed,
     function: String,
     payload: String,
-    /// When Lambda accepted the retry. The next field is the first receive of the retry's message.
+    /// When Lambda accepted the retry.
     accepted: Timestamp,
+    /// When the message that led to the retry was first received.
     first_receive: Timestamp,
 }
 
@@ -120,7 +121,7 @@ impl State {
         self.queue.messages().is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
     }
 
-    /// The state after one event for each of these functions has failed once, all at the same moment.
+    /// The state after each of these functions has failed on one event, all at the same moment.
     fn after_failures_of(functions: &[&str], faults: u8) -> Self {
         let mut state = Self {
             now: SENT,
@@ -137,7 +138,7 @@ impl State {
         state
     }
 
-    /// Models that Lambda sends the record of a failure to the retry queue.
+    /// Models Lambda sending the record of a failure to the retry queue.
     fn fail(&mut self, failed: Failed, body: &str) {
         let body = replaced(body, "2026-09-14T15:46:54.145Z", &self.now.to_string());
         self.queue.send(self.now, body, failed);
