@@ -14,9 +14,9 @@ use crate::jitter::Jitter;
 /// Describes the waits before retries: how their ceilings grow, the cap, the jitter, the tick and the number of
 /// retries.
 ///
-/// Every `Backoff` is valid: constructors and options refuse settings that would give a wait of zero, a wait over the
-/// cap, or a wait that would have to be rounded. By default, a growing backoff has [full jitter](Jitter::Full) and
-/// unlimited retries, and a list has no jitter and one retry for each wait.
+/// Every `Backoff` is valid: its constructors and `with_…` functions refuse settings that would give a wait of zero, a
+/// wait over the cap, or a wait that would have to be rounded. By default, a growing backoff has [full
+/// jitter](Jitter::Full) and unlimited retries, and a list has no jitter and one retry for each wait.
 ///
 /// `&Backoff` implements `IntoIterator`, and its iterator is [`Delays`]. With feature `backon`, `&Backoff` also
 /// implements `backon::BackoffBuilder`. Each iterator has its own random numbers.
@@ -108,8 +108,8 @@ impl Backoff {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 2 })
     }
 
-    /// Creates a backoff from a list of waits, one for each retry. By default, the waits have no jitter. If a jitter is
-    /// set, the list holds the ceilings. An empty list allows no retry.
+    /// Creates a backoff from a list of waits, one for each retry. By default, the waits have no jitter; with jitter,
+    /// the list holds their ceilings. An empty list allows no retry.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(Growth::List(delays.into()), cap, Jitter::None))
     }
 
-    /// Sets how each wait is drawn under its ceiling.
+    /// Sets the jitter: the random distribution of each wait up to its ceiling.
     ///
     /// # Errors
     ///
@@ -175,12 +175,12 @@ impl Backoff {
         self.ceiling(1)
     }
 
-    /// The longest wait that the backoff can give.
+    /// The longest possible wait.
     pub fn cap(&self) -> Duration {
         self.time(self.cap)
     }
 
-    /// The distribution of the waits under their ceilings.
+    /// The jitter: the random distribution of each wait up to its ceiling.
     pub const fn jitter(&self) -> Jitter {
         self.jitter
     }
@@ -357,8 +357,8 @@ impl backon::BackoffBuilder for Backoff {
 /// An iterator over the waits of one operation, created by a [`Backoff`]. Each wait is at least a tick and at most the
 /// cap.
 ///
-/// **A clone repeats its original**: after the cloning, both give the same waits. For two operations that must not wait
-/// in step, call [`Backoff::delays`] twice.
+/// **A clone repeats its original**: from then on, both give the same waits. For two operations that must not wait in
+/// step, call [`Backoff::delays`] twice.
 ///
 /// `Delays` can be passed to any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's
 /// functions. `Delays` is also a `backon::Backoff`, even without feature `backon`.

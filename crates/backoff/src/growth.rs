@@ -1,4 +1,4 @@
-//! Growth of the ceilings: by a factor, by a power of the retry's number, or through a list.
+//! Growth of the ceilings: by a factor, by a power of the retry number, or from a list.
 
 use alloc::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! Jitter: the distribution of a wait under its ceiling.
+//! Jitter: the random distribution of a wait up to its ceiling.
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::error::BackoffError;
 
-/// The distribution of a wait under its ceiling c, in ticks.
+/// The random distribution of a wait up to its ceiling c, in ticks.
 ///
 /// The cap is applied to c before the draw. No draw is 0, because a wait of 0 would be no backoff.
 ///

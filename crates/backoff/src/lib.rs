@@ -10,7 +10,7 @@
 //! | `backoff` | [`Backoff`], [`Delays`]: the waits |
 //! | `error` | [`BackoffError`]: a refused setting; [`RetryError`]: an operation that was given up on a ladder |
 //! | `growth` | growth of the ceilings from one retry to the next |
-//! | `jitter` | [`Jitter`]: the distribution of a wait under its ceiling |
+//! | `jitter` | [`Jitter`]: the random distribution of a wait up to its ceiling |
 //! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`], and [`Retry`] with their options |
 //! | `hint` | [`Hint`]: a wait that a server asks for |
 //! | `requested` | `requested_wait`: parses strings that ask for a wait, such as `Retry-After` |

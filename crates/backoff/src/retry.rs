@@ -13,7 +13,7 @@ use crate::hint::Hint;
 /// yields durations: a [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If the
 /// delays are endless, an operation that keeps failing is retried forever.
 ///
-/// `operation` is a function or closure that returns a future. For a closure that changes what it borrows, use
+/// `operation` is a function or closure that returns a future. For a closure that mutates what it borrows, use
 /// [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is awaited. `sleep` returns the last result.
 ///
 /// ```
@@ -41,7 +41,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// Like [`retry`], for an `async` closure that changes what it borrows, such as a connection.
+/// Like [`retry`], for an `async` closure that mutates what it borrows, such as a connection.
 /// [`sleep_mut`](Retry::sleep_mut) runs the closure.
 ///
 /// A separate function is needed because the compiler does not yet see that the future of such a closure is `Send`
@@ -104,7 +104,8 @@ impl Delay for Duration {
     }
 }
 
-/// A trait that no type implements: a [`Retry`] can be awaited only after one of its `sleep` functions has been called.
+/// No type implements this trait, so awaiting a [`Retry`] without calling one of its `sleep` functions does not
+/// compile, and the compiler shows the message below.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this retry does not know how to wait yet",
@@ -219,7 +220,7 @@ where
     /// error is retried.
     ///
     /// [`sleep_blocking`](Self::sleep_blocking), which cannot be cancelled, calls `when` again after each wait, so that
-    /// `when` can end the retries during a wait.
+    /// a condition that changes during the wait can still end the retries.
     pub fn when<When: FnMut(&E) -> bool>(self, when: When) -> Retry<'t, Op, T, E, D, When, O, H, N, C> {
         with!(self: when; operation, delays, when_ok, hint, notify, elapsed, tally)
     }
@@ -244,7 +245,7 @@ where
     }
 
     /// Lets errors ask for longer waits: by default, each wait is the longer of its delay and the error's [`Hint`]. A
-    /// hint can also end the retries. A hint adds no retry when no delay is left.
+    /// hint can also end the retries, but it cannot add a retry once the delays have run out.
     pub fn hint<Hinting>(self, hint: Hinting) -> Retry<'t, Op, T, E, D, W, O, Hinting, N, C>
     where
         Hinting: FnMut(&E) -> Option<Hint>,

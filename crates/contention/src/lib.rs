@@ -5,8 +5,8 @@
 //! and writes it back. The server refuses the write if another client has written since the read. A refused client
 //! backs off, and then reads again.
 //!
-//! Each of the four messages (read, version, write, answer) takes |Normal(10 ms, 2 ms)|. A run ends when every client has
-//! the answer to an accepted write. The calls of a run are its writes.
+//! Each of the four messages (read, version, write, answer) takes |Normal(10 ms, 2 ms)|. A run ends when every client
+//! has the answer to an accepted write. Only writes count as calls.
 //!
 //! The study is independent of the rest of Comeback: it uses neither the retry handler nor the handler's policy.
 //!
@@ -24,7 +24,7 @@
 //! | `study` | [`Study`], which runs its [`Point`]s on every core and averages the runs into a [`Report`]; [`growth_exponent`] |
 //! | `strategy` | [`Strategy`]: the wait after each refused write |
 //! | `race` | one run of a study, with one event per call, and the random numbers of the run |
-//! | `reference` | the same run, with one event per message, CPython's `random` and the published order of draws |
+//! | `reference` | the same run, with one event per message, and with CPython's `random` in the article's order of draws |
 
 mod race;
 mod reference;

@@ -18,9 +18,9 @@ enum Packet {
     Answer { accepted: bool },
 }
 
-/// Simulates one run with one event per message. The random numbers are drawn in the order of the published program. A
-/// message's hop is drawn when the message is sent. After a refused write, the hop of the next read is drawn before the
-/// wait that precedes this read.
+/// Simulates one run with one event per message. The random numbers are drawn in the same order as in the program
+/// published with the article: a message's hop is drawn when the message is sent, but after a refused write, the hop of
+/// the next read is drawn before the wait that precedes this read.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,

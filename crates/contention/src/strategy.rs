@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Base of the backoff, in ms. The base is half the ceiling of the first wait, because the study counts attempts from
-/// 1, as the published program does.
+/// Base of the backoff, in ms. It is half the ceiling of the first wait, because the study counts attempts from 1, as
+/// the program published with the article does.
 pub(crate) const BASE_MS: f64 = 5.0;
 /// Cap of every wait, in ms.
 const CAP_MS: f64 = 2_000.0;
@@ -30,7 +30,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Every strategy, in the order of the published figures.
+    /// Every strategy, in the order of the article's figures.
     pub const ALL: [Self; 5] = [Self::None, Self::Exponential, Self::Equal, Self::Full, Self::Decorrelated];
 
     /// The strategy's name: `none`, `exponential`, `equal`, `full` or `decorrelated`.

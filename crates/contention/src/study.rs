@@ -68,8 +68,8 @@ impl Study {
     ///
     /// # Errors
     ///
-    /// Fails if there are no points, if a point is out of range, or if two points are equal. The error is a message for
-    /// the user.
+    /// Fails if there are no points, if a point is out of range, or if two points have the same strategy and number of
+    /// clients. The error is a message for the user.
     pub fn new(points: Vec<Point>, seed: u64, reference: bool) -> Result<Self, String> {
         check(&points)?;
         Ok(Self { points, seed, reference })
@@ -137,7 +137,7 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Returns a callback that gets each write of a run. The callback counts accepted writes, and reports progress about a
+/// Returns a callback to call with each write of a run. It counts the accepted writes, and reports progress about a
 /// hundred times per run.
 fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);

@@ -1,8 +1,8 @@
 //! Measures how many calls a delivery makes under throttling, and how much memory it uses. Run with `cargo bench -p
 //! comeback-delivery --bench figures`.
 //!
-//! The services are simulated on tokio's paused clock, so calls and seconds are the same on any machine. Memory is the
-//! process's peak as Linux counts it (`VmHWM`), and each row is a separate process.
+//! The services are simulated on tokio's paused clock, so calls and seconds are the same on any machine. Each row about
+//! memory runs in a process of its own, and shows its peak as Linux counts it (`VmHWM`).
 
 use std::process::Command;
 

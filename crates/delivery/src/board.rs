@@ -42,7 +42,7 @@ pub(crate) struct Counts {
     pub(crate) retries: u64,
 }
 
-/// Outcome of one entry: sent, or left with an error.
+/// Outcome of one entry: sent, or left undelivered with an error.
 pub(crate) type Settled<E, R> = Result<Sent<R>, Left<E>>;
 
 /// An entry that has no outcome yet, and its calls so far.
@@ -253,7 +253,7 @@ impl<E, R> Board<E, R> {
     }
 }
 
-/// Settles undelivered entries as failed, and the entries behind them in their lanes.
+/// Settling entries as failed, together with the entries behind them in their lanes.
 impl<E, R> Board<E, R> {
     /// Settles every entry as failed at the deadline. Nothing more is sent, and calls under way are not awaited.
     pub(crate) fn stop(&mut self) {

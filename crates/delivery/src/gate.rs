@@ -96,7 +96,7 @@ impl Gate {
 pub(crate) struct Pace {
     /// The service's limit on the number of entries in a call.
     most: usize,
-    /// Number of entries in the next call. It may have a fraction, because it grows by a factor.
+    /// Number of entries in the next call; fractional, because it grows by a factor.
     size: f64,
     /// Seconds from the beginning of one call to the next; 0 if no throttling is known.
     gap: f64,

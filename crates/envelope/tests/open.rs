@@ -50,7 +50,7 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// In the cases, `@` stands for each spelling of the member. `round_trip.rs` tests the member in any position.
+/// In the cases, `@` stands for the member, in each of its spellings. `round_trip.rs` tests the member in any position.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [

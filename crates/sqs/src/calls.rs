@@ -20,8 +20,8 @@ use crate::dead_letter::{DeadLetter, Value};
 
 /// Maximum number of entries in a batch call to SQS.
 pub(crate) const MOST_ENTRIES: usize = 10;
-/// Time limit of one attempt at a call to SQS. The limit is short because calls are made shortly before the function
-/// times out.
+/// Time limit of one attempt at a call to SQS. It is short because calls may be made shortly before the function times
+/// out.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A message to hide, and its new visibility timeout.
@@ -31,7 +31,7 @@ pub(crate) struct Hiding {
     pub(crate) visibility_timeout: Duration,
 }
 
-/// A failed call to SQS, or a failed entry of a batch call.
+/// The failure of a call to SQS, or of one entry in a batch call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) problem: String,

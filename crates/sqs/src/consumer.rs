@@ -27,11 +27,11 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Length of the reserve at the end of the function's time. No record starts during the reserve. It is at most a tenth
-/// of the time that is left when the batch starts.
+/// Length of the reserve at the end of the function's time, during which no record is started. The reserve is at most a
+/// tenth of the time that is left when the batch starts.
 const RESERVE: Duration = Duration::from_secs(5);
-/// Calls to SQS end when 1/`KEPT_FREE` of the reserve is left. If a call outlasted the function, Lambda would deliver
-/// the whole batch again, including the records that succeeded.
+/// Calls to SQS are given up when 1/`KEPT_FREE` of the reserve is left. If a call outlasted the function, Lambda would
+/// deliver the whole batch again, including the records that succeeded.
 const KEPT_FREE: u32 = 5;
 /// Maximum number of digits in a number from SQS. 13 digits are enough for milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
@@ -278,9 +278,9 @@ where
         response
     }
 
-    /// Hides or deletes the messages whose outcome is known, once only the reserve time is left. If the function then
-    /// times out, only the running records are affected. The response waits for those records, which would otherwise
-    /// continue in the next invocation.
+    /// Hides or deletes the messages whose outcome is known, once only the reserve is left. If the function then times
+    /// out, only the running records are affected. The response waits for those records, which would otherwise continue
+    /// in the next invocation.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
         // If the batch has only one record, a timeout affects no other record.
         if messages.len() > 1 {
@@ -465,7 +465,7 @@ where
         time
     }
 
-    /// Marks the messages that SQS hid or deleted, and logs the messages for which SQS refused the call.
+    /// Marks the messages that SQS hid or deleted, and logs those that it did not.
     fn told(&self, part: &[&ReceivedMessage], answer: Result<Vec<(usize, String)>, Refused>) {
         let (refused, remedy) = match answer {
             Ok(failed) => (failed, None),

@@ -9,14 +9,14 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout on a second or later receive. The time of this receive is unknown: a throttled poller may
-/// have held the message for 1,230 s.
+/// Maximum visibility timeout on a second or later receive. SQS's 12 hours count from this receive, whose time is
+/// unknown: a throttled poller may have held the message for 1,230 s since.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
-/// Default maximum backoff for a FIFO queue. While a message is hidden, a FIFO queue delivers no other message of its
-/// group.
+/// Default maximum backoff for a FIFO queue. It is short because the queue delivers no other message of a group while
+/// one of them is hidden.
 const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
@@ -31,8 +31,8 @@ const SHOWN: usize = 64;
 pub struct Options {
     /// The ceiling of the first backoff: 1 s to `max_backoff`, 10 s by default. The ceiling doubles with each receive.
     pub base_backoff: Duration,
-    /// The maximum ceiling of a backoff: up to 43,170 s. The default is an hour. For a FIFO queue the default is a
-    /// minute, because the rest of a group waits for a failed message.
+    /// The cap of the backoff: up to 43,170 s. The default is an hour. For a FIFO queue the default is a minute,
+    /// because the rest of a group waits for a failed message.
     pub max_backoff: Option<Duration>,
     /// The jitter of the backoff: `Full` by default. `Decorrelated` is refused, because it needs the previous delay.
     pub jitter: Jitter,

@@ -115,7 +115,8 @@ impl<E, R> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        // If a lane has entries in both halves, its entries leave the second half and wait for the first half.
+        // If a lane has entries in both halves, those in the second half are taken out of it and wait for the first
+        // half.
         let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
         let of_first =
             |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
@@ -201,8 +202,8 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Counts a call that was refused as a whole. Returns true if every other call would be refused too. A call that is
-    /// too large says nothing about smaller calls.
+    /// Counts a call that was refused as a whole. Returns true once every other call can be expected to be refused too.
+    /// A call that is too large says nothing about smaller calls.
     pub(super) fn refused(&mut self, error: &ServiceError, is_half: bool, open: usize) -> bool {
         let code = self.code.get_or_insert_with(|| error.code.clone());
         self.differ |= *code != error.code || error.kind != ErrorKind::Refused || error.is_of_some;

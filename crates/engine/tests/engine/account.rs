@@ -56,7 +56,7 @@ pub(crate) enum Call {
     ReadPauses,
 }
 
-/// A copy of a message that was sent to the retry queue again.
+/// A copy that a move sent to the retry queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
     /// The id of the message that the copy replaces.
@@ -65,7 +65,7 @@ pub(crate) struct Copy {
     pub(crate) attribute: String,
     pub(crate) delay: u64,
     pub(crate) trace_header: Option<String>,
-    /// The message attributes that the original's sender added.
+    /// The message attributes from the sender of the original message.
     pub(crate) attributes: Vec<Attribute>,
 }
 

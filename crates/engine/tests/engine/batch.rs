@@ -1,6 +1,6 @@
-//! Tests of a batch's calls: how the calls are grouped, their order, which calls run at the same time, and that each
-//! message has at most one call. A message is kept, hidden or dead-lettered if its call fails or must not start, or if
-//! no function may be re-invoked yet.
+//! Tests of the calls for a batch: their grouping, their order, which of them run concurrently, and that a duplicate in
+//! the batch is handled only once. They also test that a message is kept, hidden or dead-lettered if its call fails or
+//! must not start, or while no function may be re-invoked.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -460,7 +460,7 @@ fn without_targets_every_message_is_kept() {
     }
 }
 
-/// SQS would delete the message soon. A dead-letter can be sent even while no function is attached.
+/// A message that SQS would soon delete is dead-lettered, because that needs no attached function.
 #[test]
 fn without_targets_messages_are_dead_lettered_in_time() {
     let world = World::default();

@@ -183,7 +183,7 @@ fn payload_too_large_counts_the_new_envelope() {
     }
 }
 
-/// Each case breaks one more rule, starting with the last rule. The first rule that is broken gives the reason.
+/// The first case breaks only the last rule, and each further case one more. The first broken rule gives the reason.
 #[test]
 fn the_first_rule_that_applies_decides() {
     let policy = policy(|settings| {

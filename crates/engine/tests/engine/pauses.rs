@@ -153,8 +153,8 @@ fn no_pause_counts_towards_max_age() {
         // An environment may not have noticed the end when the event failed.
         (&[(-900, Some(-59), 0)], SEEN_AGAIN - 59),
         (&[(-900, Some(0), 0)], SEEN_AGAIN),
-        // Each second counts once. The first pause extends `MAX_AGE`, so that `MAX_AGE` ends only after the second
-        // pause begins.
+        // Each paused second counts once. The first pause extends `MAX_AGE`, so that it ends only after the second
+        // pause has begun.
         (&[(600, Some(5_000), 0), (700, Some(4_000), 0)], 4_400 + SEEN_AGAIN),
         (&[(600, Some(5_000), 0), (4_000, Some(6_000), 0)], 5_400 + SEEN_AGAIN),
         (&[(600, Some(5_000), 0), (5_500, Some(6_000), 0)], 5_400 + SEEN_AGAIN),
@@ -177,7 +177,7 @@ fn events_return_evenly_after_a_pause() {
     let draws: Vec<u64> = (0..10_000).map(draw).collect();
     assert!(draws.iter().all(|due| (1_000_000..=2_800_000).contains(due)));
     let mean = draws.iter().sum::<u64>() as f64 / 10_000.0;
-    // Four standard errors: 1,800 s / √12 / √10,000 = 5.2 s.
+    // Four standard errors of 1,800 s / √12 / √10,000 = 5.2 s each.
     assert!((mean - 1_900_000.0).abs() < 20_800.0, "{mean}");
     let busiest =
         (0..30).map(|minute| draws.iter().filter(|due| (*due - 1_000_000) / 60_000 == minute).count());
@@ -313,8 +313,8 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Seconds from a pause's actual end to its planned end; `None` if no end was planned. A handler often takes longer
-/// than this difference to notice the actual end.
+/// Generates the seconds from a pause's actual end to its planned end; `None` if no end was planned. About half of the
+/// planned ends come before a handler must have noticed the actual end.
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }

@@ -1,5 +1,5 @@
-//! Tests of reading messages. Records may lack members, and a payload's bytes never change. The tests also check an
-//! event's next retry, first failure and payload.
+//! Tests of parsing messages: records that lack members, payloads whose bytes must not change, and an event's next
+//! retry, first failure and payload.
 
 use comeback_engine::{
     Action, Attribute, Envelope, FailedEvent, InvocationRecord, ReasonCode, Record, Style, Timestamp,

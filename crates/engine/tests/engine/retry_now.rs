@@ -252,7 +252,7 @@ fn pauses_come_first() {
     let until = HOUR + 600;
     let closed = with(&requests, &pause(HOUR, &(t0 + until).to_string(), 0));
     assert!((due(&record, &policy, &closed, at(until + 60)) - until as f64).abs() < 1.0);
-    // A retry that the pause itself has moved keeps its moment.
+    // A retry that the pause itself has moved keeps its due time.
     let closed = pause(43_000, &(t0 + 45_000).to_string(), 20_000);
     let request = [request(46_000, "")];
     let of = |requests: &[String]| due(&record, &policy, &with(requests, &closed), at(46_000));
@@ -284,8 +284,8 @@ fn unreadable_requests_harm_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// With any pauses and requests, no retry is due later than it would be without the requests. No request makes a
-    /// retry due before the request's own moment.
+    /// Whatever the pauses and requests, no retry is due later than it would be without the requests, and no request
+    /// makes a retry due before the request was made.
     #[test]
     fn a_request_makes_no_retry_later(
         requests in proptest::collection::vec((0..60_000u64, 0..=39_600u64), 0..4),
