@@ -1,4 +1,4 @@
-//! A wait that an error requests, such as `Retry-After`.
+//! A wait that an error requests, for example with a `Retry-After` header.
 
 use core::time::Duration;
 

@@ -52,7 +52,7 @@ fn bounds_mean_and_spread() {
         for n in 0..WAITS {
             let average = |of: fn(f64) -> f64| waits.iter().map(|z| of(z[n])).sum::<f64>() / SEEDS as f64;
             let (mean, variance) = (average(|z| z), average(|z| z * z));
-            // The square of a standardised uniform variable has the variance 4/5.
+            // The square of a standardised uniform variable has a variance of 4/5.
             let [of_mean, of_variance] = [1.0, 0.8].map(|variance: f64| (variance / SEEDS as f64).sqrt());
             assert!(mean.abs() < TOLERANCE * of_mean, "{jitter}, n = {n}: mean {mean}");
             assert!((variance - 1.0).abs() < TOLERANCE * of_variance, "{jitter}, n = {n}: {variance}");
@@ -65,7 +65,8 @@ fn waits_of_neighbouring_seeds_are_independent() {
     for jitter in JITTERS {
         let waits = standardised(jitter);
         let next_wait = waits.iter().flat_map(|z| z.iter().zip(&z[1..])).map(|(one, next)| one * next);
-        // Pairs each wait with the next seed's wait before the same retry, the next retry or the previous retry.
+        // Multiplies each wait by a wait of the next seed, before the same retry or an adjacent one, and sums the
+        // products.
         let neighbours = |mine: usize, its: usize| {
             let pairs = waits.windows(2).flat_map(move |pair| pair[0][mine..].iter().zip(&pair[1][its..]));
             pairs.map(|(one, other)| one * other).sum::<f64>()

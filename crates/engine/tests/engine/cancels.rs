@@ -1,4 +1,4 @@
-//! Tests of an operator's cancels: the events that a cancel applies to, and the rules that come before cancels.
+//! Tests of an operator's cancel requests: the events that they apply to, and the rules that come before them.
 
 use comeback_engine::{Action, Pauses, Policies, Policy, Record, Timestamp, decide};
 
@@ -20,7 +20,7 @@ fn waits() -> Policy {
     })
 }
 
-/// The JSON of a cancel made an hour after [`T0`], with the additional members `more`.
+/// The JSON of a cancel request made an hour after [`T0`], with the additional members `more`.
 fn cancel(more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{}{more}}}"#, T0.as_secs() + HOUR)
 }
@@ -34,8 +34,8 @@ fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp)
     decide(record, &Policies::from(policy.clone()), pauses, now)
 }
 
-/// Returns true if the handler dead-letters a message as cancelled, half a minute after a cancel with the additional
-/// members `more`.
+/// Returns true if the handler dead-letters a message as cancelled, half a minute after a cancel request with the
+/// additional members `more`.
 fn is_cancelled(record: &Record, more: &str) -> bool {
     match seen(&act(record, &waits(), &with(&[cancel(more)], ""), at(HOUR + 30))) {
         Seen::DeadLetter(reason) => {
@@ -112,7 +112,7 @@ fn a_cancel_counts_from_its_moment_to_its_end() {
     assert!(!cancelled(&until, 3_600_001));
     let early = with(&[cancel(r#","keys":["r-1"]"#)], "");
     assert!(matches!(act(&failed(0), &waits(), &early, at(HOUR - 1)), Action::Defer { .. }));
-    // A cancel without an end lasts 25 hours, like the longest request. The retry is due before that end.
+    // A cancel request without an end lasts 25 hours, like the longest request. The retry is due before that.
     assert!(cancelled("", 12 * 3_600_000));
 }
 

@@ -347,7 +347,7 @@ proptest! {
         }
     }
 
-    /// A message that comes back exactly when its deferral ends is due, so a backoff needs only one deferral.
+    /// A message is already due when its deferral ends, so a backoff needs only one deferral.
     #[test]
     fn a_backoff_is_served_in_one_deferral(
         id in "[a-z0-9-]{1,12}",

@@ -255,7 +255,7 @@ fn times_count_from_the_original_except_retention() {
         let t0 = format!(r#""initial_timestamp":{}"#, T0.as_secs());
         assert!(invoked[0].contains(r#""attempt":1"#) && invoked[0].contains(&t0), "{invoked:?}");
     }
-    // The copy was sent a moment ago, so SQS keeps it for another 14 days.
+    // The copy was sent only 18 hours ago, so SQS will keep it for 13 more days.
     let old = Record { sent: after(SENT, 13 * day), ..record(body(&enveloped(3, "7"))) };
     let mut copy = Record { first_receive: after(SENT, 13 * day), ..old };
     copy.restore(&attribute(1)).unwrap();

@@ -238,8 +238,8 @@ fn an_open_pause_does_not_move_returning_events() {
     }
 }
 
-/// The last retry comes a minute before `MAX_AGE` ends, counted from when every environment has noticed the end of the
-/// pause.
+/// The last retry comes a minute before `MAX_AGE` ends. `MAX_AGE` does not run from the start of the pause until every
+/// held event has been checked again.
 #[test]
 fn a_spread_ends_in_time_for_the_last_retry() {
     let policy = waits(10, 3_600);
@@ -323,8 +323,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     /// No event is dead-lettered because of a pause: an event that would be retried without pauses is also retried with
-    /// pauses, whenever the pauses begin and end. The number of times that the event's message is received stays within
-    /// SQS's limit.
+    /// pauses, whenever they begin and end. The message's receive count stays within SQS's limit.
     #[test]
     fn no_pause_costs_an_event_its_retry(
         max_age in prop_oneof![60..120u64, 60..7_200u64, 7_200..DAY],

@@ -26,7 +26,7 @@ struct Row {
     entries: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     choices: Option<&'static [&'static str]>,
-    /// The accepted range, in the words that an error uses.
+    /// The accepted range, worded as in error messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<String>,
 }

@@ -40,7 +40,7 @@ struct Given {
     sent_ago: u64,
     first_ago: u64,
     group: Option<String>,
-    /// The attributes that SQS gives the message, instead of the default attributes.
+    /// The message's SQS attributes, in place of the defaults.
     attributes: Option<HashMap<String, String>>,
     body: Option<String>,
     sees: Option<String>,
