@@ -116,7 +116,7 @@ impl ErrorKind {
         matches!(self, Self::Refused | Self::TooLarge)
     }
 
-    /// Returns true if every other call would fail too after a whole call failed with this kind.
+    /// Returns true if a whole call that failed with this kind shows that every other call would fail too.
     pub(crate) const fn is_of_every_call(self) -> bool {
         matches!(self, Self::Denied | Self::Missing)
     }

@@ -9,7 +9,6 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-/// One member of an object.
 #[derive(Debug)]
 pub(crate) struct Member<'a> {
     /// The member's key as written, with its quotes.

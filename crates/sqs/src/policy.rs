@@ -212,7 +212,6 @@ impl Sent {
     }
 }
 
-/// Rounds a duration up to whole seconds.
 fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }

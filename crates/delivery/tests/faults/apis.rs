@@ -34,7 +34,6 @@ pub(crate) trait Api: Sized {
     /// True if a response without a list of results counts as no answer.
     const ABSENT_IS_NO_ANSWER: bool = true;
 
-    /// The AWS SDK's client for this service.
     type Client: Clone;
 
     fn client(config: &SdkConfig) -> Self::Client;

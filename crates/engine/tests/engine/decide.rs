@@ -366,8 +366,8 @@ proptest! {
             Seen::Defer(seconds) => {
                 let back: Timestamp = now.saturating_add(Duration::from_secs(seconds));
                 let again = Record { receive_count: 2, ..first };
-                // SQS hides the message for at most 12 hours from the receive. So the message may come back early, by
-                // the time that it took to reach the handler.
+                // SQS hides a message for at most 12 hours from its receive, so it may come back a few seconds early:
+                // by as long as it took to reach the handler.
                 match decided(&again, &policy, back) {
                     Seen::Reinvoke(1) => {}
                     Seen::Defer(left) => prop_assert!(seconds > 43_160 && left <= 5),

@@ -277,8 +277,7 @@ struct Paused<'a> {
 }
 
 impl Paused<'_> {
-    /// The pauses' document at `now`, with the pauses that have begun. A pause has an end if the pause is over or its
-    /// end is planned.
+    /// The pauses document at `now`: the pauses that have begun, each with its end if it is over or its end is planned.
     fn known(&self, now: Timestamp) -> Pauses {
         let second = now.as_secs().cast_signed() - T0.as_secs().cast_signed();
         let begun = self.spans.iter().filter(|(from, ..)| *from <= second);
