@@ -122,7 +122,7 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of either error. Each error also returns it as its `source`, so that [`diagnostic`] finds it inside
+/// The content of either error. Each error also returns it as its `source`, so that `diagnostic` finds it inside
 /// anyhow's box and thiserror's `transparent`: these hide the inner error's type, but pass on its `source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
