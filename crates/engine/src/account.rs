@@ -1,6 +1,6 @@
 //! The AWS account as the handler sees it: the trait `Account`, and the wrapper through which a batch calls an account.
 //! If a call fails, the engine decides what to do with the message. An implementation of `Account` decides how many API
-//! calls it makes, and repeats failed calls until the deadline.
+//! calls to make, and retries failed calls until the deadline.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,39 +20,39 @@ use crate::record::{Attribute, MOVED_ATTRIBUTE, Record};
 use crate::time::Timestamp;
 
 ladder! {
-    /// The waits before an [`Account`] repeats a failed entry in an SQS batch call.
+    /// The waits before an [`Account`] retries a failed entry of an SQS batch call.
     pub SqsBatchCalls: 100ms, 300ms, 1s
 }
 
-/// Time limit for one call to SQS, including its repetitions.
+/// Time limit for one call to SQS, including its retries.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The retry handler's timeout, as `template.yaml` sets it.
+/// The retry handler's Lambda timeout, as set in `template.yaml`.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit for one `Invoke` call. The limit is long because only Lambda's answer shows whether the event was
 /// accepted.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time kept free after the last `Invoke`: each `Invoke` ends this long before the handler's own timeout. So messages
-/// can still be dead-lettered and hidden even if Lambda does not answer any call.
+/// Time reserved after the last `Invoke`: every `Invoke` ends at least this long before the handler's own timeout, so
+/// that messages can still be dead-lettered and hidden even if Lambda answers none of the calls.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
-/// Time kept free at the end of a batch: the batch's deadline is this long before the handler's own timeout, so that a
-/// call under way can end and the response is sent in time.
+/// Time reserved at the end of a batch: the batch's deadline is this long before the handler's own timeout, so that a
+/// call already in progress can finish and the response is sent in time.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
-/// Time limit for counting the retry queue's messages in flight. The count comes last in a batch, and no message
-/// depends on it.
+/// Time limit for counting the retry queue's messages in flight. The limit is short because the batch can do without
+/// the count: messages are then moved instead of hidden.
 pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit for reading the pauses from SSM. The limit is short because the batch waits for the answer.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum number of concurrent `Invoke` calls, because all ten messages in a batch may be due.
+/// Maximum number of concurrent `Invoke` calls: all ten messages in a batch may be due at once.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
-// The deadline does not cut short a wait between two tries of a call, so all waits of a call must fit into its time
-// limit.
+// The deadline does not cut short a wait between two attempts of a call, so all waits of a call together must fit into
+// its time limit.
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
-/// The AWS calls that the handler makes. Each call that acts on messages takes these messages as a parameter.
+/// The AWS calls that the handler makes. Each call that acts on messages takes the messages as a parameter.
 ///
-/// The parameter `past_deadline` returns true once it is too late to start an API call. An implementation calls
-/// `past_deadline` before each API call.
+/// The parameter `past_deadline` returns true once it is too late to start an API call. An implementation must call it
+/// before each API call.
 pub trait Account {
     /// Hides messages on the retry queue, each for its own time. Returns one result per message, in order; a missing
     /// result counts as a failure.
@@ -62,9 +62,9 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Re-invokes a message's target with one asynchronous `Invoke` for exactly `function_arn`, without adding a
-    /// qualifier. If the message has a [trace](crate::TraceHeader), the invocation becomes part of that trace. Returns
-    /// the request id of the new invocation, or `None` if Lambda's answer has none.
+    /// Re-invokes a message's target with one asynchronous `Invoke` of exactly `function_arn`, without adding a
+    /// qualifier. If the message has a [trace header](crate::TraceHeader), the invocation joins that trace. Returns the
+    /// request id of the new invocation, or `None` if Lambda's answer has none.
     fn invoke(
         &self,
         record: &Record,
@@ -80,8 +80,9 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Sends a copy of each message to the retry queue. No copy is sent twice, because every accepted copy is retried
-    /// separately. Returns one result per message, in order. If a result is missing, SQS may have accepted the copy.
+    /// Sends a copy of each message to the retry queue. A copy must never be sent twice, because each accepted copy
+    /// would be retried separately. Returns one result per message, in order. If a result is missing, SQS may have
+    /// accepted the copy.
     fn send_again(
         &self,
         moves: &[Move<'_>],
@@ -101,7 +102,7 @@ pub trait Account {
 pub struct VisibilityChange<'a> {
     /// The message to hide.
     pub record: &'a Record,
-    /// The new visibility timeout: whole seconds, 1 to 43,170, from the moment at which SQS receives the call.
+    /// The new visibility timeout, counted from when SQS receives the call: whole seconds, 1 to 43,170.
     pub visibility_timeout: Duration,
 }
 
@@ -141,7 +142,7 @@ impl Move<'_> {
     }
 }
 
-/// Failure to send a message to the retry queue again.
+/// Error from sending a message to the retry queue again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MoveFailure {
     /// SQS did not accept the copy. The original is hidden for its wait instead.
@@ -160,7 +161,7 @@ pub struct InFlightCount {
     pub at: Timestamp,
 }
 
-/// A failed AWS call, or a failed entry in a batch call, in the form in which it is logged.
+/// A failed AWS call, or a failed entry of a batch call, as it is logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
     /// The error message from the AWS service, or the reason why the service gave no answer.
@@ -174,8 +175,8 @@ pub struct CallFailure {
 /// A failed `Invoke` call. The variant determines what the handler does with the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// Lambda refused the call for now. The call was throttled, got a 5xx answer, or failed for a reason that an
-    /// operator can fix. The message is kept and hidden; no retry is used up.
+    /// Lambda refused the call for now: it was throttled, got a 5xx response, or failed for a reason that an operator
+    /// can fix. The message is kept and hidden; no retry is used up.
     Later(CallFailure),
     /// The call was never sent. The message is kept and hidden; no retry is used up.
     NotSent(CallFailure),
@@ -190,7 +191,7 @@ pub enum InvokeFailure {
     Refused(String),
 }
 
-/// Serializes the part of a string that the log shows.
+/// Serializes a string, cut to the length that is logged.
 fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(logged(text))
 }
@@ -271,7 +272,7 @@ impl<A: Account> BatchAccount<'_, A> {
         }
     }
 
-    /// Returns the answer to a call without messages, or `None` if it is too late for the call.
+    /// Makes a call that does not act on messages, and returns its result; `None` if it is too late to start the call.
     async fn answer<O>(
         &self,
         call: impl Future<Output = Result<O, CallFailure>>,
@@ -283,8 +284,8 @@ impl<A: Account> BatchAccount<'_, A> {
         }
     }
 
-    /// Maps each message id to its result. The account returns its results in the order of the records. If a result is
-    /// missing, `failed` makes the error from the reason.
+    /// Makes a call, and maps the id of each message to its result. The account returns the results in the order of
+    /// `records`. If a result is missing, `failed` turns the reason into an error.
     async fn answers<'r, E>(
         &self,
         records: impl ExactSizeIterator<Item = &'r Record>,

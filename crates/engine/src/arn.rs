@@ -42,7 +42,7 @@ pub struct QueueArn {
     pub name: String,
 }
 
-/// Error for a string that is not a function ARN, or not a queue ARN.
+/// Error for a string that is not an ARN of the required kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnArn {
     /// The string is not a function ARN.
@@ -149,7 +149,7 @@ pub struct FunctionPattern {
     name: WildMatch,
 }
 
-/// The reason for refusing a function pattern in `TARGET_FUNCTIONS` or `POLICIES`.
+/// The reason for refusing a function pattern, such as an entry of `TARGET_FUNCTIONS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
     /// The entry is not of the form `arn:…:lambda:region:account:function:name[:qualifier]`.
@@ -183,7 +183,7 @@ impl FromStr for FunctionPattern {
     }
 }
 
-/// Checks a pattern's name, in which `*` is a wildcard, and its qualifier. Returns the name.
+/// Checks the name and the qualifier of a pattern. Returns a matcher for the name, in which `*` is a wildcard.
 fn name_pattern(name: &str, qualifier: Option<&str>) -> Result<WildMatch, BadPattern> {
     if qualifier.is_some_and(|qualifier| qualifier.contains('*')) {
         return Err(BadPattern::WildcardOutsideName);
@@ -212,7 +212,7 @@ impl FunctionPattern {
         })
     }
 
-    /// Returns true if the pattern names the handler itself and has no wildcard.
+    /// Returns true if the pattern names the handler itself, without a wildcard.
     pub(crate) fn is(&self, function: &HandlerFunction) -> bool {
         self.arn.region == function.region && self.arn.name == function.name
     }
@@ -275,7 +275,7 @@ impl fmt::Display for FunctionPattern {
     }
 }
 
-/// Functions that a pause, a retry request or a cancel applies to.
+/// The functions that a pause, a retry request or a cancel request applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PauseTarget {
     /// Every function, written `*`.
@@ -311,9 +311,9 @@ impl fmt::Display for PauseTarget {
     }
 }
 
-/// The retry handler's own name and region, from its runtime. The handler is never a target, even if a pattern allows
-/// it, because it would retry its own batches. The runtime does not name the handler's account, so a function with the
-/// same name and region in another account is refused as well.
+/// The retry handler's own name and region, as its runtime gives them. The handler is never a target, even if a pattern
+/// allows it, because it would then retry its own batches. The runtime does not give the handler's account, so a
+/// function with the same name and region in another account is refused as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// The function's name, from `AWS_LAMBDA_FUNCTION_NAME`.
@@ -333,7 +333,7 @@ impl HandlerFunction {
     }
 }
 
-/// The fields of a function ARN. The fields are borrowed, not copied, because patterns are compared for every message.
+/// The fields of a function ARN, borrowed rather than copied, because patterns are compared for every message.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     partition: &'a str,
@@ -388,7 +388,7 @@ fn is_place(name: &str) -> bool {
 }
 
 /// Returns true if `qualifier` is a version, an alias, `$LATEST`, or `$LATEST.PUBLISHED`, which Lambda Managed
-/// Instances run.
+/// Instances use.
 fn is_qualifier(qualifier: &str) -> bool {
     is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
 }

@@ -11,17 +11,16 @@ use crate::time::Timestamp;
 
 /// A batch of messages: the event that the event source mapping sends to the handler.
 ///
-/// Each message is parsed separately, so that a malformed message does not affect other messages. Only the members that
-/// the handler needs are parsed.
+/// Each message is parsed separately, so that a malformed message does not affect other messages. Only the JSON members
+/// that the handler needs are parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchEvent {
     /// The messages that the handler can process, in the order of the batch.
     pub records: Vec<Record>,
-    /// Messages that lack a required field. The handler can only report such a message as failed, so that SQS keeps the
-    /// message.
+    /// Messages that lack a required field. The handler can only report them as failed, so that SQS keeps them.
     pub incomplete: Vec<IncompleteMessage>,
     /// One error for each record whose message attribute `Comeback` is unreadable. The attribute is ignored, so the
-    /// record counts as a new message.
+    /// record is treated as a new message.
     pub garbled: Vec<GarbledMessage>,
     /// The ARN of the retry queue, from the first message that has an `eventSourceARN`; `None` if no message has one.
     pub queue_arn: Option<String>,
@@ -37,18 +36,18 @@ pub struct IncompleteMessage {
     pub what: &'static str,
 }
 
-/// A message with an unreadable message attribute `Comeback`, and the mistake in that attribute.
+/// A message whose message attribute `Comeback` is unreadable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {problem}; it counts as a new message")]
 pub struct GarbledMessage {
     /// SQS's id for the message.
     pub message_id: String,
-    /// The mistake in the attribute.
+    /// The reason why the attribute is unreadable.
     pub problem: GarbledAttribute,
 }
 
 /// Error for a batch in which a message has no id. The handler could not report that message as failed, so Lambda would
-/// delete the message. Therefore the handler does nothing and keeps the whole batch.
+/// delete it. The handler therefore does nothing and keeps the whole batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message has no messageId; the whole batch is kept")]
 pub struct MissingMessageId;
@@ -106,11 +105,11 @@ struct MessageAttribute<'a> {
 }
 
 impl BatchEvent {
-    /// Reads an event from its JSON.
+    /// Parses an event from JSON.
     ///
     /// # Errors
     ///
-    /// Fails if the event is not an object with an array `Records`.
+    /// Fails if the event is not an object that has an array `Records`.
     ///
     /// ```
     /// use comeback_engine::BatchEvent;
@@ -125,7 +124,7 @@ impl BatchEvent {
         let event: WireEvent<'_> = object(event).map_err(NotABatch)?;
         let mut batch = Self::default();
         for message in event.records {
-            // A message that is not an object is treated as an object without members.
+            // A message that is not an object is treated as an empty object.
             let message: WireMessage<'_> = object(message.get()).unwrap_or_default();
             match message.record() {
                 Ok((record, problem)) => {
@@ -145,7 +144,7 @@ impl BatchEvent {
     ///
     /// # Errors
     ///
-    /// Fails if a message has no id. The handler must then process no message of the batch.
+    /// Fails if a message has no id. The handler must then not process any message of the batch.
     pub fn check_ids(&self) -> Result<(), MissingMessageId> {
         let nameless = self.incomplete.iter().any(|message| message.message_id.is_empty());
         if nameless { Err(MissingMessageId) } else { Ok(()) }
@@ -159,12 +158,13 @@ impl BatchEvent {
 }
 
 impl WireMessage<'_> {
-    /// Reads the message, and any mistake in its attribute `Comeback`. A sender's attribute that SQS would refuse is
-    /// left out, because it could prevent a dead-letter from being sent.
+    /// Converts the message to a record. If its attribute `Comeback` is unreadable, also returns that error. An
+    /// attribute of the sender is left out if SQS would refuse it, because it could prevent a dead-letter from being
+    /// sent.
     ///
     /// # Errors
     ///
-    /// Returns the first missing field or attribute.
+    /// Fails with the first field or attribute that is missing or unreadable.
     fn record(&self) -> Result<(Record, Option<GarbledAttribute>), IncompleteMessage> {
         let message_id = self.message_id.and_then(string).unwrap_or_default();
         let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };

@@ -1,5 +1,5 @@
-//! The format of dead-letters, and the reasons to dead-letter. Operators read dead-letters. A redrive reads the event
-//! from its dead-letter and starts the event over.
+//! The format of dead-letters, and the reasons for dead-lettering an event. Operators read dead-letters. A redrive
+//! takes the event from its dead-letter and starts it over.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,8 +14,8 @@ use crate::record::{Attribute, Record};
 /// Maximum size of an SQS message including its attributes, in bytes. Source: SQS quotas, 1 MiB since August 2025.
 pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 
-/// Maximum number of characters in an attribute that the handler adds. Attributes are for filtering; the body holds the
-/// whole value.
+/// Maximum number of characters in the value of an attribute that the handler adds. Attributes are only for filtering;
+/// the body has the whole value.
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
 /// The reason for dead-lettering an event: a code for programs, and an explanation for people.
@@ -24,8 +24,8 @@ pub struct Reason {
     /// The reason's code, for filtering and counting.
     #[serde(rename = "reason")]
     pub code: ReasonCode,
-    /// The explanation for people: the value that was found, and the limit that it exceeded. The payload is never part
-    /// of it.
+    /// The explanation for people, such as the value that was found and the limit that it exceeded. Never contains the
+    /// payload.
     pub detail: String,
 }
 
@@ -35,7 +35,7 @@ impl Reason {
     }
 }
 
-/// The handler's reasons for dead-lettering an event. Users filter by the names of the reasons, so the names never
+/// The handler's reasons for dead-lettering an event. Users filter by the names of the reasons, so these names never
 /// change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,8 +45,8 @@ pub enum ReasonCode {
     /// `MAX_AGE` has passed since the first failure, or too little of `MAX_AGE` is left for a backoff. This reason also
     /// applies if SQS is about to delete the message, which happens after 14 days.
     MaxAge,
-    /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type is a directive not to retry, such as
-    /// `NonRetryable`.
+    /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type, such as `NonRetryable`, is a directive not to
+    /// retry.
     NonRetryableError,
     /// The target function does not exist.
     TargetNotFound,
@@ -61,7 +61,7 @@ pub enum ReasonCode {
     MalformedRecord,
     /// The payload has a `_retry_metadata` that is not a valid envelope.
     MalformedEnvelope,
-    /// The invocation record has no payload: Lambda may omit a payload that is too large.
+    /// The invocation record has no payload. Lambda may have omitted it because it was too large.
     PayloadLost,
     /// An operator cancelled the event with a [request](crate::Request).
     Cancelled,
@@ -131,7 +131,7 @@ pub struct DeadLetter {
     /// The dead-letter as JSON, or the received body verbatim if the body could not be parsed or is too large to wrap
     /// in JSON.
     pub body: String,
-    /// Message attributes: `Reason`, and the known facts about the event. If the message could not be parsed, the
+    /// Message attributes: `Reason`, and what is known about the event. If the message could not be parsed, the
     /// sender's attributes are included.
     pub attributes: Vec<Attribute>,
 }
@@ -158,8 +158,8 @@ pub(crate) struct ErrorBody<'a> {
     pub(crate) message: Option<&'a RawValue>,
 }
 
-/// The body of a received dead-letter: the members that distinguish Comeback's dead-letters from other JSON, and the
-/// members that a redrive needs.
+/// The body of a received dead-letter: only the members that a redrive needs, or that distinguish Comeback's
+/// dead-letters from other JSON.
 #[derive(Deserialize)]
 pub(crate) struct Redriven<'a> {
     #[serde(deserialize_with = "reason")]
@@ -216,8 +216,9 @@ impl DeadLetter {
         Self::received(record, reason, [all, ours])
     }
 
-    /// Returns the received body with the first of these lists of attributes that is small enough for SQS. If no list
-    /// is, the body has only the attribute `Reason`, or no attribute if even that is too large.
+    /// Returns a dead-letter with the received body and the first of these attribute lists that fits into SQS's size
+    /// limit. If none of them fits, the only attribute is `Reason`. If even `Reason` does not fit, the dead-letter has
+    /// no attributes.
     fn received<const N: usize>(record: &Record, reason: &Reason, lists: [Vec<Attribute>; N]) -> Self {
         let mut dead_letter = Self { body: record.body.clone(), attributes: Vec::new() };
         for list in lists.into_iter().chain([attributes([text("Reason", reason.code.name())])]) {
@@ -244,8 +245,8 @@ fn attributes<const N: usize>(candidates: [Attribute; N]) -> Vec<Attribute> {
     candidates.into_iter().filter(|attribute| !attribute.value.is_empty()).collect()
 }
 
-/// Returns the character, or a replacement if SQS refuses it.
-/// Source: `SendMessage`, SQS API reference: #x9, #xA, #xD, #x20 and up, without #xFFFE and #xFFFF.
+/// Returns the character itself, or U+FFFD if SQS would refuse it. Source: `SendMessage`, SQS API reference: #x9, #xA,
+/// #xD, #x20 and up, without #xFFFE and #xFFFF.
 fn accepted(character: char) -> char {
     match character {
         '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => character,

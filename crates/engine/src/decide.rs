@@ -11,10 +11,10 @@
 //! A moved message (one sent again with a delay) keeps the id, the receive count and the `SentTimestamp` of the
 //! original. Only rule 4's limit of 13 days and 12 hours counts from the copy's own `SentTimestamp`.
 //!
-//! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for a further 1,344 s after the
-//! handler has noticed the end of the pause, because the handler needs that long to check every held event. The handler
-//! is assumed to notice the end as late as possible: after the longest interval between two reads of the pauses. Before
-//! that moment, and while the pause is open, the handler is assumed to notice the end now.
+//! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for another 1,344 s after the handler
+//! has noticed the end of the pause, because the handler may need that long to check every held event. The handler is
+//! assumed to notice the end as late as possible: after the longest interval between two reads of the pauses. Until
+//! then, and while the pause is open, the handler is assumed to notice the end now.
 //!
 //! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
 //!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
@@ -24,36 +24,36 @@
 //!    (`non_retryable_error`): one of the [names](crate::error_names()) of the error's type matches
 //!    `NON_RETRYABLE_ERRORS`, or its simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, if
-//!    its message was sent over 13 days and 12 hours ago (both `max_age`), or else if an operator's
-//!    [cancel](crate::Request) applies to it (`cancelled`). A cancel applies to an event if its message was sent
-//!    before the cancel's `at`. A cancel that names keys applies to the events with these keys, regardless of when they
-//!    failed.
-//! 5. The delay is a whole number of seconds, which depends on `JITTER`:
+//!    its message was sent over 13 days and 12 hours ago (both `max_age`), or else if an operator's [cancel
+//!    request](crate::Request) applies to it (`cancelled`). A cancel request applies to an event if the event's message
+//!    was sent before the request's `at`. If the request names keys, it applies to the events with these keys,
+//!    regardless of when they failed.
+//! 5. The delay is a whole number of seconds. It depends on `JITTER`:
 //!    - `full` draws from {1 … *c*}.
 //!    - `equal` draws from {⌈*c*/2⌉ … *c*}.
 //!    - `none` is *c*.
 //!    - `decorrelated` draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)}, where *s*₀ is `BASE_BACKOFF`.
 //!
 //!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th entry of `BACKOFFS`; the last
-//!    entry repeats. The generator is seeded by the message and *n*, or for `decorrelated` by the event.
+//!    entry repeats. The generator is seeded with the message's id and *n*, or for `decorrelated` with the event's key.
 //!
-//!    If the error's simple name is `RetryAfter` and its message names a moment after the failure, the delay ends at
-//!    that moment instead, even if the delay is then over `MAX_BACKOFF`. Up to a tenth of the time from the failure to
-//!    that moment is added, drawn from another generator seeded by the message and *n*. If the result is not after
-//!    *start*, the delay is zero. The time of the failure is the record's `timestamp`, or `SentTimestamp` if that is
-//!    earlier. A `RetryAfter` with any other message changes nothing.
-//! 6. The last retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of rule 4's 13
-//!    days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the cut
-//!    leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
+//!    If the error's simple name is `RetryAfter` and its message names a time after the failure, the delay ends at that
+//!    time instead, even if the delay is then longer than `MAX_BACKOFF`. Up to a tenth of the time from the failure
+//!    until then is added, drawn from another generator seeded with the message's id and *n*. If the result is not
+//!    after *start*, the delay is zero. The time of the failure is the record's `timestamp`, or `SentTimestamp` if that
+//!    is earlier. A `RetryAfter` with any other message changes nothing.
+//! 6. The last possible retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of rule
+//!    4's 13 days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the
+//!    cut leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
 //! 7. The retry is due at *start* + delay. A pause and a retry request may change this due time, in this order:
-//!    - A pause: if a pause of the function is over and ended after that moment, the retry moves to a random moment
-//!      within the pause's spread, counted from the end of the pause, but no later than rule 6's last retry. The
-//!      generator is seeded by the message, *n* and the end of the pause. Later pauses may move the retry again.
-//!    - A [retry request](crate::Request): if the message was sent before the request's `at`, the retry
-//!      becomes due at a random moment between `at` and `at` + `within`, but not before *start*. The generator is
-//!      seeded by the message, *n* and `at`. Pauses move that moment like any other. A request changes nothing if the
-//!      result would not be sooner. A request also does not change a retry that a pause has moved, or the retry with
-//!      *n* = `MAX_RETRIES`. Only a request that names keys changes a wait that a `RetryAfter` requested.
+//!    - A pause: if a pause of the function is over and ended after that time, the retry moves to a random time within
+//!      the pause's spread, which starts at the end of the pause, but no later than rule 6's last retry. The generator
+//!      is seeded with the message's id, *n* and the end of the pause. Later pauses may move the retry again.
+//!    - A [retry request](crate::Request): if the message was sent before the request's `at`, the retry becomes due at
+//!      a random time between `at` and `at` + `within`, but not before *start*. The generator is seeded with the
+//!      message's id, *n* and `at`. Pauses move that time like any other due time. A request changes nothing if the
+//!      retry would not become due sooner, if a pause has moved the retry, or if *n* is `MAX_RETRIES`. Only a request
+//!      that names keys can shorten a wait that a `RetryAfter` requested.
 //! 8. The message is deferred until the retry is due: always on a first receive, and on a later receive if 0.5 s or
 //!    more is left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
@@ -61,8 +61,8 @@
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
 //!     receive; on a later receive, at most 41,940 s from now. A longer wait takes several deferrals.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
-//!     over 1,048,576 bytes. That size is estimated as the size of this record, with its payload in the new envelope,
-//!     plus 64 KiB.
+//!     over 1,048,576 bytes. Its size is estimated as the size of the current record, with the payload in the new
+//!     envelope, plus 64 KiB.
 //!
 //! With `DIRECTIVES` off, an error's simple name matters only to `NON_RETRYABLE_ERRORS`.
 
@@ -88,21 +88,21 @@ use crate::timing::{
     longest_between_reads,
 };
 
-/// A retry counts as due if its due time is less than this far away, because the clocks of SQS and the handler differ.
+/// A retry counts as due if its due time is less than this far away, because SQS's clock and the handler's may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Maximum number of bytes, without the payload, by which the record of an event's next failure is assumed to exceed
-/// the current record. The next record's `responsePayload` holds the escaped error message and stack trace: about ten
-/// KiB for an ordinary trace in Java or Node. The current record may have no error, for example if the event was
-/// throttled.
+/// Maximum number of bytes by which the record of an event's next failure is assumed to be larger than the current
+/// record, not counting the payload. The next record's `responsePayload` holds the escaped error message and stack
+/// trace: about ten KiB for an ordinary trace in Java or Node. The current record may have no error, for example if the
+/// event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// Maximum number of characters that a reason's detail quotes. Details are logged, and an error type may be a megabyte
-/// long.
+/// Maximum number of characters that a reason's detail quotes from one string. Details are logged, and an error type
+/// may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;
 /// Time from the last retry to the end of `MAX_AGE`, unless a tenth of `MAX_AGE` is shorter. A poll that is late by
 /// less than this margin does not miss the last retry.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
-/// Maximum jitter that is added to the wait that a `RetryAfter` requests, as a share of this wait. An overloaded
-/// function requests the same wait each time, and its events must not all come back at once.
+/// Maximum jitter added to the wait that a `RetryAfter` requests, as a fraction of that wait. An overloaded function
+/// may request the same wait for all its events, which must not all come back at once.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
 /// The next step for a message, as decided by [`decide()`].
@@ -137,7 +137,7 @@ pub enum Action<'a> {
     },
     /// Send the event to the dead-letter queue.
     DeadLetter {
-        /// The reason to dead-letter the event.
+        /// The reason for dead-lettering the event.
         reason: Reason,
     },
 }
@@ -186,8 +186,8 @@ struct Due {
 }
 
 impl<'r> Case<'_, 'r> {
-    /// Applies rules 2 to 11: decides the next step for a message that was parsed. Returns `None` if the pauses are
-    /// unknown and could change the decision: the function may be paused, or `MAX_AGE` may have been extended.
+    /// Applies rules 2 to 11: decides the next step for a parsed message. Returns `None` if the pauses are unknown and
+    /// could change the decision, because the function may be paused or `MAX_AGE` extended.
     pub(crate) fn decide(&self) -> Option<Action<'r>> {
         let dead_letter = |reason| Some(Action::DeadLetter { reason });
         if let Some(reason) = self.ruled_out() {
@@ -217,7 +217,7 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Applies rules 2 and 3, and `MAX_RETRIES`. Returns the reason if the event must not be retried at any time.
+    /// Applies rules 2 and 3, and `MAX_RETRIES`. Returns the reason if the event must never be retried.
     fn ruled_out(&self) -> Option<Reason> {
         let Self { event, policy, .. } = *self;
         if !policy.allows(&event.function_arn) {
@@ -249,14 +249,13 @@ impl<'r> Case<'_, 'r> {
         self.pauses.into_iter().flat_map(|pauses| pauses.of_function(&self.event.function_arn))
     }
 
-    /// The end of `MAX_AGE`. The clock of `MAX_AGE` starts at the first failure. The clock stops while the function is
-    /// paused, and after each pause until the handler has checked every held message again. An environment notices the
-    /// end of a pause at its next read of the pauses. Just before that read, the environment may still hold a message
-    /// for [`HOLD`].
+    /// The end of `MAX_AGE`, which counts from the first failure. Its clock stops while the function is paused, and
+    /// after each pause until the handler has checked every held message again. An environment notices the end of a
+    /// pause when it next reads the pauses. Just before that read, it may still hide a message for [`HOLD`].
     ///
-    /// A pause that looks open to this environment may have ended since the environment last read the pauses, so the
-    /// clock stops only for time that is certainly paused. A later check never computes an earlier end. So a wait that
-    /// fits now still fits at any later check.
+    /// A pause that looks open to this environment may have ended since its last read of the pauses, so the clock stops
+    /// only for time that is certainly paused. A later check never computes an earlier end, so a wait that fits now
+    /// will still fit then.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, now, .. } = *self;
         let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
@@ -287,7 +286,7 @@ impl<'r> Case<'_, 'r> {
         shown(self.event.error_type().unwrap_or_default())
     }
 
-    /// Applies the last part of rule 4. Returns the reason if an operator's cancel applies to the event.
+    /// Applies the last part of rule 4. Returns the reason if an operator's cancel request applies to the event.
     fn cancelled(&self) -> Option<Reason> {
         let Request { by, why, .. } = self.pauses?.cancels().find(|request| {
             (self.record.first_sent() < request.at || request.names_keys()) && self.is_reached_by(request)
@@ -306,8 +305,8 @@ impl<'r> Case<'_, 'r> {
             && request.covers(function_arn, self.event.error_type(), origin_request_id)
     }
 
-    /// Returns true if every environment had noticed the function's pause when the retry became due. In that case, no
-    /// environment has re-invoked the event.
+    /// Returns true if every environment had noticed the function's pause by the time the retry became due. In that
+    /// case, no environment has re-invoked the event.
     fn is_held_since_due(&self) -> bool {
         let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
         let Some(due) = self.due() else { return false };
@@ -349,9 +348,9 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Draws the backoff under its ceiling. The generator is seeded by the message and the retry, so that each receive
-    /// of the message draws the same delay. For decorrelated jitter, the generator is seeded by the event, because each
-    /// draw depends on the draws for the event's earlier messages.
+    /// Draws the backoff under its ceiling. The generator is seeded with the message's id and the retry number, so that
+    /// each receive of the message draws the same delay. For decorrelated jitter, it is seeded with the event's key,
+    /// because each draw depends on the draws for the event's earlier messages.
     fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff().jitter() {
@@ -363,8 +362,8 @@ impl<'r> Case<'_, 'r> {
         policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
 
-    /// Applies rule 6: cuts the wait from `start` to leave time for a last retry before `end`. Returns `None` if too
-    /// little of the wait remains.
+    /// Applies rule 6: shortens a wait that begins at `start`, so that a last retry fits before `end`. Returns `None`
+    /// if the shortened wait would be too short.
     pub(crate) fn cut(&self, wait: Duration, start: Timestamp, end: Timestamp) -> Option<Duration> {
         let longest = self.longest(start, end);
         (wait <= longest || longest >= self.margin()).then(|| wait.min(longest))
@@ -393,8 +392,8 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Applies the first part of rule 7. If `due` lies before the end of a pause that is over, returns a moment within
-    /// the pause's spread after that end, but no later than the last retry. Otherwise returns `due`.
+    /// Applies the first part of rule 7. If `due` is before the end of a pause that is over, returns a random time
+    /// within the spread after the pause, but no later than the last retry. Otherwise returns `due`.
     fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
         let over = self.pauses().filter(|pause| pause.is_over(self.now));
         over.fold(due, |due, pause| match pause.until {
@@ -406,9 +405,9 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// The time from the end of a pause, `over`, until the last retry. The result is computed for the moment when every
-    /// environment has noticed this end, so that a later pause, which extends `MAX_AGE`, does not move events that are
-    /// coming back. Before that moment, the result is computed for `now`, because an operator may have ended the pause
+    /// The time from `over`, the end of a pause, until the last retry. It is computed as of the time when every
+    /// environment has noticed that end, so that a later pause, which extends `MAX_AGE`, does not move events that are
+    /// already coming back. Before that time, it is computed as of `now`, because an operator may have ended the pause
     /// early since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
@@ -469,8 +468,9 @@ impl<'r> Case<'_, 'r> {
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Applies rule 11. SQS refuses a failure record that is over its size limit, and what Lambda does with that record
-    /// is unknown. So the handler makes no retry if the record of the retry's failure might not reach the queue.
+    /// Applies rule 11. Returns the envelope for the retry. SQS refuses a failure record that is over its size limit,
+    /// and what Lambda then does with the record is unknown. So the handler does not retry an event if the record of
+    /// its next failure might not reach the queue.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {
@@ -491,8 +491,8 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// Applies rule 4's limit of 13 days and 12 hours. Returns the reason to dead-letter a message sent at `sent` before
-/// SQS deletes it; `None` if the message may stay in the queue.
+/// Applies rule 4's limit of 13 days and 12 hours. Returns the reason for dead-lettering a message that was sent at
+/// `sent`, before SQS deletes it; `None` if the message may stay in the queue.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }

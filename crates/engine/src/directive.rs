@@ -1,5 +1,5 @@
-//! Directives. A function controls the retries of its event through the type of the error that it returns. If the type
-//! is `RetryAfter`, the error's message says when to retry.
+//! Directives: a function can control the retries of its event by the type of the error that it returns. If the type is
+//! `RetryAfter`, the error's message says when to retry.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -13,24 +13,25 @@ use crate::time::Timestamp;
 const LONGEST_IGNORED: usize = 64;
 /// Characters that separate packages, nested classes and paths in a qualified error type.
 const SEPARATORS: [char; 3] = ['.', '$', '/'];
-/// The separator of modules in an error type from Ruby or Rust.
+/// The module separator in error types from Ruby and Rust.
 const PATH: &[u8] = b"::";
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
-/// A function's instruction for the retry of its event, given by the type of the function's error.
+/// A function's instruction about retries of its event, given by the type of the error that it returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// The error type is `RetryAfter`: do not retry before this time, which is later than the failure.
     RetryAfter(Timestamp),
-    /// The type is `RetryAfter`, but the error's message does not name a moment after the failure. The directive is
+    /// The error type is `RetryAfter`, but the error's message does not name a time after the failure. The directive is
     /// ignored.
     Unreadable {
-        /// The start of the error's message: at most 64 characters before the `;`, without control characters.
+        /// The start of the error's message, up to the first `;`: at most 64 characters, with control characters
+        /// replaced.
         text: String,
         /// The reason why the message is unreadable, without quoting the message.
         why: &'static str,
     },
-    /// The type is `NonRetryable`, `NonRetriable` or `NeverRetry`: do not retry.
+    /// The error type is `NonRetryable`, `NonRetriable` or `NeverRetry`: do not retry.
     NonRetryable,
 }
 
@@ -77,9 +78,9 @@ fn safe_start(message: &str) -> String {
     text.chars().map(safe).take(LONGEST_IGNORED).collect()
 }
 
-/// The simple name of an `errorType`, the same for all runtimes. The simple name does not contain Ruby's `Function<…>`,
-/// any `&`, a generic `<…>` at the end, the `$` and digits that compilers and bundlers add, everything up to the last
-/// `.`, `$`, `::` or `/`, and one `Error` or `Exception` at the end. The name `Error` or `Exception` alone stays
+/// The simple name of an `errorType`, the same for all runtimes. These parts are removed: Ruby's `Function<…>`, any
+/// leading `&`, a generic `<…>` at the end, the `$` and digits that compilers and bundlers append, everything up to the
+/// last `.`, `$`, `::` or `/`, and one `Error` or `Exception` at the end. A bare `Error` or `Exception` stays
 /// unchanged.
 ///
 /// ```
@@ -96,9 +97,9 @@ pub fn simple_name(error_type: &str) -> &str {
     shorter.filter(|name| !name.is_empty()).unwrap_or(class)
 }
 
-/// The names with which the globs in `NON_RETRYABLE_ERRORS` are compared: the whole `errorType`; its qualified name,
-/// without `Function<…>`, `&` and generics; the qualified name without its package; the class's name as written; and
-/// its [simple name](simple_name).
+/// The names that the globs in `NON_RETRYABLE_ERRORS` are compared with: the whole `errorType`; its qualified name,
+/// without `Function<…>`, `&` and generics; the qualified name without its package; the class name; and the [simple
+/// name](simple_name).
 ///
 /// ```
 /// let names = comeback_engine::error_names("com.acme.Orders$RefusedException");
@@ -111,7 +112,7 @@ pub fn error_names(error_type: &str) -> [&str; 5] {
     [error_type, qualified, without_package, class_name(error_type), simple_name(error_type)]
 }
 
-/// An error type's qualified name, without Ruby's `Function<…>`, any `&`, and a generic `<…>` at the end.
+/// An error type's qualified name, without Ruby's `Function<…>`, any leading `&`, and a generic `<…>` at the end.
 fn qualified_name(error_type: &str) -> &str {
     let inner = error_type.strip_prefix("Function<").and_then(|rest| rest.strip_suffix('>'));
     let name = inner.unwrap_or(error_type).trim_start_matches('&');
@@ -138,7 +139,7 @@ fn class_name(error_type: &str) -> &str {
     pairs.rev().position(|pair| pair == PATH).map_or(last, |after| &last[last.len() - after..])
 }
 
-/// Removes a `$` and any digits from the end of a class name. Bundlers number classes with the same name
+/// Removes each `$` at the end of a class name, with any digits after it. Bundlers number classes with the same name
 /// (`RetryAfter$1`), Java numbers anonymous classes, and the names of Scala objects end with a `$`.
 fn without_number(name: &str) -> &str {
     let mut name = name;

@@ -29,17 +29,17 @@ use crate::room::Room;
 use crate::time::Timestamp;
 use crate::waits::{Wait, guard};
 
-/// Advice to the operator after a re-invocation that Lambda may have accepted.
+/// Advice to the operator after an unanswered re-invocation, which Lambda may have accepted.
 const UNANSWERED: &str = "it is repeated in one to two hours; look for an outage of Lambda or of the network";
-/// Advice to the operator after moves that SQS may have accepted.
+/// Advice to the operator after unanswered moves, which SQS may have accepted.
 const LOST_COPY: &str = "the copies may have been sent, so the originals return in one to two hours at the \
                          earliest; look for an outage of SQS or of the network";
 
 /// One running handler (a Lambda execution environment): its policies, its room for hidden messages, and the pauses
 /// that it has read.
 ///
-/// An environment serves one queue. If a batch comes from another queue, the environment counts that queue's messages
-/// again.
+/// An environment serves one queue. If a batch comes from another queue, the environment counts the messages in flight
+/// on that queue.
 #[derive(Clone, Debug)]
 pub struct Environment {
     policies: Arc<Policies>,
@@ -68,7 +68,7 @@ impl Environment {
         &self.policies
     }
 
-    /// The last pauses that the environment read; `None` until the first read.
+    /// The pauses that the environment last read; `None` until a read has succeeded.
     pub const fn pauses(&self) -> Option<&Pauses> {
         self.pauses.known()
     }
@@ -78,14 +78,14 @@ impl Environment {
     /// batch is kept.
     ///
     /// Messages about to be re-invoked or moved are first hidden until one to two hours after the latest possible end
-    /// of the batch, in the same call as the deferrals. If the handler crashes after it has re-invoked or moved
-    /// messages, none of these calls is repeated within the hour, except for a last retry before `MAX_AGE` ends.
+    /// of the batch, in the same call as the deferrals. If the handler then crashes, no re-invocation or move is
+    /// repeated within the hour, except for a last retry before `MAX_AGE` ends.
     ///
     /// If a read of the pauses is due, the read comes first. Events of a paused function are held.
     ///
-    /// A message that has to wait is hidden if the environment has room for it. Otherwise the message is moved: sent
-    /// again with a delay, while the original is settled. Moves come last. If little room is left, a count of the
-    /// messages in flight follows. A new environment also counts at the start, while it reads the pauses.
+    /// A message that has to wait is hidden if the environment has room for it. Otherwise it is moved: a copy is sent
+    /// with a delay, and the original is deleted. Moves come last. If little room is left, the environment then counts
+    /// the messages in flight. A new environment also counts them at the start, while it reads the pauses.
     ///
     /// `past_deadline` is called before each AWS call. Once it returns true, no further call is started; the remaining
     /// messages are reported failed and come back. Each record is handled separately, and panics are caught, so that a
@@ -111,8 +111,8 @@ impl Environment {
         let received = latest_copies(&batch.records);
         let mut messages: Vec<BatchMessage<'a>> =
             received.into_iter().map(|record| self.decide(record, now)).collect();
-        // `Wait` becomes `Done` or, if there is no room, `Move`. Messages in `Invoke` and `Move` are guarded in the
-        // same call, so that no message comes back at once if this handler crashes.
+        // `Wait` becomes `Done` or, if there is no room, `Move`. The same call guards the messages in `Invoke` and
+        // `Move`, so that none of them comes back at once if this handler crashes.
         choose_moves(&mut messages, self.room.left());
         report.unguarded = self.hide(&mut messages, now, &account).await;
         // `Invoke` becomes `Done`, `DeadLetter` or `Wait`.
@@ -155,8 +155,8 @@ impl Environment {
             message.keep(Cause::WaitGoesOn, None, wait);
             return message;
         }
-        // The message's age counts from the first sending. Each copy is a new message, so a message whose age counted
-        // from the sending of its copy would be kept forever.
+        // The message's age counts from when its original was sent. Each copy is a new message, so if the age counted
+        // from when the copy was sent, a message could be kept forever.
         let expiring = expiring(record, record.first_sent(), now);
         if self.policies.stack().keeps_everything() {
             message.keep_unless(expiring, Cause::Unattached, None, now);
@@ -175,7 +175,7 @@ impl Environment {
     }
 
     /// Hides the waiting messages, and the messages about to be re-invoked or moved, in one call. Returns the first
-    /// failure to hide a message before its re-invocation; `None` if there was no such failure.
+    /// error from hiding a message that is about to be re-invoked; `None` if all of them were hidden.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],
@@ -199,8 +199,7 @@ impl Environment {
             if let (State::Invoke { .. }, Err(failure)) = (&message.state, &answer) {
                 unguarded.get_or_insert_with(|| failure.clone());
             }
-            // A guarded message takes no room yet. The message leaves the queue, or is hidden again and then takes
-            // room.
+            // A guarded message takes no room yet. It leaves the queue, or is hidden again and then takes room.
             message.next(Happened::Guarded(answer));
         }
         // Past the deadline, no `Invoke` follows, so no guard is missing.
@@ -220,9 +219,9 @@ impl Environment {
         }
     }
 
-    /// The visibility timeout that guards a message's call. The guard ends one to two hours after the latest possible
-    /// end of this batch. The call may be accepted although the handler gets no answer, and every accepted call or copy
-    /// starts its own chain of retries.
+    /// The visibility timeout that guards a message during its call. The guard ends one to two hours after the latest
+    /// possible end of this batch. The call may be accepted even if the handler gets no answer, and every accepted call
+    /// or copy starts its own chain of retries.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let (record, case) = (message.record, self.case(message, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
@@ -270,7 +269,7 @@ impl Environment {
         let (cause, failure, wait) = match failure {
             InvokeFailure::Later(failure) => (Cause::Refused, failure, later),
             InvokeFailure::NotSent(failure) => (Cause::NotSent, failure, later),
-            // Lambda may have accepted the event, so the event must not be re-invoked soon.
+            // Lambda may have accepted the event, so it must not be re-invoked soon.
             InvokeFailure::Unanswered(cause) => {
                 let wait = self.case(message, now).map_or(later, |case| Wait::after_unanswered(&case));
                 (Cause::Unanswered, CallFailure { cause, remedy: Some(UNANSWERED.into()) }, wait)
@@ -340,7 +339,7 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// If the waiting messages do not all fit into the room, marks the messages that are cheapest to move. Never marks a
+/// If there is not enough room for all waiting messages, selects those that are cheapest to move. Never selects a
 /// message that must not be moved.
 fn choose_moves(messages: &mut [BatchMessage<'_>], room: u64) {
     let waiting = messages.iter().filter(|message| matches!(message.state, State::Wait { .. }));
@@ -387,7 +386,7 @@ async fn read_pauses<A: Account>(
     Some(pauses.read(answer, now, &first.message_id))
 }
 
-/// Counts the messages in flight if `is_due`. Returns the failure if the count fails, and otherwise `None`.
+/// Counts the messages in flight if `is_due`. Returns the error if the count fails, and otherwise `None`.
 async fn count<A: Account>(
     is_due: bool,
     room: &mut Room,

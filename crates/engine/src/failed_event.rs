@@ -15,16 +15,16 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// The longest plausible time between the writing of a record and its arrival on the queue. Lambda delivers a record
-/// within minutes. If more time has passed, SQS itself must have dead-lettered the record, and an operator must have
-/// moved it back.
+/// The longest plausible time from when Lambda writes a record until the record is on the queue. Lambda delivers
+/// records within minutes. If more time has passed, SQS itself must have dead-lettered the record, and an operator must
+/// have moved it back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Maximum number of characters that the log shows of a string. CloudWatch drops lines that are too long.
+/// Maximum number of characters of a string that are logged. CloudWatch drops lines that are too long.
 const LONGEST_LOGGED: usize = 512;
 
-/// The part of a string that the log shows: the first 512 characters. Operators take an event's key from the log, so
-/// keys with the same start count as equal.
+/// Returns the part of a string that is logged: its first 512 characters. Operators copy event keys from the log, so
+/// keys with the same first 512 characters count as equal.
 pub fn logged(text: &str) -> &str {
     text.char_indices().nth(LONGEST_LOGGED).map_or(text, |(end, _)| &text[..end])
 }
@@ -36,15 +36,15 @@ pub struct FailedEvent<'a> {
     pub function_arn: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed, in whole seconds. Envelopes contain no fractions of a second, and every retry must
-    /// use the same moment.
+    /// When the event first failed, in whole seconds. Envelopes have no fractions of a second, and every retry must use
+    /// the same time.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
     /// The request id of the invocation that failed; `None` if the record does not have this id.
     pub request_id: Option<String>,
-    /// When the last attempt failed: the time in its record, or the time when the record was sent if that is earlier or
-    /// the record has no time.
+    /// When the last attempt failed: the record's `timestamp`, or the time when the record was sent if that is earlier
+    /// or there is no `timestamp`.
     pub failed_at: Timestamp,
     /// The error from the last attempt; `None` if it is unknown.
     pub error: Option<InvocationError<'a>>,
@@ -54,15 +54,14 @@ pub struct FailedEvent<'a> {
     pub not_found: bool,
     /// The payload of the first invocation, without an envelope.
     pub payload: Cow<'a, RawValue>,
-    /// The type of the error, decoded.
+    /// The error's `errorType`, decoded from JSON.
     pub(crate) error_type: Option<Cow<'a, str>>,
-    /// Size of the payload in the message, in bytes, including its envelope.
+    /// Size of the payload as received, in bytes, including its envelope.
     pub(crate) received_payload_bytes: usize,
 }
 
 impl<'a> FailedEvent<'a> {
-    /// Reads the event in a message. The message's body is an invocation record, a redriven dead-letter, or a redriven
-    /// record.
+    /// Reads the event from a message whose body is an invocation record, a redriven dead-letter, or a redriven record.
     ///
     /// # Errors
     ///
@@ -126,7 +125,7 @@ impl<'a> FailedEvent<'a> {
         if failure.timestamp.is_some_and(|written| record.first_sent().since(written) > LATEST_DELIVERY) {
             return Ok(anew);
         }
-        // A record is sent after it is written, so a later `timestamp` must not delay the times that count from it.
+        // A record is sent after it is written, so a later `timestamp` is wrong and must not delay the retry.
         let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
         let error = failure.error;
         let error_type = error.and_then(|error| error.error_type).and_then(lossy_text);
@@ -136,7 +135,7 @@ impl<'a> FailedEvent<'a> {
         });
         Ok(Self {
             retry: attempt.saturating_add(1),
-            // The claimed time is limited by SQS's own time, so that a forged claim cannot void MAX_AGE.
+            // The claimed time is capped at SQS's own time, so that a forged claim cannot get around MAX_AGE.
             first_failure: Timestamp::from_secs(first_failure.min(record.first_sent()).as_secs()),
             failed_at,
             error,
@@ -147,15 +146,15 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// Reads the event in a dead-letter. The payload has an envelope only if someone wrote the message by hand. The
-    /// payload is then taken out of the envelope, so that a retry does not add a second envelope.
+    /// Reads the event from a dead-letter. The payload has an envelope only if someone wrote the message by hand. It is
+    /// then taken out of the envelope, so that a retry does not add a second one.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let Redriven { function_arn, origin_request_id, payload, .. } = dead_letter;
         Ok(Self::anew(record, function_arn, id(origin_request_id), open(payload)?.payload, payload))
     }
 
-    /// Creates a redriven event, which starts over: its earlier error and retries no longer count. The message's first
-    /// id is the key of an event without one.
+    /// Creates a redriven event, which starts over: its earlier error and retries no longer count. If the event has no
+    /// key, the message's first id becomes its key.
     fn anew(
         record: &Record,
         function_arn: Cow<'a, str>,

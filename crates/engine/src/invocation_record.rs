@@ -98,7 +98,7 @@ const ON_SUCCESS: &str = "condition is Success; make the retry queue the on-fail
 /// The detail of a dead-letter whose reason is [`ReasonCode::PayloadLost`].
 const LOST: &str = "it has no requestPayload, so the event is lost; Lambda may omit one that is too large";
 
-/// The reason to dead-letter a message whose body is not a readable record.
+/// The reason for dead-lettering a message whose body is not a readable record.
 fn why_unreadable(body: &str, error: String) -> Reason {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -135,8 +135,8 @@ impl<'a> InvocationRecord<'a> {
     /// # Errors
     ///
     /// Fails if the body is not an invocation record; the reason says what is missing. Also fails for the record of a
-    /// success, because a retry would repeat work that is already done. Lambda sends records of successes if the queue
-    /// is an on-success destination.
+    /// successful invocation, because a retry would repeat work that is already done. Lambda sends such records if the
+    /// queue is an on-success destination.
     pub fn read(body: &'a str) -> Result<Self, Reason> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,
@@ -168,7 +168,7 @@ impl<'a> InvocationRecord<'a> {
 
 #[cfg(test)]
 mod tests {
-    //! Tests that a record gives the same result, whether it is parsed in one pass or in parts.
+    //! Tests that a record gives the same result whether it is parsed in one pass or in parts.
 
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -192,7 +192,7 @@ mod tests {
     ];
     const VALUES: [&str; 9] =
         ["null", "404", "1E400", "true", r#""Success""#, r#""é\n""#, r#""\ud800""#, r#""""#, "{}"];
-    /// JSON arrays that a derived struct would accept in place of an object.
+    /// JSON arrays that a derived `Deserialize` would accept in place of an object.
     const ARRAYS: [&str; 4] = ["[]", r#"["a"]"#, r#"["a","b"]"#, r#"["a","b","c"]"#];
 
     fn object_of(names: &'static [&'static str], value: BoxedStrategy<String>) -> BoxedStrategy<String> {

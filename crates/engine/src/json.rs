@@ -1,4 +1,4 @@
-//! Lenient parsing of JSON from outside: a malformed member does not affect the other members.
+//! Lenient parsing of JSON that others wrote: a malformed member does not affect the other members.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Parses a JSON object. An array, which a derived struct would accept, is refused. The error does not quote the JSON,
-/// because the error is logged.
+/// Parses a JSON object. An array, which a derived `Deserialize` would accept, is refused. The error does not quote the
+/// JSON, because the error is logged.
 pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     match text.trim_ascii_start().chars().next() {
         Some('{') => serde_json::from_str(text).map_err(without_quotes),
@@ -18,7 +18,7 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String>
     }
 }
 
-/// A nested JSON object. Unlike a derived struct, it does not accept an array.
+/// A nested JSON object. Unlike a derived `Deserialize`, it does not accept an array.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -95,7 +95,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
     }
 }
 
-/// Decodes the bytes of a string, and replaces the three bytes of each lone surrogate by one U+FFFD.
+/// Decodes the bytes of a string, and replaces the three bytes of each lone surrogate with one U+FFFD.
 fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(bytes) {
         return text.into();

@@ -12,7 +12,7 @@ use crate::seed::generator;
 use crate::time::Timestamp;
 use crate::timing::{BETWEEN_READS_AT_MOST, between_reads};
 
-/// Time after which an open pause may have been forgotten. The handler then logs a warning about the pause.
+/// Time after which the handler warns that an open pause may have been forgotten.
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
 /// Advice to the operator if the parameter is unreadable.
 const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to pause nothing";
@@ -20,10 +20,10 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 /// The pauses that one handler environment has read, and the time of its next read.
 ///
 /// The environment reads the pauses before its first batch. It reads them again before the first batch that starts at
-/// least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s) later. This time is lengthened at random by up to a quarter. A failed
-/// read does not change the pauses. The next batch repeats the read, because messages that an operator has just
-/// recalled would otherwise wait again. After each further failure in a row, the time until the next read grows. Until
-/// the first read succeeds, each batch reads the pauses, and no function is invoked.
+/// least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s) later. A random extra of up to a quarter is added to this interval. A
+/// failed read does not change the pauses. The next batch reads them again, because messages that an operator has just
+/// recalled would otherwise have to wait once more. After each further failure in a row, the time until the next read
+/// grows. Until the first read succeeds, each batch reads the pauses, and no function is invoked.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// Minimum time between two reads. `None` if `PAUSES` is not set: no function is ever paused.
@@ -88,7 +88,7 @@ impl KnownPauses {
 }
 
 /// The time until the next read after this many failed reads in a row: zero after the first failure, then 1/32 of the
-/// time between two reads, doubled by each further failure up to the full time.
+/// usual time between two reads, doubling with each further failure up to the usual time.
 fn wait_after(failures: u32, between_reads: Duration) -> Duration {
     match failures {
         0 => between_reads,

@@ -1,18 +1,18 @@
 //! The retry handler's rules, and the code that applies them to a batch of messages.
 //!
 //! An [`Environment`] is one running handler: its [`Policies`], its [`Room`] for hidden messages, and the [`Pauses`]
-//! that it has read. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], performs
-//! the actions in an [`Account`], and returns a [`BatchReport`]. The handler's response is made from that report. The
-//! Lambda, the simulation, `replay` and the rehearsal all call `handle`.
+//! that it has read. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], carries
+//! out the actions through an [`Account`], and returns a [`BatchReport`], from which the handler's response is built.
+//! The Lambda function, the simulation, `replay` and the rehearsal all call `handle`.
 //!
-//! This crate never reads the clock or environment variables, and does not depend on an AWS SDK. It draws random
-//! numbers only from generators that are seeded by a message or an event.
+//! This crate never reads the clock or environment variables, and does not depend on an AWS SDK. Its random numbers
+//! come only from generators that are seeded with the ids of a message or an event.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `environment`, `message` | [`Environment`]: a batch from start to end; and the states of each message in it |
+//! | `environment`, `message` | [`Environment`], which handles a batch from start to end; the states of a message in the batch |
 //! | `decide` | [`decide()`]: the numbered rules, in their order |
-//! | `waits`, `room` | waits after failures, and hops of moves; [`Room`] for hidden messages |
+//! | `waits`, `room` | waits after failures and of moved messages; [`Room`] for hidden messages |
 //! | `known_pauses` | the pauses that an environment has read, and when it reads them again |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `outcome`, `report` | [`Outcome`] for one message; [`BatchReport`], the outcomes for a batch |
@@ -20,13 +20,13 @@
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Attribute`], [`Moved`], [`TraceHeader`] |
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `stray` | recognizes messages that are not failure records |
-//! | `dead_letter`, `received_dead_letter` | the format of a dead-letter, with its [`Reason`]; [`ReceivedDeadLetter`], a dead-letter that was read |
-//! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of the variables, and the [`Settings`] made from it; an entry of the table; reasons to refuse a value |
-//! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of individual functions |
-//! | `arn` | ARNs and their patterns |
+//! | `dead_letter`, `received_dead_letter` | the format of a dead-letter, with its [`Reason`]; [`ReceivedDeadLetter`], a message read from the dead-letter queue |
+//! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of variables, and the [`Settings`] generated from it; the type of a table entry; the reasons for refusing a value |
+//! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], which adds policies for individual functions |
+//! | `arn` | ARNs and patterns for them |
 //! | `pauses`, `requests` | [`Pauses`], the document of operators' pauses and requests; [`Request`], an operator's request to retry or cancel events |
 //! | `recall` | [`Recall`]: the waiting messages that an operator's request brings back at once |
-//! | `timing` | the times that several rules share, such as [`HOLD`] |
+//! | `timing` | durations that several rules share, such as [`HOLD`] |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 
 mod account;

@@ -28,9 +28,9 @@ const MOST_KINDS: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
-    /// The waiting messages, by a hash of the fields that all lines about a message share. This map is not a `HashMap`,
-    /// because a `HashMap` copies its entries into ever larger tables, and the allocator frees the old tables only when
-    /// the program ends.
+    /// The waiting messages, by a hash of the fields that all lines about a message share. Not a `HashMap`, because a
+    /// growing `HashMap` copies its entries into ever larger tables, and the allocator does not return the memory of
+    /// the old tables until the program ends.
     waiting: BTreeMap<u64, WaitingMessage>,
     settled: HashSet<u64, S>,
     kinds: Vec<MessageKind>,
@@ -81,7 +81,8 @@ pub enum WaitsFor {
     },
     /// The message is waiting for the end of its function's pause.
     Resume,
-    /// The message is waiting for the handler's next try, because a call failed or the handler could not decide yet.
+    /// The message is waiting for the handler's next attempt, because a call failed or the handler could not decide
+    /// yet.
     NextTry {
         /// The reason for keeping the message.
         cause: Cause,
@@ -114,14 +115,14 @@ pub enum MessageState<'f> {
 }
 
 impl<S: BuildHasher + Clone> LogFold<S> {
-    /// Creates an empty fold. Anyone may choose the strings that are hashed, so the hasher should be unpredictable.
+    /// Creates an empty fold. The strings that are hashed are untrusted, so the hasher should be unpredictable.
     pub fn new(hasher: S) -> Self {
         let settled = HashSet::with_hasher(hasher.clone());
         let (waiting, kinds, kind_of) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         Self { hasher, waiting, settled, kinds, kind_of, keeps_handles: false }
     }
 
-    /// Makes the fold keep receipt handles. Each waiting message then takes a further 500 bytes.
+    /// Makes the fold keep receipt handles. Each waiting message then takes another 500 bytes of memory.
     #[must_use]
     pub fn keeping_handles(self) -> Self {
         Self { keeps_handles: true, ..self }

@@ -37,8 +37,8 @@ pub struct LogLine<'a> {
     /// The id of the X-Ray trace that the message belongs to; `None` if the message belongs to no trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
-    /// The message's receipt handle, with which an operator can end the message's hiding. `None` if the handle must not
-    /// be used; see [`Outcome::receipt_handle`].
+    /// The message's receipt handle, with which an operator can make the message visible early. `None` if the handle
+    /// must not be used; see [`Outcome::receipt_handle`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt_handle: Option<Cow<'a, str>>,
 }
@@ -47,7 +47,7 @@ pub struct LogLine<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version;
 
-/// The level of a log line, in the words of Lambda's log settings.
+/// The level of a log line, named as in Lambda's log settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LogLevel {
@@ -118,7 +118,7 @@ impl LogLine<'_> {
 }
 
 impl<'a> LogLine<'a> {
-    /// Makes the log line for the outcome of one message.
+    /// Creates the log line for the outcome of one message.
     pub fn of(outcome: &'a Outcome<'_>, timestamp: Timestamp) -> Self {
         let event = outcome.event.as_ref().map(|event| LoggedEvent::of(event, outcome.policy.as_deref()));
         let is_ignored = event.as_ref().is_some_and(|event| event.retry_after_ignored.is_some());
@@ -136,7 +136,7 @@ impl<'a> LogLine<'a> {
 }
 
 impl BatchReport<'_> {
-    /// Makes a log line for each message of the batch. A copy that was only moved again gets no line.
+    /// Creates a log line for each message of the batch. A copy that was only moved again gets no line.
     pub fn log_lines(&self, timestamp: Timestamp) -> impl Iterator<Item = LogLine<'_>> {
         let outcomes = self.outcomes.iter().filter(|outcome| !outcome.only_moves_on());
         outcomes.map(move |outcome| LogLine::of(outcome, timestamp))
@@ -144,7 +144,7 @@ impl BatchReport<'_> {
 }
 
 impl<'a> LoggedEvent<'a> {
-    /// Makes the log's fields for an event. `policy` is the entry of `POLICIES` that applies to the event's function.
+    /// Creates the log fields for an event. `policy` is the entry of `POLICIES` that applies to the event's function.
     pub fn of(event: &'a FailedEvent<'_>, policy: Option<&'a str>) -> Self {
         let (retry_after, retry_after_ignored) = match &event.directive {
             Some(Directive::RetryAfter(moment)) => (Some(*moment), None),

@@ -23,8 +23,8 @@ pub(crate) struct BatchMessage<'a> {
     pub(crate) state: State<'a>,
 }
 
-/// The state of a message's guard. A guard hides the message for one to two hours, starting before its call, so that a
-/// crash of the handler does not repeat the call.
+/// The state of a message's guard. A guard hides the message for one to two hours, starting before its call, so that
+/// the call is not repeated soon if the handler crashes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,
@@ -59,11 +59,11 @@ pub(crate) enum Happened {
     /// SQS answered the call that hides the message to guard its next call.
     Guarded(Result<(), CallFailure>),
     Moved,
-    /// SQS did not accept the copy, or did not answer. The original stays on the queue, hidden for at least this time.
+    /// SQS did not accept the copy, or did not answer. The original stays on the queue, hidden for at least `at_least`.
     NotMoved {
         at_least: Duration,
     },
-    /// The target was re-invoked. The field is the request id of the new invocation.
+    /// The target was re-invoked. The field is the request id of the new invocation, if Lambda returned one.
     Reinvoked(Option<String>),
     DeadLettered,
     /// The call to re-invoke the target, or to send the dead-letter, failed.
@@ -102,8 +102,8 @@ impl<'a> BatchMessage<'a> {
     }
 
     /// Keeps a message without a decision. The message waits as it does after a failed call, so that its 1,000 receives
-    /// outlast SQS's 14 days. If the 14 days are about to end, `expiring` has a reason, and the message is
-    /// dead-lettered for that reason instead.
+    /// outlast SQS's 14 days. Shortly before the 14 days end, `expiring` has a reason, and the message is dead-lettered
+    /// for that reason instead.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -134,8 +134,8 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// Changes the state according to the table of transitions. If the table has no row for `happened`, the state stays
-    /// the same, for example when a message is guarded before its call.
+    /// Changes the state according to the table of transitions. If no row of the table matches, the state stays the
+    /// same, for example when a message is guarded before its call.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let Happened::Guarded(answer) = &happened {
             self.guard = if answer.is_ok() { Guard::Hidden } else { Guard::Failed };
@@ -150,7 +150,7 @@ impl<'a> BatchMessage<'a> {
                 };
                 State::Done(what.with_wait(wait.visibility_timeout, None, answer.err()), location)
             }
-            // If the message is not hidden, it returns after the queue's own timeout, beside its copy.
+            // If the original is not hidden, it must not be copied: it would come back soon, beside its copy.
             (State::Move { what, wait }, Happened::Guarded(Err(_))) => State::Wait { what, wait },
             (State::Move { what, wait }, Happened::Moved) => {
                 State::Done(what.with_wait(wait.hop(), wait.not_before, None), Location::Moved)
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use crate::decide::expiring;
 
-    /// The test itself panics in place of `decide`, because no known message makes `decide` panic.
+    /// No known message makes `decide` panic, so the test panics in its place.
     #[test]
     fn a_panicking_decision_keeps_the_message() {
         let sent = Timestamp::from_secs(1);

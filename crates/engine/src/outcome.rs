@@ -1,4 +1,4 @@
-//! The outcome of a message in a batch, in the words of its log line.
+//! The outcome of a message in a batch, in the form that its log line has.
 
 use std::time::Duration;
 
@@ -32,10 +32,10 @@ pub struct Outcome<'a> {
 /// Where a message is when its batch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// The message is on the retry queue, hidden for its wait.
+    /// The message is on the retry queue, hidden until its wait ends or for as long as SQS allows.
     Hidden,
-    /// The message is on the retry queue, hidden because a call may have been accepted. Until the hiding ends, the
-    /// event must not be re-invoked or copied.
+    /// The message is on the retry queue, hidden because a call may have been accepted. Until it becomes visible again,
+    /// the event must not be re-invoked or copied.
     Guarded,
     /// The message is on the retry queue and could not be hidden. The message comes back after the queue's own
     /// visibility timeout, or at the end of an earlier guard.
@@ -61,8 +61,7 @@ pub enum What {
         /// The retry request that made the retry due earlier; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The failure to hide the message; `None` if the message is hidden. After such a failure, the message comes
-        /// back sooner.
+        /// The error if the message could not be hidden, and so comes back sooner; `None` if it is hidden or was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -75,8 +74,7 @@ pub enum What {
         /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The failure to hide the message; `None` if the message is hidden. After such a failure, the message comes
-        /// back sooner.
+        /// The error if the message could not be hidden, and so comes back sooner; `None` if it is hidden or was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -93,14 +91,14 @@ pub enum What {
     },
     /// The event was dead-lettered, so the message is deleted.
     DeadLetter {
-        /// The reason to dead-letter the event.
+        /// The reason for dead-lettering the event.
         #[serde(flatten)]
         reason: Reason,
         /// When the retry was due, if the target refused the retry; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
     },
-    /// The message is kept, and the handler tries again.
+    /// The message is kept, and the handler will try again.
     Keep {
         /// The reason for keeping the message.
         cause: Cause,
@@ -110,8 +108,8 @@ pub enum What {
         /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// If the dead-letter could not be sent, the reason to dead-letter the event; otherwise `None`. The log line
-        /// has only the reason's code. Once the dead-letter is sent, another line has the reason in words.
+        /// If the dead-letter could not be sent, the reason for dead-lettering the event; otherwise `None`. The log
+        /// line has only the reason's code. Once the dead-letter is sent, another line also has the detail.
         #[serde(
             default,
             serialize_with = "code",
@@ -122,8 +120,8 @@ pub enum What {
         /// When the retry was due, if the handler tried to make the retry; otherwise `None`. Not part of the log line.
         #[serde(skip)]
         due: Option<Timestamp>,
-        /// The failed call that made the handler keep the message. If no such call failed, the failure to hide the
-        /// message. `None` if no call failed.
+        /// The failed call that made the handler keep the message, or otherwise the failed call to hide it. `None` if
+        /// no call failed.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -191,8 +189,8 @@ impl Outcome<'_> {
         self.event.as_ref().map(|event| event.retry)
     }
 
-    /// The step that the handler took or tried to take: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None`
-    /// only if the decision itself failed.
+    /// The step that the handler took or tried to take: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None` if
+    /// the decision itself failed, or if the cause is unknown.
     pub const fn step(&self) -> Option<&'static str> {
         match self.what {
             What::Defer { .. } => Some("defer"),
@@ -219,7 +217,7 @@ impl Outcome<'_> {
         self.what.failure()
     }
 
-    /// Returns true for a copy that was only moved again. This copy gets no log line, because the log line about the
+    /// Returns true for a copy that was only moved again. Such a copy gets no log line, because the log line about the
     /// first move already has the due time.
     pub fn only_moves_on(&self) -> bool {
         self.location == Location::Moved && self.record.moved.is_some() && self.problem().is_none()
@@ -233,7 +231,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// The reason to dead-letter the event, even if the dead-letter could not be sent; `None` for any other outcome.
+    /// The reason for dead-lettering the event, even if the dead-letter could not be sent; `None` for any other
+    /// outcome.
     pub const fn reason(&self) -> Option<&Reason> {
         match &self.what {
             What::DeadLetter { reason, .. } => Some(reason),
@@ -253,7 +252,7 @@ impl Outcome<'_> {
         self.what.delay().filter(|_| self.location == Location::Moved)
     }
 
-    /// The receipt handle with which an operator can end the message's hiding early. `None` if the message does not
+    /// The receipt handle with which an operator can make the message visible early. `None` if the message does not
     /// stay hidden, returns soon anyway, or must not return early.
     pub fn receipt_handle(&self) -> Option<&str> {
         let may_return = self.location == Location::Hidden && self.what.may_be_recalled();
@@ -275,7 +274,7 @@ impl What {
     }
 
     /// Adds the wait to a message's outcome: the message's visibility timeout, or the delay of its copy. `not_hidden`
-    /// is the failure if the message could not be hidden.
+    /// is the error if the message could not be hidden.
     pub(crate) fn with_wait(
         self,
         wait: Duration,
@@ -315,8 +314,7 @@ impl What {
         }
     }
 
-    /// Returns true if the log line names the event. If a message is kept regardless of its event, the log line does
-    /// not name the event.
+    /// Returns true if the log line names the event. It does not if the message is kept regardless of its event.
     pub(crate) const fn names_its_event(&self) -> bool {
         !matches!(self, Self::Keep { cause: Cause::WaitGoesOn | Cause::Unattached, .. })
     }
@@ -343,7 +341,7 @@ impl What {
     }
 }
 
-/// Serializes the part of a string that the log shows.
+/// Serializes a string, cut to the length that is logged.
 fn cut<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     text.as_deref().map(logged).serialize(serializer)
 }

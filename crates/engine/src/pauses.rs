@@ -1,6 +1,6 @@
-//! Pauses: an operator's requests not to invoke some functions for a while. All pauses are in one JSON document, the
-//! SSM parameter that `PAUSES` names. The operators' commands write the document, and the handler reads it. The
-//! document also contains the retry requests and cancels. This file defines the document's format, and the order in
+//! Pauses: operators' requests not to invoke some functions for a while. All pauses are in one JSON document, which is
+//! stored in the SSM parameter that `PAUSES` names. The operators' commands write the document, and the handler reads
+//! it. The document also contains retry and cancel requests. This file defines the document's format, and the order in
 //! which entries are dropped when the document is too long.
 
 use std::borrow::Cow;
@@ -18,14 +18,14 @@ use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
 
-/// The document of pauses: the open pauses, the pauses that ended within the last 14 days, and all retry requests and
-/// cancels. Empty by default.
+/// The document of pauses: the open pauses, the pauses that ended within the last 14 days, and all retry and cancel
+/// requests. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
     pub(crate) retries: Vec<RequestEntry>,
     pub(crate) cancels: Vec<RequestEntry>,
-    /// The document's members that this version does not read, as JSON. They are kept for later versions.
+    /// Members of the document that this version does not know, as JSON. They are kept for later versions.
     others: BTreeMap<String, String>,
 }
 
@@ -35,7 +35,7 @@ pub enum GarbledPauses {
     /// A later version of Comeback wrote the document. The field is the document's format version.
     #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
-    /// The parameter is not a document of pauses. The field has the place and the mistake.
+    /// The parameter is not a document of pauses. The field describes the error and its position.
     #[error("the pauses are unreadable: {0}")]
     Malformed(String),
 }
@@ -73,8 +73,8 @@ impl Pauses {
         Self { pauses, ..self.clone() }
     }
 
-    /// Returns the document with this retry request added. The request's moment is rounded up to a whole second, so
-    /// that the request does not miss the latest failures.
+    /// Returns the document with this retry request added. The request's time is rounded up to a whole second, so that
+    /// the request does not miss the latest failures.
     #[must_use]
     pub fn with_retry(&self, retry: &Request) -> Self {
         let mut document = self.clone();
@@ -82,8 +82,8 @@ impl Pauses {
         document
     }
 
-    /// Returns the document with this cancel added. The cancel's moment is rounded up to a whole second, so that the
-    /// cancel does not miss the latest failures.
+    /// Returns the document with this cancel request added. The request's time is rounded up to a whole second, so that
+    /// the request does not miss the latest failures.
     #[must_use]
     pub fn with_cancel(&self, cancel: &Request) -> Self {
         let mut document = self.clone();
@@ -91,7 +91,7 @@ impl Pauses {
         document
     }
 
-    /// Returns the document with some of its retry requests and cancels marked as withdrawn.
+    /// Returns the document with some of its retry and cancel requests marked as withdrawn.
     #[must_use]
     pub fn withdrawn(
         &self,
@@ -119,13 +119,13 @@ impl Pauses {
         self.retries.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// All readable cancels in the document, including withdrawn cancels.
+    /// All readable cancel requests in the document, including withdrawn requests.
     pub fn cancels(&self) -> impl Iterator<Item = &Request> {
         self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// The mistakes in unreadable entries of `retries` and `cancels`. The handler ignores these entries. An entry that
-    /// has ended is left out.
+    /// The errors in unreadable entries of `retries` and `cancels`, which the handler ignores. Entries that have ended
+    /// are left out.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         let retries = self.retries.iter().filter_map(move |entry| entry.problem(now));
         retries.chain(self.cancels.iter().filter_map(move |entry| entry.problem(now)))
@@ -151,8 +151,8 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// When a held message returns, unless too little of `MAX_AGE` is left: a random moment between the pause's end and
-    /// `spread` later, seeded by the message's first id and the retry. `None` while the pause has no end.
+    /// When a held message returns, if enough of `MAX_AGE` is left: a random time from the end of the pause to `spread`
+    /// later, seeded with the message's first id and the retry number. `None` while the pause has no end.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
@@ -166,7 +166,8 @@ impl Pause {
     }
 }
 
-/// Draws a moment within `spread` after a pause's end. The draw is seeded by the message's first id and the retry.
+/// Draws a time within `spread` after a pause's end. The draw is seeded with the message's first id and the retry
+/// number.
 pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, retry: u64) -> Timestamp {
     let share: f64 = generator(&format!("{first_id} {retry}"), until.as_secs()).random();
     until.saturating_add(spread.mul_f64(share))
@@ -174,7 +175,7 @@ pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, ret
 
 // Format of the pauses' document:
 // {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}. Times are in
-// seconds since the epoch. An unknown `v` is refused. The commands write all other members back unchanged, for later
+// seconds since the epoch. An unknown `v` is refused. The commands write unknown members back unchanged, for later
 // versions.
 
 const VERSION: u64 = 1;
@@ -223,9 +224,9 @@ impl Pauses {
     ///
     /// # Errors
     ///
-    /// Fails if the value is not a document of pauses, has an unknown version, or has a time, a target or a spread that
-    /// makes no sense. In that case, no pause in the document applies. If only a request is unreadable, that request is
-    /// ignored, and reading does not fail.
+    /// Fails if the value is not a document of pauses, has an unknown version, or has a pause with an invalid time,
+    /// target or spread. In that case, none of the document's pauses applies. An unreadable request is ignored, and
+    /// does not make the read fail.
     ///
     /// ```
     /// use comeback_engine::Pauses;
@@ -257,7 +258,7 @@ impl Pauses {
         Ok(Self { pauses: Vec::new(), retries, cancels, others }.with(pauses))
     }
 
-    /// Writes the document as the parameter's value, in as few bytes as JSON allows.
+    /// Writes the document as the parameter's value, in compact JSON.
     pub fn write(&self) -> String {
         let raw = |text| {
             serde_json::from_str::<&RawValue>(text).expect("BUG: it was read as JSON, or written as JSON")
@@ -330,11 +331,11 @@ pub struct TooLarge {
 }
 
 impl Pauses {
-    /// Returns the document to write at `now`, and the ended pauses that did not fit into the document. Data without
-    /// effect is dropped first: requests that have ended, pauses that ended over 14 days ago, and the operators and
-    /// reasons of other ended pauses. If the document is still too long, withdrawn requests are dropped, and then ended
-    /// pauses, starting with the pause that ended first. Once a pause is dropped, its time counts towards the `MAX_AGE`
-    /// of the paused events again.
+    /// Returns the document to write at `now`, and the ended pauses that did not fit into it. Data without effect is
+    /// dropped first: requests that have ended, pauses that ended over 14 days ago, and the operators and reasons of
+    /// other ended pauses. If the document is still too long, withdrawn requests are dropped, and then ended pauses,
+    /// starting with the one that ended first. Once a pause is dropped, its time counts towards the `MAX_AGE` of the
+    /// paused events again.
     ///
     /// # Errors
     ///
@@ -388,8 +389,8 @@ impl Pause {
         Self { by: None, why: None, ..self }
     }
 
-    /// Returns true if both pauses have ended, have the same target, and leave no gap between them. `other` must begin
-    /// later.
+    /// Returns true if both pauses have ended, have the same target, and leave no gap between them. `other` must not
+    /// begin before this pause.
     fn adjoins(&self, other: &Self, now: Timestamp) -> bool {
         let both_over = self.is_over(now) && other.is_over(now);
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)

@@ -105,8 +105,7 @@ impl Policies {
         }
     }
 
-    /// The stack's policy, with the queue-wide settings. The stack's policy applies to every function that no entry
-    /// matches.
+    /// The stack's policy, which has the queue-wide settings. It applies to every function that no entry matches.
     pub const fn stack(&self) -> &Policy {
         &self.stack
     }

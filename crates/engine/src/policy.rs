@@ -14,7 +14,7 @@ use crate::settings::{BACKOFF_RANGE, Settings};
 /// The variables that must not be set together with `BACKOFFS`, which replaces them.
 pub(crate) const REPLACED_BY_BACKOFFS: [&str; 2] = ["BASE_BACKOFF", "MAX_BACKOFF"];
 
-/// [`Settings`] that passed every check: the retry policy for all functions or for one function.
+/// [`Settings`] that passed every check: the retry policy for all functions or for some of them.
 #[derive(Clone, Debug)]
 pub struct Policy {
     settings: Settings,
@@ -72,7 +72,7 @@ impl Policy {
         Duration::from_secs(self.settings.max_age)
     }
 
-    /// The backoff, in whole seconds. It is made from `JITTER`, and from `BASE_BACKOFF` and `MAX_BACKOFF` or from
+    /// The backoff, in whole seconds. It is built from `JITTER` and either `BASE_BACKOFF` and `MAX_BACKOFF` or
     /// `BACKOFFS`.
     pub const fn backoff(&self) -> &Backoff {
         &self.backoff

@@ -1,10 +1,10 @@
-//! Recall: chooses the waiting messages that an operator's request brings back at once, and the moment when each
-//! message is due.
+//! Recall: selects the waiting messages that an operator's request brings back early, and computes when each of them is
+//! due.
 //!
 //! Anyone who has a message's receipt handle can change how long SQS hides the message. The handler logs the handle of
-//! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can make the hiding
-//! end at the new due time. This time is never later than the old due time. On a standard queue, an old handle also
-//! changes the visibility timeout of a later receive. Three rules make a recall safe nevertheless:
+//! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can make the message
+//! visible at the new due time, which is never later than the old one. On a standard queue, however, an old handle also
+//! changes the visibility timeout of a later receive. Three rules therefore keep recalls safe:
 //!
 //! - Only the newest log line about a message counts. If that line has no handle, the message is not recalled.
 //! - A message that returns within a minute is not recalled. A handler may already have received the message and hidden
@@ -39,7 +39,7 @@ pub enum Recall<'p> {
     Retry(&'p Request),
     /// A request to dead-letter waiting events. The events return at once, because no due time applies to them.
     Cancel(&'p Request),
-    /// A pause that has ended. The events that it held return to the handler.
+    /// A pause that has ended. The events that were held during the pause return to the handler.
     Resume(&'p Pause),
 }
 
@@ -51,7 +51,7 @@ pub enum Written {
     Retry(Request),
     /// A request to dead-letter waiting events.
     Cancel(Request),
-    /// The end of a pause: the paused functions, and the moment at which the pause ended.
+    /// The end of a pause: the paused functions, and the time at which the pause ended.
     Resume(PauseTarget, Timestamp),
 }
 
@@ -66,9 +66,9 @@ pub enum NotRecalled {
     LastRetry,
     /// The event's function is paused.
     Paused,
-    /// The event was held in a pause, and returns when the pause ends or within the pause's spread.
+    /// The event was held during a pause, and returns when the pause ends or within the pause's spread.
     Returning,
-    /// Lambda may have accepted the event's last re-invocation, which must not be repeated within the hour.
+    /// Lambda may have accepted the last re-invocation of the event, which must not be repeated within the hour.
     Unanswered,
     /// An earlier entry in the pauses' document recalled the message, or could have recalled it.
     Before,
@@ -88,8 +88,7 @@ pub struct Rules<'p> {
 }
 
 impl Rules<'_> {
-    /// The entries of the document that recall messages. Among entries with the same moment, the first takes
-    /// precedence.
+    /// The entries of the document that recall messages. Among entries with the same time, the first takes precedence.
     fn entries(&self, now: Timestamp) -> impl Iterator<Item = Recall<'_>> {
         let over = self.pauses.iter().filter(move |pause| pause.is_over(now));
         let requests =
@@ -97,7 +96,7 @@ impl Rules<'_> {
         requests.chain(over.map(Recall::Resume))
     }
 
-    /// The longest time from the writing of an entry until a handler reads the entry.
+    /// The longest time from when an entry is written until a handler reads it.
     fn noticed(&self) -> Duration {
         longest_between_reads(self.policies.stack().settings().maximum_concurrency)
     }
@@ -108,7 +107,7 @@ impl Rules<'_> {
 }
 
 impl Written {
-    /// The moment from which handlers apply the entry.
+    /// The time from which handlers apply the entry.
     pub const fn at(&self) -> Timestamp {
         match self {
             Self::Retry(request) | Self::Cancel(request) => request.at,
@@ -134,7 +133,7 @@ impl Written {
         }
     }
 
-    /// Finds this entry in a document; `None` if another operator has removed or withdrawn the entry.
+    /// Finds this entry in a document; `None` if another operator has removed or withdrawn it.
     pub fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
         match self {
             Self::Retry(retry) => pauses.retries().find(|it| *it == retry).map(Recall::Retry),
@@ -148,7 +147,7 @@ impl Written {
 }
 
 impl Recall<'_> {
-    /// The moment from which handlers apply the entry.
+    /// The time from which handlers apply the entry.
     pub fn at(self) -> Timestamp {
         match self {
             Self::Retry(request) | Self::Cancel(request) => request.at,
@@ -179,7 +178,7 @@ impl Recall<'_> {
             return Err(NotRecalled::Soon);
         }
         let Some(handle) = &message.handle else { return Err(without_handle(message)) };
-        // Among entries with the same moment, the first in the document counts.
+        // Among entries with the same time, the first in the document counts.
         let mut is_met = false;
         let mut earlier = rules.entries(now).filter(|entry| {
             is_met |= *entry == self;
@@ -215,20 +214,20 @@ impl Recall<'_> {
         if let Self::Retry(request) = self {
             may_be_sooner(message, target, request, rules)?;
         }
-        // If the function was paused at the entry's moment, this entry did not recall the message, and a later entry
-        // may recall it.
+        // If the function was paused at the entry's time, this entry did not recall the message, and a later entry may
+        // recall it.
         let was_paused = self.waits_for_pauses() && rules.is_paused(target, self.at());
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Returns true if the entry does not recall events of a paused function. Only a cancel recalls such events,
-    /// because a cancelled event is not re-invoked.
+    /// Returns true if the entry does not recall events of a paused function. Only a cancel request recalls such
+    /// events, because a cancelled event is not re-invoked.
     const fn waits_for_pauses(self) -> bool {
         !matches!(self, Self::Cancel(_))
     }
 
-    /// When this entry makes a message's retry due. For the copy of a moved message, the handler draws another moment,
-    /// and hides the copy until then.
+    /// When a message's retry becomes due because of this entry. For the copy of a moved message, the handler draws
+    /// another time, and hides the copy until then.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Cancel(_) => self.at(),
@@ -242,7 +241,7 @@ impl Recall<'_> {
     }
 }
 
-/// Fails with the reason if a retry request cannot make this message's retry due sooner.
+/// Fails if a retry request cannot make this message's retry due sooner. The error is the reason.
 fn may_be_sooner(
     message: &WaitingMessage,
     target: &str,

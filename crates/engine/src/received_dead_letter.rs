@@ -1,5 +1,5 @@
-//! Reads messages from the dead-letter queue, and writes the message bodies that redrive their events. Anyone may have
-//! sent the messages that are read.
+//! Parses messages from the dead-letter queue, and builds the message bodies that redrive their events. Anyone may have
+//! sent the parsed messages.
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ pub struct ReceivedDeadLetter<'a> {
     /// The reason for dead-lettering the event. `None` for a [`DeadLetterKind::Record`], because SQS gives no
     /// reason.
     pub reason: Option<ReasonCode>,
-    /// The reason in words: the value that was found, and the limit that it exceeded.
+    /// The reason in words, such as the value that was found and the limit that it exceeded.
     pub detail: Option<String>,
     /// The ARN of the event's function, with its qualifier.
     pub function_arn: Option<Cow<'a, str>>,
@@ -46,8 +46,8 @@ pub struct ReceivedDeadLetter<'a> {
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was dead-lettered: the time that the message gives, or the time when the message was sent if that
-    /// is earlier or the message gives no time.
+    /// When the event was dead-lettered: the message's `dead_lettered_at`, or the time when the message was sent if
+    /// that is earlier or there is no `dead_lettered_at`.
     pub dead_lettered_at: Timestamp,
     /// The event's key: its `origin_request_id`, or SQS's id for the message when it was first sent.
     pub key: Option<String>,

@@ -62,8 +62,8 @@ impl Attribute {
         self.name.len() + self.data_type.len() + self.value.len()
     }
 
-    /// Joins `ours` and the sender's attributes, up to the ten that SQS accepts. If both have an attribute with the
-    /// same name, ours is kept.
+    /// Adds the sender's attributes to `ours`, up to the ten that SQS accepts. If both have an attribute with the same
+    /// name, ours is kept.
     pub(crate) fn beside(mut ours: Vec<Self>, senders: &[Self]) -> Vec<Self> {
         let is_free = |it: &&Self| ours.iter().all(|our| our.name != it.name);
         let kept: Vec<Self> = senders.iter().filter(is_free).cloned().collect();
@@ -105,7 +105,7 @@ impl Record {
         self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
     }
 
-    /// When the message was first sent. If the message was moved, when its original was sent.
+    /// When the message was first sent; for a moved message, when its original was sent.
     pub(crate) fn first_sent(&self) -> Timestamp {
         self.moved.as_ref().map_or(self.sent, |moved| moved.sent)
     }
@@ -115,8 +115,8 @@ impl Record {
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// Maximum time from the sending of a copy to the end of the wait in its attribute: two hours, the longest wait after
-/// an unanswered `Invoke`.
+/// Maximum time from when a copy is sent until the wait in its attribute ends: two hours, the longest wait after an
+/// unanswered `Invoke`.
 pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
 
 /// Data about the message that a moved message replaces.
@@ -133,7 +133,7 @@ pub struct Moved {
     pub receives: u32,
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
-    /// The earliest moment at which the handler may re-invoke the event, because an earlier call failed or the function
+    /// The earliest time at which the handler may re-invoke the event, because an earlier call failed or the function
     /// is paused; `None` if only the backoff has to end.
     pub not_before: Option<Timestamp>,
 }
@@ -180,8 +180,8 @@ impl Moved {
         })
     }
 
-    /// Returns the value of the attribute `Comeback` for this message's next copy. If `waits_on` is true, the message
-    /// itself is a copy whose wait is not over. The receive of that copy does not count, so that the whole wait counts
+    /// Returns the value of the attribute `Comeback` for this message's next copy. If `waits_on` is true and the
+    /// message is itself a copy, its wait is not over. This receive then does not count, so that the whole wait counts
     /// as one receive, like the wait of a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {

@@ -17,11 +17,11 @@ pub struct BatchReport<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// The number of messages that were moved (sent again with a delay), and the number that could not be moved.
     pub moves: Moves,
-    /// The failure to hide messages before their events were re-invoked; `None` if there was no failure. If the handler
-    /// crashes after this failure, the calls are repeated after the queue's own visibility timeout.
+    /// The first error from hiding a message before its event was re-invoked; `None` if all of them were hidden. If the
+    /// handler crashes after such an error, the call is repeated after the queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
-    /// The failure to count the messages in flight; `None` if no count failed. Until the next count, no more messages
-    /// can be hidden.
+    /// The error from counting the messages in flight; `None` if no count failed. Until the next count, no more
+    /// messages can be hidden.
     pub count_failure: Option<CallFailure>,
     /// The result of reading the pauses; `None` if this batch did not read the pauses.
     pub pauses: Option<PausesRead>,
@@ -34,7 +34,7 @@ pub enum PausesRead {
     Known {
         /// Pauses that have been open for over 24 hours, and may have been forgotten.
         long: Vec<Pause>,
-        /// The mistakes in unreadable entries of `retries` and `cancels`. These entries are ignored.
+        /// The errors in unreadable entries of `retries` and `cancels`. These entries are ignored.
         unreadable_requests: Vec<String>,
     },
     /// The read failed. The pauses that were read before still apply.
@@ -51,7 +51,7 @@ pub struct Moves {
     pub made: usize,
     /// The number of messages that could not be sent again and were hidden instead.
     pub failed: usize,
-    /// The first failure to send a message again; `None` if there was no failure.
+    /// The first error from sending a message again; `None` if `failed` is 0.
     pub problem: Option<CallFailure>,
 }
 

@@ -17,8 +17,8 @@ use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longe
 
 /// Maximum value of [`Request::within`]: 11 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
-/// Maximum time from a request's moment to its end: the longest `within`, plus the longest time until the handler has
-/// checked every message.
+/// Maximum time from when a request is made to its end: the longest `within`, plus the longest time until the handler
+/// has checked every message.
 pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Maximum number of `keys` in a request. With more keys, a few requests would fill the SSM parameter.
 pub const MOST_KEYS: usize = 20;
@@ -26,19 +26,19 @@ pub const MOST_KEYS: usize = 20;
 /// A request to retry waiting events now, or to dead-letter them (a cancel): an entry of `retries` or `cancels` in the
 /// pauses' document.
 ///
-/// The request covers events that failed before its moment. If the request names keys, a retry also ends waits that a
-/// `RetryAfter` requested, and a cancel also applies to later failures of the events with these keys.
+/// The request covers events that failed before its `at`. If it names keys, a retry request also ends waits that a
+/// `RetryAfter` requested, and a cancel request also applies to later failures of the events with these keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The functions whose events the request is for.
     pub target: PauseTarget,
-    /// The moment of the request, in whole seconds. The request is for events that failed before this moment.
+    /// The time of the request, in whole seconds. The request is for events that failed before this time.
     pub at: Timestamp,
-    /// The milliseconds of the second in which the request was made. The milliseconds distinguish the request from an
-    /// otherwise equal request made in the same second.
+    /// The milliseconds of the time at which the request was made. They distinguish the request from an otherwise equal
+    /// one made in the same second.
     pub millis: u64,
-    /// The retries become due within this time after the request's moment: whole seconds, at most [`LONGEST_WITHIN`].
-    /// Zero for a cancel.
+    /// The retries become due within this time after `at`: whole seconds, at most [`LONGEST_WITHIN`]. Zero for a cancel
+    /// request.
     pub within: Duration,
     /// Globs for `errorType`. The request is only for events that failed with a matching error, or for all events if
     /// there are no globs.
@@ -75,7 +75,7 @@ impl Request {
         Self { until: Some(end.rounded_up_to_secs()), ..self }
     }
 
-    /// When the request ends: at its `until`, or [`LONGEST_REQUEST`] after its moment if that is earlier or `until` is
+    /// When the request ends: at its `until`, or [`LONGEST_REQUEST`] after its `at` if that is earlier or `until` is
     /// `None`.
     pub fn last_moment(&self) -> Timestamp {
         let latest = self.at.saturating_add(LONGEST_REQUEST);
@@ -104,8 +104,8 @@ impl Request {
             || names.into_iter().any(|name| self.errors.iter().any(|glob| WildMatch::new(glob).matches(name)))
     }
 
-    /// When the request makes a message's retry due: `at` + U(0, `within`), seeded by the message's first id and the
-    /// retry.
+    /// When a message's retry becomes due because of this request: a random time from `at` to `at` + `within`, seeded
+    /// with the message's first id and the retry number.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
         let share: f64 = generator(&format!("{first_id} {retry} retry"), self.at.as_secs()).random();
         self.at.saturating_add(self.within.mul_f64(share))
@@ -130,7 +130,7 @@ pub(crate) struct RequestEntry {
     pub(crate) end: Option<Timestamp>,
 }
 
-/// The part of an entry that every version can read: the moment of the request.
+/// The part of an entry that every version can read: the time of the request.
 #[derive(Deserialize)]
 struct When {
     at: u64,
@@ -172,8 +172,8 @@ impl RequestEntry {
         Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// Makes the entry for a request. The request's moment is rounded up to a whole second, so that the request does
-    /// not miss the latest failures.
+    /// Makes the entry for a request. The request's time is rounded up to a whole second, so that the request does not
+    /// miss the latest failures.
     pub(crate) fn of(request: &Request, list: List) -> Self {
         debug_assert!(list == List::Retries || request.within.is_zero(), "BUG: a cancel takes no time");
         let wire = Wire {
@@ -207,7 +207,7 @@ impl RequestEntry {
         self.end.is_none_or(|end| end < now)
     }
 
-    /// The mistake in the entry; `None` if the entry is readable or has ended.
+    /// The error in the entry; `None` if the entry is readable or has ended.
     pub(crate) fn problem(&self, now: Timestamp) -> Option<&str> {
         let in_force = self.end.is_none_or(|end| now <= end);
         self.request.as_ref().err().filter(|_| in_force).map(String::as_str)

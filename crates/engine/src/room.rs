@@ -1,4 +1,4 @@
-//! The room of an environment: the number of messages that the environment may still hide.
+//! The room of an environment: the number of messages that it may still hide.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The types that describe a setting, and the macro that makes the struct `Settings` and its reader from the table of
-//! settings.
+//! The types that describe a setting, and the macro that generates the struct `Settings` and its reader from the table
+//! of settings.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -63,7 +63,7 @@ pub enum Kind {
         /// The name of the setting whose value is the maximum.
         most: &'static str,
     },
-    /// A comma-separated list of durations like `Seconds`. No duration is shorter than the previous duration.
+    /// A comma-separated list of durations like `Seconds`. No duration may be shorter than the one before it.
     SecondsList {
         /// The accepted range of each entry, in seconds.
         range: RangeInclusive<u64>,

@@ -75,7 +75,7 @@ pub enum SettingError {
     TargetFunction {
         /// The entry as it was written.
         entry: String,
-        /// The mistake in the entry.
+        /// The problem with the entry.
         problem: BadPattern,
     },
     /// An entry of `TARGET_FUNCTIONS` names the handler itself.
@@ -86,7 +86,7 @@ pub enum SettingError {
     PolicyEntry {
         /// The entry as it was written.
         entry: String,
-        /// The mistake in the entry.
+        /// The problem with the entry.
         problem: BadEntry,
     },
 }

@@ -88,7 +88,7 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
 /// The reason why the body inside a wrapper is not a failure record; `None` if the body is a failure record.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
-    // The wrapped body may itself be wrapped, any number of times, so a call to `named` could recurse without a limit.
+    // The wrapped body may itself be wrapped, any number of times, so calling `named` here could recurse without limit.
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }
 

@@ -1,4 +1,4 @@
-//! Moments in time, and functions that parse durations.
+//! Points in time, and functions that parse durations.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// 9999-12-31T23:59:59Z, in seconds since the epoch. A later time is a mistake, such as milliseconds read as seconds.
 pub(crate) const LATEST: u64 = 253_402_300_799;
 
-/// A moment in time, in milliseconds since the epoch, like SQS's own attributes.
+/// A point in time, in milliseconds since the epoch, as in SQS's own attributes.
 ///
 /// Arithmetic saturates, because timestamps come from queue content, which must not cause an overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,4 +1,4 @@
-//! The times that several rules share: SQS's limits, and the intervals at which paused events and the pauses are
+//! Durations that several rules share: SQS's limits, and the intervals at which paused events and the pauses are
 //! checked.
 
 use std::time::Duration;
@@ -10,11 +10,11 @@ pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Margin subtracted from [`LONGEST_VISIBILITY`], because the handler's call reaches SQS some time after the receive.
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// The retry queue's own `VisibilityTimeout`. The timeout must be over 14 days / 1,000: SQS itself dead-letters a
-/// message after 1,000 receives, and no message must be lost while the handler cannot run. If the handler was
-/// throttled, Lambda may deliver a message as late as this time after its receive.
+/// message after 1,000 receives, and no message must be lost while the handler cannot run. If the handler is throttled,
+/// Lambda may deliver a message up to this long after receiving it.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// Time for which a message for a paused function is hidden before the handler checks it again. At this interval, a
-/// message takes 900 receives in SQS's 14 days, and SQS allows 1,000.
+/// message is received 900 times in SQS's 14 days; SQS allows 1,000 receives.
 pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
 /// Maximum wait after a failed call, such as a refused `Invoke`. The average wait is half the maximum, so that 1,000
 /// receives outlast 14 days.

@@ -1,4 +1,5 @@
-//! The waits after failed actions, and how the wait of a moved message is divided into hops (one delay each).
+//! The waits after failed actions, and how the wait of a moved message is divided into hops. A hop is the delay of one
+//! move.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -29,8 +30,8 @@ pub(crate) struct Wait {
     pub(crate) visibility_timeout: Duration,
     /// The whole wait, counted from now.
     pub(crate) left: Duration,
-    /// The end of the wait, if it cannot be computed from the message's own data, so that a copy has to carry it;
-    /// otherwise `None`.
+    /// The end of the wait. `None` if it can be computed from the message's own data; otherwise, a copy has to carry
+    /// it.
     pub(crate) not_before: Option<Timestamp>,
     /// True if the message is hidden because a call may have been accepted, as in
     /// [`Location::Guarded`](crate::Location::Guarded).
@@ -61,7 +62,7 @@ impl Wait {
     }
 
     /// The wait after a re-invocation that may have been accepted. The wait begins when the handler stops waiting for
-    /// the answer. The engine reads no clock, so it cannot measure that moment.
+    /// the answer. The engine reads no clock, so it cannot measure when that is.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         // `now` is the time when the batch arrived. The message is hidden again once this invoke and the invokes before
         // it have ended.
@@ -70,7 +71,7 @@ impl Wait {
         Self { visibility_timeout: hiding, is_guard: true, ..wait }
     }
 
-    /// The number of moves needed to serve the wait; at least 1.
+    /// The number of moves needed for the whole wait; at least 1.
     pub(crate) fn hops(&self) -> u64 {
         ceil_secs(self.left).div_ceil(LONGEST_HOP).max(1)
     }
@@ -105,7 +106,7 @@ fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Du
     Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
-/// Creates a random generator whose seed is different on each receive of the message.
+/// Creates a random generator that is seeded differently on each receive of the message.
 fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
     generator(record.first_id(), u64::from(record.receive_count))
 }

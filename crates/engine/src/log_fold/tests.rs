@@ -55,7 +55,7 @@ fn a_message_waits_until_a_line_settles_it() {
     }
 }
 
-/// The two lines have the same key, but each is about the failure of a different attempt.
+/// All lines have the same key, but they are about failures of different attempts.
 #[test]
 fn each_failure_is_its_own_message() {
     let changed = |change: fn(&mut LoggedEvent<'static>)| {
@@ -130,7 +130,7 @@ fn settled_messages_take_little_room() {
     assert!(size_of::<WaitingMessage>() <= 80, "{}", size_of::<WaitingMessage>());
 }
 
-/// The expected state of a message, computed from all its lines at once. The fold adds one line after another.
+/// The expected state of a message, computed from all its lines at once, whereas the fold takes one line after another.
 fn judged(lines: &[LogLine<'static>], message: usize) -> Option<Result<WaitsFor, ()>> {
     let id = format!("r-{message}");
     let about = lines.iter().filter(|line| {
@@ -154,7 +154,7 @@ fn state(fold: &Fold, message: usize) -> Option<Result<WaitsFor, ()>> {
 
 const MESSAGES: usize = 4;
 
-/// Log lines about a few messages, in any order, no two at the same time.
+/// Log lines about a few messages, each with a different time.
 fn some_lines() -> impl Strategy<Value = Vec<LogLine<'static>>> {
     let line = (0..MESSAGES, any::<Index>(), any::<Index>(), 0..5_000u64);
     prop::collection::vec(line, 0..40).prop_map(|lines| {

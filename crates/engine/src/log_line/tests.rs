@@ -10,7 +10,7 @@ use crate::outcome::{Cause, DueBy, Early, Location};
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 const DUE: Timestamp = Timestamp::from_secs(1_700_000_004);
 
-/// Returns a logged event with a value in every field. This function compiles only if it sets every field.
+/// A logged event with a value in every field. If a new field is not set here, this function does not compile.
 pub(crate) fn event() -> LoggedEvent<'static> {
     LoggedEvent {
         key: "r-0".into(),
@@ -346,7 +346,7 @@ fn the_page_has_each_cause() {
     ];
     let names = causes.map(|cause| serde_json::to_value(cause).unwrap().as_str().unwrap().to_owned());
     assert_eq!(BTreeSet::from(names), documented("| cause | meaning |"));
-    // A new cause makes this `match` fail to compile. The cause must then also be added to `causes`.
+    // If a new cause is missing here, this `match` does not compile. Each cause must also be in `causes`.
     match causes[0] {
         Cause::Refused | Cause::NotSent | Cause::Unanswered | Cause::DeadLetterNotSent => {}
         Cause::PausesUnknown | Cause::Unattached | Cause::WaitGoesOn | Cause::Undecided | Cause::Other => {}

@@ -262,7 +262,7 @@ fn pauses_that_ended_first_leave_first() {
 }
 
 proptest! {
-    /// In this test, all pauses are recent. Tidying would remove a pause that ended over 14 days ago.
+    /// All pauses in this test are recent, because tidying removes pauses that ended over 14 days ago.
     #[test]
     fn tidying_changes_no_paused_second(pauses in any_pauses(), now in 0..70u64) {
         let tidied = pauses.tidied(at(now));
@@ -293,7 +293,7 @@ fn an_edit_keeps_unknown_members() {
     assert_eq!(Pauses::read(&withdrawn).unwrap().cancels().count(), 1);
 }
 
-/// A request whose end cannot be read is dropped after 25 hours.
+/// A request without a readable end is dropped after 25 hours.
 #[test]
 fn requests_leave_the_document_at_their_end() {
     let document =

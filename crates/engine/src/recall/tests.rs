@@ -6,7 +6,7 @@ use crate::log_line::LogLine;
 use crate::outcome::What;
 
 const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The moment of the request, in seconds. Handlers notice the request within 37.5 s.
+/// The time of the request, in seconds. Handlers notice the request within 37.5 s.
 const AT: u64 = 100_000;
 
 fn at(second: u64) -> Timestamp {
@@ -38,7 +38,7 @@ fn line(second: u64, what: What) -> LogLine<'static> {
     line
 }
 
-/// The log line of a message that is hidden for an hour from this second, until its retry is due.
+/// The log line of a message that is hidden for an hour from `second`, until its retry is due.
 fn backs_off(second: u64) -> LogLine<'static> {
     defers(second, DueBy::Policy)
 }
@@ -221,7 +221,7 @@ fn a_line_is_recalled_for_the_first_entry_alone() {
     assert_eq!(recalled(&lines, &document(&[], &[(AT - 638, 0), (AT, 0)])), Ok(0.0));
     assert_eq!(recalled(&lines, &document(&[], &[(AT - 637, 0), (AT, 0)])), Err(NotRecalled::Before));
     assert_eq!(recalled(&[backs_off(AT + 38)], &document(&[], &[(AT, 0)])), Err(NotRecalled::NotCovered));
-    // The function was paused at the first request's moment, so the first request recalled nothing.
+    // The function was paused at the time of the first request, so the first request recalled nothing.
     let paused = document(&[(AT - 400, Some(AT - 200), 0)], &[(AT - 300, 0), (AT, 0)]);
     assert_eq!(recalled(&lines, &paused), Ok(0.0));
     let twice = document(&[(AT - 900, Some(AT - 60), 0), (AT - 30, Some(AT), 0)], &[]);
