@@ -54,8 +54,8 @@ const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 /// The parameter `past_deadline` returns true once it is too late to start an API call. An implementation must call it
 /// before each API call.
 pub trait Account {
-    /// Hides messages on the retry queue, each for its own time. Returns one result per message, in order; a missing
-    /// result counts as a failure.
+    /// Hides messages on the retry queue, each with its own visibility timeout. Returns one result per message, in
+    /// order; a missing result counts as a failure.
     fn change_visibility(
         &self,
         changes: &[VisibilityChange<'_>],
@@ -145,14 +145,14 @@ impl Move<'_> {
 /// Error from sending a message to the retry queue again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MoveFailure {
-    /// SQS did not accept the copy. The original is hidden for its wait instead.
+    /// SQS did not accept the copy. Instead, the original is hidden until its wait ends.
     NotSent(CallFailure),
     /// SQS did not answer, so it may have accepted the copy. The original is hidden for an hour or longer, because
     /// every repeated move could add another copy of the event.
     Unanswered(String),
 }
 
-/// A count of the retry queue's messages in flight.
+/// The number of messages in flight on the retry queue, and the time of the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightCount {
     /// SQS's `ApproximateNumberOfMessagesNotVisible`: the messages that are hidden or being handled.
@@ -196,7 +196,7 @@ fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(logged(text))
 }
 
-/// Wraps the account for one batch. Starts no call past the deadline, and gives every entry a result even if the
+/// Wraps the account for one batch. Starts no call after the deadline, and gives every entry a result even if the
 /// account panics or returns too few results.
 pub(crate) struct BatchAccount<'c, A> {
     pub(crate) account: &'c A,

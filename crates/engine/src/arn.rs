@@ -56,7 +56,7 @@ pub enum NotAnArn {
 }
 
 impl FunctionArn {
-    /// The same ARN without a version or alias.
+    /// This ARN without its version or alias.
     #[must_use]
     pub fn unqualified(&self) -> Self {
         Self { qualifier: None, ..self.clone() }

@@ -90,10 +90,9 @@ use crate::timing::{
 
 /// A retry counts as due if its due time is less than this far away, because SQS's clock and the handler's may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Maximum number of bytes by which the record of an event's next failure is assumed to be larger than the current
-/// record, not counting the payload. The next record's `responsePayload` holds the escaped error message and stack
-/// trace: about ten KiB for an ordinary trace in Java or Node. The current record may have no error, for example if the
-/// event was throttled.
+/// Assumed maximum growth of an event's record from one failure to the next, in bytes, not counting the payload. The
+/// next record's `responsePayload` holds the escaped error message and stack trace: about ten KiB for an ordinary trace
+/// in Java or Node. The current record may have no error, for example if the event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes from one string. Details are logged, and an error type
 /// may be a megabyte long.
@@ -179,7 +178,6 @@ pub(crate) struct Case<'c, 'r> {
 /// The due time of a retry, and the rule or request that set it.
 struct Due {
     at: Timestamp,
-    /// The rule or request that set the due time.
     by: DueBy,
     /// The retry request that made the retry due earlier; `None` if no request did.
     early: Option<Early>,

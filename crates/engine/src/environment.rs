@@ -207,7 +207,7 @@ impl Environment {
     }
 
     /// The new visibility timeout of a message: the length of its wait, or of the guard for its call. `None` if the
-    /// message does not have to be hidden.
+    /// message does not need to be hidden.
     fn hiding(&self, message: &BatchMessage<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),

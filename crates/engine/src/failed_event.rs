@@ -44,7 +44,7 @@ pub struct FailedEvent<'a> {
     /// The request id of the invocation that failed; `None` if the record does not have this id.
     pub request_id: Option<String>,
     /// When the last attempt failed: the record's `timestamp`, or the time when the record was sent if that is earlier
-    /// or there is no `timestamp`.
+    /// or the `timestamp` is missing.
     pub failed_at: Timestamp,
     /// The error from the last attempt; `None` if it is unknown.
     pub error: Option<InvocationError<'a>>,
@@ -125,7 +125,7 @@ impl<'a> FailedEvent<'a> {
         if failure.timestamp.is_some_and(|written| record.first_sent().since(written) > LATEST_DELIVERY) {
             return Ok(anew);
         }
-        // A record is sent after it is written, so a later `timestamp` is wrong and must not delay the retry.
+        // A `timestamp` after the time of sending is wrong, and must not delay the retry.
         let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
         let error = failure.error;
         let error_type = error.and_then(|error| error.error_type).and_then(lossy_text);

@@ -20,9 +20,9 @@ const MOST_KINDS: usize = 1_000;
 /// than the message's other lines: a handler writes its lines when its batch ends, and another handler may have
 /// received the message in the meantime. Otherwise the message is waiting, as its latest line says.
 ///
-/// A log may lack lines, because of its level or its retention. A message without a line is unknown. If the last line
-/// about a message is missing, the previous line counts: a settled message may seem to be waiting, but no waiting
-/// message seems settled.
+/// Some lines may be missing from a log, because of its level or its retention. A message without any line is unknown.
+/// If the last line about a message is missing, the previous line counts: a settled message may seem to be waiting, but
+/// no waiting message seems settled.
 ///
 /// Each waiting message takes about 200 bytes of memory, and each settled message takes about 20 bytes.
 #[derive(Clone, Debug, Default)]

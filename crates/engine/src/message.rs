@@ -54,7 +54,7 @@ pub(crate) enum State<'a> {
 pub(crate) enum Happened {
     /// The environment has no room to hide another message.
     NoRoom,
-    /// SQS answered the call that hides the message for its wait.
+    /// SQS answered the call that hides the message until its wait ends.
     Hidden(Result<(), CallFailure>),
     /// SQS answered the call that hides the message to guard its next call.
     Guarded(Result<(), CallFailure>),
@@ -101,9 +101,9 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps a message without a decision. The message waits as it does after a failed call, so that its 1,000 receives
-    /// outlast SQS's 14 days. Shortly before the 14 days end, `expiring` has a reason, and the message is dead-lettered
-    /// for that reason instead.
+    /// Keeps a message without a decision. The message waits as it does after a failed call, so that SQS's limit of 14
+    /// days comes before its limit of 1,000 receives. Shortly before the 14 days end, `expiring` has a reason, and the
+    /// message is dead-lettered for that reason instead.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,

@@ -1,4 +1,4 @@
-//! The outcome of a message in a batch, in the form that its log line has.
+//! The outcome of a message in a batch, as its log line describes it.
 
 use std::time::Duration;
 

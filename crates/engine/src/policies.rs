@@ -40,7 +40,6 @@ pub struct PolicyEntry {
     /// The entry as written.
     text: String,
     pattern: PolicyPattern,
-    /// The policy that results from the entry: the entry's settings, and the stack's settings for all other variables.
     policy: Policy,
 }
 

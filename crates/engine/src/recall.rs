@@ -7,8 +7,8 @@
 //! changes the visibility timeout of a later receive. Three rules therefore keep recalls safe:
 //!
 //! - Only the newest log line about a message counts. If that line has no handle, the message is not recalled.
-//! - A message that returns within a minute is not recalled. A handler may already have received the message and hidden
-//!   it before a call.
+//! - A message that returns within a minute is not recalled. A handler may already have received it again, and have
+//!   hidden it before making a call.
 //! - A message is recalled only for the first entry of the pauses' document that covers its newest line. A handler may
 //!   have received the recalled message and crashed after its call, without writing a newer line. That handler hid the
 //!   message before its call, and the message must stay hidden.
@@ -191,7 +191,7 @@ impl Recall<'_> {
         if due.saturating_add(LEAST_GAIN) < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Checks that the entry applies to the message, and that the handler may have written the newest line before it
+    /// Checks that the entry applies to the message, and that the newest line may have been written before the handler
     /// read the entry. The result does not change with time.
     fn covers(
         self,

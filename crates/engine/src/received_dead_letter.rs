@@ -47,7 +47,7 @@ pub struct ReceivedDeadLetter<'a> {
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
     /// When the event was dead-lettered: the message's `dead_lettered_at`, or the time when the message was sent if
-    /// that is earlier or there is no `dead_lettered_at`.
+    /// that is earlier or `dead_lettered_at` is missing.
     pub dead_lettered_at: Timestamp,
     /// The event's key: its `origin_request_id`, or SQS's id for the message when it was first sent.
     pub key: Option<String>,

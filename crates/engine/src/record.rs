@@ -80,7 +80,7 @@ pub(crate) fn base_type(data_type: &str) -> &str {
 
 impl Record {
     /// Applies the attribute `Comeback` to a moved message, so that the message is treated like its original: the due
-    /// time stays the same, and no receive counts as the first receive. All times in the attribute are limited to the
+    /// time stays the same, and none of its receives counts as the first. All times in the attribute are limited to the
     /// range that the message's own `SentTimestamp` allows.
     ///
     /// # Errors
@@ -119,15 +119,15 @@ const LONGEST_ID: usize = 100;
 /// unanswered `Invoke`.
 pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
 
-/// Data about the message that a moved message replaces.
+/// Data about the original of a moved message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// SQS's id for the original.
     pub message_id: String,
     /// The original's `SentTimestamp`; never after the copy's `SentTimestamp`.
     pub sent: Timestamp,
-    /// The original's `ApproximateFirstReceiveTimestamp`, limited to the time from the original's `SentTimestamp` to
-    /// the copy's `SentTimestamp`.
+    /// The original's `ApproximateFirstReceiveTimestamp`, limited to the range from the original's `SentTimestamp` to
+    /// the copy's.
     pub first_receive: Timestamp,
     /// The number of receives of the original, plus the receives of earlier copies whose wait was over; at least 1.
     pub receives: u32,
@@ -138,7 +138,7 @@ pub struct Moved {
     pub not_before: Option<Timestamp>,
 }
 
-/// Error for an unreadable message attribute `Comeback`. The message then counts as a new message.
+/// Error for an unreadable message attribute `Comeback`. The message is then treated as a new one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the attribute Comeback is unreadable: {0}")]
 pub struct GarbledAttribute(pub(crate) String);

@@ -1,4 +1,4 @@
-//! The outcomes of the messages in a batch. The handler's response and log lines are made from these outcomes.
+//! The outcomes of the messages in a batch. The handler's response and log lines are built from them.
 
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};

@@ -23,28 +23,28 @@ pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Maximum number of `keys` in a request. With more keys, a few requests would fill the SSM parameter.
 pub const MOST_KEYS: usize = 20;
 
-/// A request to retry waiting events now, or to dead-letter them (a cancel): an entry of `retries` or `cancels` in the
+/// A request to retry waiting events now, or to cancel (dead-letter) them: an entry of `retries` or `cancels` in the
 /// pauses' document.
 ///
 /// The request covers events that failed before its `at`. If it names keys, a retry request also ends waits that a
 /// `RetryAfter` requested, and a cancel request also applies to later failures of the events with these keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The functions whose events the request is for.
+    /// The functions whose events the request applies to.
     pub target: PauseTarget,
-    /// The time of the request, in whole seconds. The request is for events that failed before this time.
+    /// The time of the request, in whole seconds. The request applies to events that failed before this time.
     pub at: Timestamp,
-    /// The milliseconds of the time at which the request was made. They distinguish the request from an otherwise equal
-    /// one made in the same second.
+    /// The milliseconds part of the time at which the request was made. It distinguishes the request from an otherwise
+    /// equal one made in the same second.
     pub millis: u64,
     /// The retries become due within this time after `at`: whole seconds, at most [`LONGEST_WITHIN`]. Zero for a cancel
     /// request.
     pub within: Duration,
-    /// Globs for `errorType`. The request is only for events that failed with a matching error, or for all events if
-    /// there are no globs.
+    /// Globs for `errorType`. The request applies only to events that failed with a matching error, or to all events if
+    /// the list is empty.
     pub errors: Vec<String>,
-    /// The request is only for events with one of these keys, or for all events if there are no keys. There are at most
-    /// [`MOST_KEYS`] keys. A key is an `origin_request_id`, cut to the 512 characters that the log shows.
+    /// The request applies only to events with one of these keys, at most [`MOST_KEYS`], or to all events if the list
+    /// is empty. A key is an `origin_request_id`, cut to the 512 characters that the log shows.
     pub keys: Vec<String>,
     /// The operator who made the request; `None` if the request does not name one.
     pub by: Option<String>,
@@ -92,7 +92,7 @@ impl Request {
         !self.keys.is_empty()
     }
 
-    /// Returns true if the request is for an event of this function with this error and this key.
+    /// Returns true if the request applies to events of this function with this error and this key.
     pub fn covers(&self, function_arn: &str, error_type: Option<&str>, key: &str) -> bool {
         let names_event = self.keys.is_empty() || self.keys.iter().any(|named| logged(named) == logged(key));
         names_event && self.target.covers(function_arn) && self.names_error(error_type)
@@ -172,8 +172,8 @@ impl RequestEntry {
         Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// Makes the entry for a request. The request's time is rounded up to a whole second, so that the request does not
-    /// miss the latest failures.
+    /// Creates the entry for a request. The request's time is rounded up to a whole second, so that the request does
+    /// not miss the latest failures.
     pub(crate) fn of(request: &Request, list: List) -> Self {
         debug_assert!(list == List::Retries || request.within.is_zero(), "BUG: a cancel takes no time");
         let wire = Wire {

@@ -107,7 +107,7 @@ pub enum BadEntry {
     /// The entry has a word without `=`.
     #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
     NotASetting(String),
-    /// The entry sets a variable that is queue-wide or unknown. No entry can set this variable.
+    /// The entry sets a variable that is unknown or queue-wide, and so cannot be set by an entry.
     #[error("sets {name:?}; it may set {names}")]
     NotOfAFunction {
         /// The variable's name, such as `MAX_AGE`.

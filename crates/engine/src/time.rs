@@ -18,12 +18,12 @@ pub(crate) const LATEST: u64 = 253_402_300_799;
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The moment this many milliseconds after the epoch.
+    /// The time that is this many milliseconds after the epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// The moment this many seconds after the epoch.
+    /// The time that is this many seconds after the epoch.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000))
     }
@@ -41,35 +41,35 @@ impl Timestamp {
         u64::try_from(time.timestamp_millis()).ok().map(Self)
     }
 
-    /// The moment in milliseconds since the epoch.
+    /// This time in milliseconds since the epoch.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// The moment in whole seconds since the epoch, rounded down.
+    /// This time in whole seconds since the epoch, rounded down.
     pub const fn as_secs(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// This moment, rounded up to a whole second.
+    /// This time, rounded up to a whole second.
     #[must_use]
     pub const fn rounded_up_to_secs(self) -> Self {
         Self::from_secs(self.0.div_ceil(1_000))
     }
 
-    /// The moment `duration` after this moment, to the millisecond.
+    /// The time `duration` after this time, to the millisecond.
     #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// The moment `duration` before this moment, but not before the epoch.
+    /// The time `duration` before this time, but not before the epoch.
     #[must_use]
     pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// The time from `earlier` to this moment; zero if `earlier` is later.
+    /// The duration from `earlier` to this time; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -84,8 +84,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Serializes the moment as an RFC 3339 string, in which years have four digits. A moment after the year 9999 is a
-/// mistake, and is serialized as `null`.
+/// Serializes the time as an RFC 3339 string, in which years have four digits. A time after the year 9999 is a mistake,
+/// and is serialized as `null`.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }

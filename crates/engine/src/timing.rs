@@ -1,5 +1,5 @@
-//! Durations that several rules share: SQS's limits, and the intervals at which paused events and the pauses are
-//! checked.
+//! Durations that several rules share: SQS's limits, and the intervals at which held events are checked and the pauses
+//! are read.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// message after 1,000 receives, and no message must be lost while the handler cannot run. If the handler is throttled,
 /// Lambda may deliver a message up to this long after receiving it.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
-/// Time for which a message for a paused function is hidden before the handler checks it again. At this interval, a
-/// message is received 900 times in SQS's 14 days; SQS allows 1,000 receives.
+/// How long a held message is hidden before the handler checks it again. A message is held while its function is
+/// paused. At this interval, a message is received 900 times in SQS's 14 days; SQS allows 1,000 receives.
 pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
-/// Maximum wait after a failed call, such as a refused `Invoke`. The average wait is half the maximum, so that 1,000
-/// receives outlast 14 days.
+/// Maximum wait after a failed call, such as a refused `Invoke`. The average wait is half of that, so 1,000 receives
+/// take longer than SQS's 14 days.
 pub(crate) const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(3_600);
 /// Maximum age of a message that is hidden again. An older message is dead-lettered, because SQS deletes messages after
 /// 14 days.
 pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Minimum time between two reads of the pauses in one environment. With many environments, the time is longer, so that
-/// all environments together read about three times a second: a tenth of what SSM allows (40 `GetParameter` calls a
-/// second).
+/// all environments together read about three times a second: less than a tenth of what SSM allows (40 `GetParameter`
+/// calls a second).
 const BETWEEN_READS: Duration = Duration::from_secs(30);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 /// Maximum time between two reads of the pauses, as a multiple of the minimum. Each environment draws its own multiple,
@@ -32,7 +32,7 @@ const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 pub(crate) const BETWEEN_READS_AT_MOST: f64 = 1.25;
 
 /// The longest time between two reads of the pauses, and so the longest time until a busy environment notices a change:
-/// 37.5 s, or 0.375 s for each of `environments` if that is longer.
+/// 37.5 s, or 0.375 s × `environments` if that is longer.
 pub fn longest_between_reads(environments: u64) -> Duration {
     between_reads(environments).mul_f64(BETWEEN_READS_AT_MOST)
 }

@@ -90,9 +90,10 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// The visibility timeout that guards a call. The call may be accepted although the handler gets no answer. So the
-/// message is hidden as after an unanswered call, but counted from the last moment at which this handler can make the
-/// call. The guard always outlasts the handler; otherwise the message would come back while its call is under way.
+/// The visibility timeout that guards a call. The call may be accepted even if the handler gets no answer. So the
+/// message is hidden as it is after an unanswered call, but the time counts from the last moment at which this handler
+/// can make the call. The guard always outlasts the handler; otherwise the message would come back while its call is
+/// under way.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }

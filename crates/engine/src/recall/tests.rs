@@ -58,9 +58,9 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
     )
 }
 
-/// Recalls the message that the log lines describe, a minute after [`AT`], for the last retry request in `pauses`. If
-/// `pauses` has no retry request, recalls the message for the last pause. Returns the seconds from [`AT`] until the
-/// message is due.
+/// A minute after [`AT`], recalls the message that the log lines describe. The entry that recalls it is the last retry
+/// request in `pauses` or, without a retry request, the last pause. Returns the seconds from [`AT`] until the message
+/// is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
     lines.iter().for_each(|line| fold.take(line));
@@ -122,8 +122,8 @@ fn a_message_that_a_request_leaves_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
-/// Recalls the message of this log line for the only entry of the list named `list`. `more` holds additional members of
-/// the entry.
+/// Recalls the message that `line` describes. The entry that recalls it is the only one in the list named `list`;
+/// `more` is the JSON of further members of that entry.
 fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
     let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
     let pauses = if list == "cancels" { pause } else { String::new() };
@@ -178,7 +178,7 @@ fn a_message_that_returns_soon_is_left_alone() {
         Err(NotRecalled::Soon),
         "no later"
     );
-    // The message is due in 200 s, and its hiding ends `longer` seconds after that.
+    // The message is due 200 s after `AT`, and becomes visible `longer` seconds after that.
     let hidden_for = |longer: u64| {
         let (due, delay) = (at(AT + 200), 800 + longer);
         let what = What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None };
