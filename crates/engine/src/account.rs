@@ -167,7 +167,7 @@ pub struct CallFailure {
     /// The error message from the AWS service, or the reason why the service gave no answer.
     #[serde(rename = "problem", serialize_with = "cut")]
     pub cause: String,
-    /// The remedy that an operator can apply; `None` if none is known.
+    /// Advice on how an operator can fix the cause; `None` if no fix is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Cow<'static, str>>,
 }

@@ -212,7 +212,7 @@ impl FunctionPattern {
         })
     }
 
-    /// Returns true if the pattern names the handler itself, without a wildcard.
+    /// Returns true if the pattern's name and region are exactly those of the handler.
     pub(crate) fn is(&self, function: &HandlerFunction) -> bool {
         self.arn.region == function.region && self.arn.name == function.name
     }
@@ -311,9 +311,9 @@ impl fmt::Display for PauseTarget {
     }
 }
 
-/// The retry handler's own name and region, as its runtime gives them. The handler is never a target, even if a pattern
-/// allows it, because it would then retry its own batches. The runtime does not give the handler's account, so a
-/// function with the same name and region in another account is refused as well.
+/// The retry handler's own name and region, as the Lambda runtime gives them. The handler is never a target, even if a
+/// pattern allows it, because it would then retry its own batches. The runtime does not give the handler's account, so
+/// a function with the same name and region in another account is refused as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// The function's name, from `AWS_LAMBDA_FUNCTION_NAME`.

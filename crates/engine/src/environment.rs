@@ -199,7 +199,7 @@ impl Environment {
             if let (State::Invoke { .. }, Err(failure)) = (&message.state, &answer) {
                 unguarded.get_or_insert_with(|| failure.clone());
             }
-            // A guarded message takes no room yet. It leaves the queue, or is hidden again and then takes room.
+            // A guarded message takes no room yet. It either leaves the queue, or is hidden again and takes room then.
             message.next(Happened::Guarded(answer));
         }
         // Past the deadline, no `Invoke` follows, so no guard is missing.

@@ -1,4 +1,4 @@
-//! Lenient parsing of JSON that others wrote: a malformed member does not affect the other members.
+//! Lenient parsing of JSON from other programs: a malformed member does not affect the other members.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -150,7 +150,7 @@ impl<'a> BatchMessage<'a> {
                 };
                 State::Done(what.with_wait(wait.visibility_timeout, None, answer.err()), location)
             }
-            // If the original is not hidden, it must not be copied: it would come back soon, beside its copy.
+            // Without a guard, the original could come back while its copy is waiting, so it is not copied.
             (State::Move { what, wait }, Happened::Guarded(Err(_))) => State::Wait { what, wait },
             (State::Move { what, wait }, Happened::Moved) => {
                 State::Done(what.with_wait(wait.hop(), wait.not_before, None), Location::Moved)

@@ -9,8 +9,8 @@ use crate::setting_error::{BadEntry, SettingError};
 
 /// The stack's policy, and the policies that `POLICIES` gives to individual functions.
 ///
-/// The first entry of `POLICIES` that matches a function sets the function's policy. Settings that the entry does not
-/// set come from the stack's policy.
+/// The first entry of `POLICIES` that matches a function sets the function's policy. Settings that the entry leaves out
+/// come from the stack's policy.
 ///
 /// ```
 /// use comeback_engine::Policies;
@@ -132,7 +132,7 @@ impl Policies {
     }
 }
 
-/// The result has no entries of `POLICIES`, so the stack's policy applies to every function.
+/// The resulting policies have no entries, so the stack's policy applies to every function.
 impl From<Policy> for Policies {
     fn from(stack: Policy) -> Self {
         Self { stack, entries: Vec::new() }

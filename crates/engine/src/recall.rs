@@ -241,7 +241,7 @@ impl Recall<'_> {
     }
 }
 
-/// Fails if a retry request cannot make this message's retry due sooner. The error is the reason.
+/// Checks that a retry request can make this message's retry due sooner. The error says why it cannot.
 fn may_be_sooner(
     message: &WaitingMessage,
     target: &str,

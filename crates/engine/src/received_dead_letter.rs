@@ -1,5 +1,5 @@
-//! Parses messages from the dead-letter queue, and builds the message bodies that redrive their events. Anyone may have
-//! sent the parsed messages.
+//! Parses messages from the dead-letter queue, and builds the message bodies that redrive their events. The messages
+//! are untrusted, because anyone may have sent them.
 
 use std::borrow::Cow;
 
@@ -105,8 +105,8 @@ impl<'a> ReceivedDeadLetter<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the handler could not read an event from the body. The error is the reason for which the handler would
-    /// dead-letter the body again.
+    /// Fails if the handler could not read an event from the body. The error is the reason that the handler would give
+    /// for dead-lettering the body again.
     pub fn redriven(&self, function_arn: Option<&str>, payload: Option<&RawValue>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {

@@ -59,8 +59,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// The time by which the handler has checked every message that the request may apply to, even if a receive is
-    /// throttled and the target then refuses the call. `hidden` is the longest time for which the handler hides a
+    /// The time by which the handler will have checked every message that the request may apply to, even if a receive
+    /// is throttled and the target then refuses the call. `hidden` is the longest time for which the handler hides a
     /// message once it has noticed the request.
     pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
         let read = self.within + longest_between_reads(maximum_concurrency);

@@ -1,5 +1,5 @@
 //! The table of the retry handler's variables. The readers, the errors, the command's flags and the rows in
-//! docs/settings.md are made from this table.
+//! docs/settings.md all come from this table.
 
 use std::ops::RangeInclusive;
 

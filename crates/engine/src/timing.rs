@@ -13,14 +13,13 @@ pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// message after 1,000 receives, and no message must be lost while the handler cannot run. If the handler is throttled,
 /// Lambda may deliver a message up to this long after receiving it.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
-/// How long a held message is hidden before the handler checks it again. A message is held while its function is
-/// paused. At this interval, a message is received 900 times in SQS's 14 days; SQS allows 1,000 receives.
+/// Interval between two checks of a held message, whose function is paused. At this interval, a message is received 900
+/// times in SQS's 14 days; SQS allows 1,000 receives.
 pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
 /// Maximum wait after a failed call, such as a refused `Invoke`. The average wait is half of that, so 1,000 receives
 /// take longer than SQS's 14 days.
 pub(crate) const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(3_600);
-/// Maximum age of a message that is hidden again. An older message is dead-lettered, because SQS deletes messages after
-/// 14 days.
+/// A message older than this is dead-lettered instead of hidden again, because SQS deletes messages after 14 days.
 pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Minimum time between two reads of the pauses in one environment. With many environments, the time is longer, so that
 /// all environments together read about three times a second: less than a tenth of what SSM allows (40 `GetParameter`
