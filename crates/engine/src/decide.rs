@@ -185,7 +185,7 @@ struct Due {
 
 impl<'r> Case<'_, 'r> {
     /// Applies rules 2 to 11: decides the next step for a parsed message. Returns `None` if the pauses are unknown and
-    /// could change the decision, because the function may be paused or `MAX_AGE` extended.
+    /// could change the decision, because the function may be paused or `MAX_AGE` may have been extended.
     pub(crate) fn decide(&self) -> Option<Action<'r>> {
         let dead_letter = |reason| Some(Action::DeadLetter { reason });
         if let Some(reason) = self.ruled_out() {

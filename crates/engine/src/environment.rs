@@ -68,7 +68,8 @@ impl Environment {
         &self.policies
     }
 
-    /// The pauses that the environment last read; `None` until a read has succeeded.
+    /// The pauses that the environment last read; `None` until a read has succeeded. Empty if the environment does not
+    /// read pauses.
     pub const fn pauses(&self) -> Option<&Pauses> {
         self.pauses.known()
     }

@@ -36,7 +36,7 @@ pub struct FailedEvent<'a> {
     pub function_arn: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed, in whole seconds. Envelopes have no fractions of a second, and every retry must use
+    /// When the event first failed. In whole seconds, like the time in envelopes, because every retry must count from
     /// the same time.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.

@@ -28,9 +28,9 @@ const MOST_KINDS: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
-    /// The waiting messages, by a hash of the fields that all lines about a message share. Not a `HashMap`, because a
-    /// growing `HashMap` copies its entries into ever larger tables, and the allocator does not return the memory of
-    /// the old tables until the program ends.
+    /// The waiting messages, keyed by a hash of the fields that all lines about a message share. Not a `HashMap`,
+    /// because a growing `HashMap` copies its entries into ever larger tables, and the allocator does not return the
+    /// memory of the old tables until the program ends.
     waiting: BTreeMap<u64, WaitingMessage>,
     settled: HashSet<u64, S>,
     kinds: Vec<MessageKind>,

@@ -221,7 +221,7 @@ impl Request {
             return Err("at must be seconds since the epoch, before the year 10000".into());
         }
         if keys.len() > MOST_KEYS || keys.iter().any(String::is_empty) {
-            return Err("keys must be at most 20 texts that are not empty".into());
+            return Err("keys must be at most 20 non-empty strings".into());
         }
         let target =
             target.parse().map_err(|problem| format!("target {problem}; it must be a function or *"))?;

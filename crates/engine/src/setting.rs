@@ -42,7 +42,7 @@ pub enum Scope {
 pub enum Unset {
     /// The variable has this value by default.
     Is(&'static str),
-    /// The default cannot be written as a value. This phrase describes the default.
+    /// The default cannot be written as a value. The field describes it in words.
     Means(&'static str),
 }
 
