@@ -203,7 +203,7 @@ impl Environment {
             // A guarded message takes no room yet. It either leaves the queue, or is hidden again and takes room then.
             message.next(Happened::Guarded(answer));
         }
-        // Past the deadline, no `Invoke` follows, so no guard is missing.
+        // After the deadline, no `Invoke` is made, so no guard is missing.
         unguarded.filter(|_| !(account.past_deadline)())
     }
 

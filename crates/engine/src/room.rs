@@ -80,7 +80,7 @@ impl Room {
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Sets the room according to a count. A failed count leaves no room, and counts as made at `now`.
+    /// Sets the room according to a count. A failed count leaves no room, and is treated as made at `now`.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));
