@@ -68,7 +68,7 @@ pub enum ReasonCode {
 }
 
 impl ReasonCode {
-    /// Every reason, in the order in which the documentation lists them.
+    /// Every reason, in the order of the documentation.
     pub const ALL: [Self; 11] = [
         Self::MaxRetries,
         Self::MaxAge,

@@ -413,7 +413,7 @@ impl<'r> Case<'_, 'r> {
         self.longest(over, then.last_moment())
     }
 
-    /// Applies the last part of rule 7. Returns the earliest due time that an operator's retry request gives, but not
+    /// Applies the last part of rule 7. Returns the earliest due time set by an operator's retry request, but not
     /// before `start`; `None` if no request makes the retry due before `otherwise_due`.
     fn requested(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<Due> {
         let Self { event, record, policy, .. } = *self;

@@ -36,8 +36,8 @@ pub enum Directive {
 }
 
 impl Directive {
-    /// The directive that an error of this type gives; `None` for an ordinary error. The message is read only if the
-    /// type is `RetryAfter`. Durations in the message count from `failed_at`.
+    /// Returns the directive given by an error of this type; `None` for an ordinary error. The message is read only if
+    /// the type is `RetryAfter`. Durations in the message count from `failed_at`.
     pub(crate) fn of(error_type: &str, message: Option<&RawValue>, failed_at: Timestamp) -> Option<Self> {
         match simple_name(error_type) {
             "RetryAfter" => Some(Self::retry_after(message, failed_at)),

@@ -120,8 +120,8 @@ impl Environment {
         self.invoke(&mut messages, now, &account).await;
         // `DeadLetter` becomes `Done` or `Wait`.
         send_dead_letters(&mut messages, now, &account).await;
-        // `Wait` becomes `Done` or `Move`, as before. Messages whose calls failed or could not be guarded take the
-        // remaining room. Each is hidden for its own wait, which replaces its guard.
+        // `Wait` becomes `Done` or `Move`, as before. Messages whose calls failed, or that could not be guarded, take
+        // the remaining room. Each is hidden until its own wait ends, which replaces its guard.
         choose_moves(&mut messages, self.room.left());
         self.hide(&mut messages, now, &account).await;
         // `Move` becomes `Done`. If the copy could not be sent, `Move` becomes `Wait`, and `Done` once the message is

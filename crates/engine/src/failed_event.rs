@@ -48,7 +48,7 @@ pub struct FailedEvent<'a> {
     pub failed_at: Timestamp,
     /// The error from the last attempt; `None` if it is unknown.
     pub error: Option<InvocationError<'a>>,
-    /// The directive that the last attempt's error gives; `None` for an ordinary error.
+    /// The directive given by the error of the last attempt; `None` for an ordinary error.
     pub directive: Option<Directive>,
     /// True if the record says that the target function does not exist.
     pub not_found: bool,
@@ -94,7 +94,7 @@ impl<'a> FailedEvent<'a> {
         self.error_type.as_deref()
     }
 
-    /// The dead-letter that replaces `record`, from which the event was read.
+    /// Creates the dead-letter that replaces `record`, the message that the event was read from.
     pub(crate) fn dead_letter(&self, record: &Record, reason: &Reason, now: Timestamp) -> DeadLetter {
         let error = self.error.as_ref();
         let body = Body {

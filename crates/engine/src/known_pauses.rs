@@ -52,7 +52,7 @@ impl KnownPauses {
         self.known.as_ref()
     }
 
-    /// Returns true if a batch that starts at `now` has to read the pauses.
+    /// Returns true if a batch that starts at `now` must first read the pauses.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }

@@ -117,8 +117,8 @@ impl<'a> BatchMessage<'a> {
         }
     }
 
-    /// Makes dead-lettering the message's next step, because the event can no longer be retried or the target has
-    /// refused it permanently.
+    /// Makes the handler dead-letter the event next, because it can no longer be retried or the target has refused it
+    /// permanently.
     pub(crate) fn dead_letter(&mut self, reason: Reason, now: Timestamp) {
         let due = if let State::Invoke { due, .. } = self.state { Some(due) } else { None };
         let dead_letter = isolated(|| match &self.event {

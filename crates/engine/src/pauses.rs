@@ -40,7 +40,7 @@ pub enum GarbledPauses {
     Malformed(String),
 }
 
-/// A period in which some functions are not invoked.
+/// A period during which some functions are not invoked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pause {
     /// The functions that are paused.
@@ -104,12 +104,12 @@ impl Pauses {
         document
     }
 
-    /// All pauses, in the order in which they begin.
+    /// All pauses, ordered by start time.
     pub fn iter(&self) -> impl Iterator<Item = &Pause> {
         self.pauses.iter()
     }
 
-    /// The pauses that apply to a function, in the order in which they begin.
+    /// The pauses that apply to a function, ordered by start time.
     pub fn of_function<'p>(&'p self, function_arn: &'p str) -> impl Iterator<Item = &'p Pause> {
         self.pauses.iter().filter(|pause| pause.target.covers(function_arn))
     }

@@ -109,7 +109,7 @@ impl Policies {
         &self.stack
     }
 
-    /// The entries of `POLICIES`, in the order in which they are written.
+    /// The entries of `POLICIES`, in the order in which they were written.
     pub fn entries(&self) -> &[PolicyEntry] {
         &self.entries
     }
@@ -124,7 +124,7 @@ impl Policies {
         self.entries.iter().find(|entry| entry.is_about(function_arn))
     }
 
-    /// Returns the same policies, in which bare function names match only in this queue's account and region.
+    /// Limits bare function names in `POLICIES` to functions in this queue's account and region.
     #[must_use]
     pub fn in_queue(mut self, queue: &QueueArn) -> Self {
         self.entries.iter_mut().for_each(|entry| entry.pattern.set_home(queue));
@@ -139,7 +139,7 @@ impl From<Policy> for Policies {
     }
 }
 
-/// Splits the value of `POLICIES` into entries. Leaves out empty entries, and white space around entries.
+/// Splits the value of `POLICIES` into entries. Drops empty entries, and white space around entries.
 fn entries_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
 }

@@ -41,7 +41,7 @@ pub struct Record {
 pub struct Attribute {
     /// The attribute's name.
     pub name: Cow<'static, str>,
-    /// The attribute's type: `String`, `Number` or `Binary`, perhaps with a label such as `Number.int`.
+    /// The attribute's type: `String`, `Number` or `Binary`, optionally with a label, as in `Number.int`.
     pub data_type: Cow<'static, str>,
     /// The attribute's value, never empty. A binary value is in Base64.
     pub value: String,
@@ -111,7 +111,7 @@ impl Record {
     }
 }
 
-/// Name of the message attribute in which a moved message carries the data of its original.
+/// Name of the message attribute that holds the data about a moved message's original.
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;

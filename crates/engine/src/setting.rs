@@ -193,8 +193,8 @@ impl Setting {
 
 /// A type that the value of a setting can have.
 pub(crate) trait Value: Sized {
-    /// The default value of a setting whose table entry describes its default in words ([`Unset::Means`]). `None` if
-    /// the type has no default of this kind.
+    /// The default value of a setting whose default is described in words ([`Unset::Means`]). `None` if this type has
+    /// no such default.
     const NOTHING: Option<Self> = None;
 
     /// Parses the value from a trimmed string; `None` if the string is not of this kind.
@@ -296,7 +296,7 @@ macro_rules! settings {
         meaning: $meaning:literal,
         $($column:ident: $value:expr,)*
     })*) => {
-        /// Every variable of the retry handler, in the order in which docs/settings.md lists them.
+        /// Every variable of the retry handler, in the order of docs/settings.md.
         pub const SETTINGS: &[Setting] = &[$(Setting { name: $name, meaning: $meaning, $($column: $value),* }),*];
 
         /// The settings of a policy before they are checked. Durations are in seconds.

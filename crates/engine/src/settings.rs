@@ -11,7 +11,7 @@ use crate::setting::{HideUpTo, Kind, Scope, Setting, Unset, settings};
 use crate::setting_error::SettingError;
 use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 
-/// Range of `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.
+/// Range of `MAX_AGE` in seconds: from a minute, which leaves time for a first retry, to SQS's longest retention.
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=RETENTION.as_secs();
 /// Range of `MAX_RETRIES`. The maximum limits the cost of one chain of retries.
 pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;

@@ -100,8 +100,8 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Parses a duration in whole seconds. The duration is a number of seconds, such as `86400`, or has units, as in `24h`,
-/// `14d` and `1h 30m`.
+/// Parses a duration in whole seconds. The string is a number of seconds, such as `86400`, or has units, as in `24h`,
+/// `14d` or `1h 30m`.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ pub fn seconds(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 90s, 24h or 14d".into())
 }
 
-/// Parses a duration. The duration is a number of seconds, or has units from milliseconds (`200ms`) to weeks. Returns
+/// Parses a duration. The string is a number of seconds, or has units from milliseconds (`200ms`) to weeks. Returns
 /// `None` for any other string. Months and years are refused: the parser reads `15M` as 15 months, but its author
 /// probably means 15 minutes.
 ///

@@ -30,8 +30,8 @@ pub(crate) struct Wait {
     pub(crate) visibility_timeout: Duration,
     /// The whole wait, counted from now.
     pub(crate) left: Duration,
-    /// The end of the wait. `None` if it can be computed from the message's own data; otherwise, a copy has to carry
-    /// it.
+    /// The end of the wait. `None` if it can be computed from the message's own data; otherwise, a copy of the message
+    /// carries it in an attribute.
     pub(crate) not_before: Option<Timestamp>,
     /// True if the message is hidden because a call may have been accepted, as in
     /// [`Location::Guarded`](crate::Location::Guarded).
@@ -40,14 +40,14 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// Creates a wait of whole seconds from `now`. The wait cannot be computed from the message's own data, so a copy
-    /// has to carry its end.
+    /// of the message carries its end in an attribute.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
     }
 
-    /// The rest of the wait that a moved message carries, because a call for its original failed or its function is
-    /// paused. `None` if no wait is left.
+    /// The rest of the wait that a moved message records in its attribute, because an earlier call failed or the
+    /// function was paused. `None` if the message records no wait, or if the wait is over.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));

@@ -77,7 +77,7 @@ fn refused(text: &str) -> String {
     Pauses::read(text).unwrap_err().to_string()
 }
 
-/// A document with one pause, in which `from` is replaced by `to`.
+/// The JSON of a document that has one pause, with `from` replaced by `to`.
 fn with(from: &str, to: &str) -> String {
     let text = r#"{"v":1,"pauses":[{"target":"*","from":10,"until":20,"spread":5}]}"#;
     assert!(text.contains(from), "{from} is not in {text}");
