@@ -1,11 +1,12 @@
 'use strict';
-// Backoff, jitter and dead-letters for the individual messages that a Lambda function reads from an SQS queue. The
-// consumer needs only Node.js 20 and, once a message fails, the AWS SDK, which is part of Lambda's runtime. The file is
-// a CommonJS module. ECMAScript modules can load it too.
+// Backoff, jitter and dead-letters for the individual messages that a Lambda function reads from an SQS queue. Needs
+// only Node.js 20 and, once a message fails, the AWS SDK that comes with Lambda's runtime. This is a CommonJS module,
+// which ECMAScript modules can import too.
 
 // Durations are in seconds. SQS cannot hide a message for longer than 12 hours after its receive.
 const LONGEST_BACKOFF = 43_170;
-// The time of a second or later receive is unknown: a throttled poller may have held the message for 1,230 s.
+// SQS reports only when a message was first received. After a later receive, a throttled poller may have held it for
+// 1,230 s.
 const LONGEST_LATER_HIDING = 41_940;
 const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;
@@ -13,7 +14,7 @@ const MAX_BACKOFF = 3_600;
 const FIFO_MAX_BACKOFF = 60;
 // Up to a tenth is added to a requested wait, so that messages do not all return at once.
 const SPREAD = 0.1;
-// SQS limits a message with its attributes to 1 MiB.
+// SQS limits a message, including its attributes, to 1 MiB.
 const MOST_BYTES = 1_048_576;
 const MOST_ATTRIBUTES = 10;
 const MOST_ENTRIES = 10;
@@ -26,7 +27,7 @@ const NEVER_RUN = 'the function of a consumer must not be a generator: nothing w
 const UNRUN =
   'the function of a consumer returned what nobody runs or awaits: a function, an iterator or promises';
 const NOT_SQS = '; comeback-sqs is for functions behind an SQS event source mapping';
-// The domains of the other AWS partitions. Source: the partitions in AWS's endpoint rules.
+// The domains of partitions that do not use amazonaws.com. Source: AWS's endpoint rules.
 const SUFFIXES = {
   'aws-cn': 'amazonaws.com.cn',
   'aws-eusc': 'amazonaws.eu',
@@ -137,7 +138,7 @@ class Policy {
     return least + Math.floor(Math.random() * (ceiling - least + 1));
   }
 
-  /** Returns the reason why a failed message gets no retry; undefined if it may get one. Ignores the message's age. */
+  /** Returns the reason not to retry a failed message; undefined if it may be retried. Ignores the message's age. */
   ends(message, { type, asks }) {
     if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(asks))
       return { reason: 'non_retryable_error', detail: `${type} forbids retries` };
@@ -153,8 +154,8 @@ class Policy {
   }
 
   /**
-   * Returns the due time of a message that fails now, and the rule that set this time. If the message is too old by
-   * then, `due` is undefined.
+   * Returns when a message that fails now is due again, and the rule that set that time. `due` is undefined if the
+   * message would be too old by then.
    */
   due(message, asked, now, fifo) {
     const dueBy = asked === undefined ? 'policy' : 'retry_after';
@@ -185,7 +186,7 @@ class Message {
     this.receives = Math.max(1, number('ApproximateReceiveCount', 1));
     this.sent = number('SentTimestamp', now);
     this.firstReceive = number('ApproximateFirstReceiveTimestamp', now);
-    // The FIFO group. On a standard queue, a group does not order messages.
+    // Undefined on a standard queue, where groups do not order messages.
     this.group = fifo ? attributes.MessageGroupId : undefined;
   }
 
@@ -208,7 +209,8 @@ class Batch {
     this.records = event.Records;
     this.queueArn = String(this.records[0]?.eventSourceARN ?? '');
     this.fifo = this.queueArn.endsWith('.fifo');
-    // The end of the function's time is reserved for hiding and dead-lettering failed messages. No record starts then.
+    // The last part of the function's time is reserved for hiding and dead-lettering failed messages. No record starts
+    // in it.
     const timeLeft = this.timeLeft();
     this.reserve = Math.min(5_000, timeLeft / 10);
     this.untilReserve = timeLeft - this.reserve;
@@ -232,7 +234,7 @@ class Batch {
     const settleEarly = () => {
       early = this.settleEarly(messages);
     };
-    // If the batch has only one record, a timeout affects no other record.
+    // With a single record, a timeout cannot affect others.
     const timer = messages.length > 1 ? setTimeout(settleEarly, this.untilReserve) : undefined;
     if (this.policy.concurrency === 1) {
       await this.runInOrder(messages);
@@ -249,8 +251,8 @@ class Batch {
 
   /**
    * Once only the reserve is left, hides or deletes the messages whose outcome is known. A timeout then affects only
-   * the records that are still running. The response waits for these records, because they would otherwise continue in
-   * the next invocation.
+   * the records that are still running. The response waits for those, because they would otherwise continue in the next
+   * invocation.
    */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
@@ -268,7 +270,7 @@ class Batch {
     const blocked = new Set();
     for (const message of messages) {
       if (blocked.has(message.group)) {
-        message.due = 0; // set even if no time is left
+        message.due = 0; // comes back at once, even if no time is left
       } else if (this.hasTime() && !(await this.settles(message)) && message.group !== undefined) {
         blocked.add(message.group);
       }
@@ -289,10 +291,10 @@ class Batch {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
   }
 
-  /** Runs a record. Returns true if the record is done. */
+  /** Runs a record. Returns true if its message is settled. */
   async settles(message) {
     try {
-      // The handler gets a copy of the record. Functions often replace the body, but a dead-letter needs the body as
+      // The handler gets a copy of the record, because functions often replace the body, and a dead-letter needs it as
       // received.
       const result = await this.handler({ ...redriven(message.record) }, this.context);
       if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid the generator when the consumer was made
@@ -393,7 +395,7 @@ class Batch {
     return this.apply('DeleteMessage', 'delete', done, () => ({}));
   }
 
-  /** Hides or deletes the messages, with one call for every ten messages. */
+  /** Hides or deletes messages, ten in each call. */
   async apply(action, verb, messages, more) {
     for (let start = 0; start < messages.length; start += MOST_ENTRIES) {
       const time = this.timeForACall();
@@ -410,7 +412,7 @@ class Batch {
         ...more(message, now),
       }));
       const call = { QueueUrl: queueUrl(this.queueArn), Entries };
-      // A truncated response confirms no message.
+      // What remains for each message that a truncated response leaves out.
       let said = part.map(() => ({ problem: `SQS did not say that it would ${verb} it` }));
       try {
         const { Successful, Failed } = await sqs(this.queueArn).send(`${action}Batch`, call, time);
@@ -441,7 +443,7 @@ function checkEvent(event) {
   if (problem !== undefined) throw new TypeError(`not an SQS event: ${problem}${NOT_SQS}`);
 }
 
-/** Returns the reason why a record is not from SQS; undefined if it is from SQS. */
+/** Returns the problem with a record that is not from SQS; undefined for one that is. */
 function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
   const source = eventSource ?? EventSource;
   if (source === undefined || source === null)
@@ -465,7 +467,10 @@ function isGenerator(it) {
   return /Generator(Function)?\]$/.test(Object.prototype.toString.call(it));
 }
 
-/** Splits the messages into lists. The messages in a list run one after another. Each FIFO group has its own list. */
+/**
+ * Splits the messages into lists that may run at the same time: one for each FIFO group, or for each message without a
+ * group.
+ */
 function lanesOf(messages) {
   const lanes = new Map();
   for (const message of messages) {
@@ -478,7 +483,7 @@ function lanesOf(messages) {
 
 /**
  * Returns the record as originally sent. If the body is a Comeback dead-letter that was moved back to the queue,
- * restores the original body from the dead-letter.
+ * restores the original body from it.
  */
 function redriven(record) {
   if (typeof record.body !== 'string' || !record.body.startsWith('{"reason":')) return record;
@@ -529,7 +534,7 @@ function deadLetter(message, error, { reason, detail }, functionArn, now) {
   return { MessageBody: received, ...beside };
 }
 
-/** Returns a message's group and its trace header. */
+/** Returns a message's group and trace header, as parameters of `SendMessage`. */
 function besideOf({ attributes }) {
   const { MessageGroupId, AWSTraceHeader } = attributes ?? {};
   const trace = { AWSTraceHeader: { DataType: 'String', StringValue: AWSTraceHeader } };
@@ -552,7 +557,7 @@ function ownAttributes(record, ours) {
 }
 
 function text(value) {
-  // SQS refuses all characters outside these ranges. Source: SendMessage, SQS API reference.
+  // SQS refuses all characters outside these ranges. Source: `SendMessage` in the SQS API reference.
   // eslint-disable-next-line no-control-regex
   const accepted = value.toWellFormed().replace(/[^\t\n\r\x20-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd');
   return { DataType: 'String', StringValue: [...accepted].slice(0, ATTRIBUTE_CHARACTERS).join('') };
@@ -571,7 +576,7 @@ function size(body, attributes) {
 
 /**
  * Returns the type, directive, message and stack of an error. Anything can be thrown, and reading its properties can
- * throw again.
+ * throw too.
  */
 function described(thrown) {
   try {
@@ -590,8 +595,8 @@ function described(thrown) {
 }
 
 /**
- * Returns the stack traces of an error and its causes. Each trace gets an equal share of the log line, so that a long
- * trace hides no cause.
+ * Returns the stack traces of an error and its causes. Each gets an equal share of the log line, so that a long trace
+ * does not push out the causes.
  */
 function stackOf(thrown) {
   const chain = [];
@@ -612,7 +617,7 @@ function stackOf(thrown) {
   return texts.join('\n') || undefined;
 }
 
-/** Returns the time that a `RetryAfter` requests, or the reason why it is ignored. */
+/** Returns the time that a `RetryAfter` requests, or the reason for ignoring it. */
 function asked({ asks, message }, now) {
   if (asks !== 'RetryAfter') return {};
   const { wait, ignored } = requestedWait(message, now);
@@ -622,8 +627,8 @@ function asked({ asks, message }, now) {
 }
 
 /**
- * Returns an error's simple name: without `Error` or `Exception` at its end, and without additions by compilers or
- * bundlers. The retry handler compares the same name.
+ * Returns an error's simple name: without a final `Error` or `Exception`, and without what compilers and bundlers add.
+ * The retry handler uses the same rules.
  */
 function simpleName(errorType) {
   const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));
@@ -636,7 +641,7 @@ function simpleName(errorType) {
     .replace(/(?<=.)(Error|Exception)$/, '');
 }
 
-/** Returns the name without a `<…>` at its end. */
+/** Returns the name without its generic parameters, a `<…>` at the end. */
 function withoutGenerics(name) {
   let depth = 0;
   for (let position = name.length - 1; position >= 0; position--) {
@@ -683,8 +688,8 @@ function isoDuration(text) {
 }
 
 /**
- * Returns the sum of numbers with units. Each unit may occur once, the longest first. Only the last number may have a
- * fraction.
+ * Adds up numbers with units, such as `1h 30m`. Each unit may occur once, longest first, and only the last number may
+ * have a fraction.
  */
 function sum(text, units) {
   let [total, rest, left] = [0, text, Object.keys(units)];
@@ -703,8 +708,8 @@ function sum(text, units) {
 }
 
 /**
- * Returns the epoch milliseconds of an RFC 3339 time (seconds are optional) or of a date in one of the three HTTP
- * formats.
+ * Parses an RFC 3339 time (seconds are optional) or a date in one of the three HTTP formats. Returns epoch
+ * milliseconds.
  */
 function date(text) {
   const found = DATES.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
@@ -716,7 +721,7 @@ function date(text) {
   const at = new Date(0);
   at.setUTCFullYear(year, month - 1, Number(day));
   at.setUTCHours(Number(hour), Number(minute), Number(second));
-  // `Date` changes 31 February to a day in March. Such dates are refused.
+  // `Date` turns 31 February into a day in March. Such dates are refused.
   const carried = at.getUTCMonth() !== month - 1 || at.getUTCDate() !== Number(day);
   const late = Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59;
   const wrongDay = weekday !== undefined && weekday.slice(0, 3) !== DAYS[at.getUTCDay()];
@@ -742,9 +747,9 @@ function optionSeconds(value) {
 }
 
 /**
- * Formats a time for the consumer and the retry handler: whole seconds, or RFC 3339. Any other value is converted to a
- * string, because constructing an error must not fail. The consumer or the handler ignores this string and quotes it in
- * the log.
+ * Formats a time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Any other value is
+ * converted to a string, because constructing an error must not fail. They ignore such a string, and quote it in the
+ * log.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
@@ -758,7 +763,7 @@ function moment(when) {
     }
   }
   const number = typeof when === 'bigint' ? when : typeof when === 'number' ? Math.ceil(when) + 0 : NaN;
-  // A wait of over 14 days gets a unit, because a number without a unit might be a date.
+  // A wait of over 14 days gets a unit. Without one, the number could be taken for a date.
   if (number > 1_209_600 && number < 1e9) return `${number}s`;
   // A larger number would be written with an exponent.
   return Number.isSafeInteger(number) ? `${number}` : words(when);
@@ -791,8 +796,8 @@ function loaded() {
 }
 
 /**
- * Returns the SQS client for a region. The SDK is loaded on the first failure, because loading it may take longer than
- * the function runs.
+ * Returns the SQS client for the queue's region. The SDK is loaded on the first failure, because that may take longer
+ * than the function itself.
  */
 function sqs(queueArn) {
   const region = queueArn.split(':')[3] || undefined;
@@ -830,7 +835,7 @@ function otherRegion(url) {
   return ours && region !== ours ? region : undefined;
 }
 
-/** Returns the name of an error. Anything can be thrown, and reading its properties can throw again. */
+/** Returns the name of an error. Anything can be thrown, and reading its properties can throw too. */
 function nameOf(error) {
   try {
     return String(error?.name === 'Error' ? error.message : (error?.name ?? error)).slice(
@@ -852,7 +857,7 @@ function problemOf(error, action, resource) {
 
 function log(level, line) {
   const timestamp = new Date().toISOString();
-  // Lambda changes lines from `console.log`, so this function writes to standard output directly.
+  // Lambda reformats what `console.log` prints, so the line goes to standard output directly.
   process.stdout.write(`${JSON.stringify({ timestamp, level, v: 1, ...line })}\n`);
 }
 

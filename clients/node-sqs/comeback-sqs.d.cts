@@ -1,4 +1,4 @@
-/** The record of an SQS message in Lambda's event. `SQSRecord` of `@types/aws-lambda` is compatible. */
+/** The record of an SQS message in Lambda's event. `SQSRecord` from `@types/aws-lambda` is compatible. */
 export interface MessageRecord {
   messageId: string;
   receiptHandle: string;
@@ -17,13 +17,13 @@ export interface FunctionContext {
 /** The options of a consumer. Every duration is a number of seconds, or a string such as `'15m'` or `'14d'`. */
 export interface ConsumerOptions {
   /**
-   * The ceiling of the first backoff; 1 s to `maxBackoff`. The ceiling doubles with each receive.
+   * The ceiling of the first backoff; 1 s to `maxBackoff`. It doubles with each receive.
    * @default 10
    */
   baseBackoff?: number | string;
   /**
-   * The maximum ceiling of a backoff; up to 43,170 s, which are 12 hours less 30 s.
-   * @default 3600, and 60 for a FIFO queue, whose groups wait for their first message
+   * The highest ceiling of a backoff; up to 43,170 s (12 hours less 30 s).
+   * @default 3600; 60 for a FIFO queue, where a hidden message blocks its group
    */
   maxBackoff?: number | string;
   /**
@@ -33,18 +33,19 @@ export interface ConsumerOptions {
    */
   jitter?: 'full' | 'equal' | 'none';
   /**
-   * The age, counted from sending, at which a message that fails is dead-lettered; 60 s to 14 days.
+   * The age, counted from when the message was sent, at which a failing message is dead-lettered; 60 s to 14 days.
    * @default '14d'
    */
   maxAge?: number | string;
   /**
-   * The number of receives after which a message that fails is dead-lettered.
+   * The number of receives after which a failing message is dead-lettered.
    * @default none: only the age matters
    */
   maxReceives?: number;
   /**
-   * The queue for dead-letters.
-   * @default none: messages are hidden for `maxBackoff`, until the queue's redrive policy or retention ends them
+   * The URL of the dead-letter queue.
+   * @default none: messages that get no retry are hidden for `maxBackoff` again and again, until the queue's redrive
+   *   policy moves them or its retention period ends
    */
   deadLetterQueueUrl?: string;
   /**
@@ -61,10 +62,10 @@ export interface BatchResponse {
 
 /**
  * Turns a function that handles one record into a Lambda handler for an SQS event source mapping. If the function
- * throws or rejects for a record, only this record's message is retried, after a jittered backoff. The mapping needs
+ * throws or rejects for a record, only that record's message is retried, after a jittered backoff. The mapping needs
  * `ReportBatchItemFailures`.
  *
- * @throws RangeError that lists every problem with the options
+ * @throws RangeError listing every problem with the options
  */
 export function consumer<
   R extends MessageRecord = MessageRecord,

@@ -1,6 +1,6 @@
 'use strict';
-// Opens events that Comeback retries, and exports the errors that control a retry. Needs only Node.js 20. The file is a
-// CommonJS module. ECMAScript modules can load it too.
+// Opens events that Comeback retries, and exports the errors that control a retry. Needs only Node.js 20. This is a
+// CommonJS module, which ECMAScript modules can import too.
 
 /** Throw this error to set when the event is retried, instead of the ordinary backoff. */
 class RetryAfter extends Error {
@@ -54,8 +54,8 @@ function opened() {
 }
 
 /**
- * Formats a time for the retry handler: whole seconds, or RFC 3339. Any other value is converted to a string, because
- * constructing an error must not fail. The handler ignores this string and logs the reason.
+ * Formats a time as the retry handler reads it: whole seconds, or RFC 3339. Any other value is converted to a string,
+ * because constructing an error must not fail. The handler ignores such a string, and logs the reason.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
@@ -69,7 +69,7 @@ function moment(when) {
     }
   }
   const number = typeof when === 'bigint' ? when : typeof when === 'number' ? Math.ceil(when) + 0 : NaN;
-  // A wait of over 14 days gets a unit, because a number without a unit might be a date.
+  // A wait of over 14 days gets a unit. Without one, the number could be taken for a date.
   if (number > 1_209_600 && number < 1e9) return `${number}s`;
   // A larger number would be written with an exponent.
   return Number.isSafeInteger(number) ? `${number}` : words(when);
@@ -83,7 +83,7 @@ function words(thing) {
   }
 }
 
-/** Returns true for an integer of at most 64 bits. The check has the precision of a double. */
+/** Returns true for an integer of at most 64 bits, as precisely as a double allows. */
 function isInteger(number) {
   return Number.isInteger(number) && number <= 2 ** 64;
 }

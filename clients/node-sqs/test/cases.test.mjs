@@ -50,7 +50,7 @@ for (const file of readdirSync(FOLDER)) {
       const message = given.batch.find(({ id }) => id === messageId);
       ran.push(messageId);
       assert.equal(body, message.sees ?? message.id);
-      for (const name of Object.keys(record)) delete record[name]; // changes by the function must have no effect
+      for (const name of Object.keys(record)) delete record[name]; // the function's changes must have no effect
       if (message.does === 'returns_an_iterator') return [1].values();
       if (message.does !== 'succeeds') {
         const [name, text] = message.does.fails;

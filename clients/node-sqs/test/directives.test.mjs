@@ -1,4 +1,4 @@
-// Runs the cases of directives that all implementations share, from tests/golden/directives.
+// Runs the directive cases that all implementations share, from tests/golden/directives.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -83,7 +83,7 @@ test('RetryAfter writes a number as it is read', () => {
 });
 
 test('both packages have the same errors', () => {
-  // Each package is one file that users can copy, so both packages define the errors. Both must write the same strings.
+  // Each package is a single file that users can copy, so both define these errors. Both must write the same strings.
   const late = new Date('+010000-01-01T00:00:00Z');
   const given = [
     0,

@@ -47,7 +47,7 @@ export function recorded(t, now, answer = () => ({})) {
     return answer(name, call);
   });
   t.mock.timers.enable({ apis: ['Date'], now });
-  // The test runner also writes to standard output.
+  // The test runner also writes to standard output, so only log lines are captured.
   const write = process.stdout.write.bind(process.stdout);
   t.mock.method(process.stdout, 'write', (line, ...rest) => {
     if (typeof line !== 'string' || !line.startsWith('{"timestamp"')) return write(line, ...rest);

@@ -1,5 +1,5 @@
-// This file is compiled but never run. It checks that the declarations fit the runtime's types, and refuse the values
-// that the code refuses.
+// This file is compiled but never run. It checks that the declarations fit the types of Lambda's runtime, and refuse
+// what the code refuses.
 import type { Context, SQSHandler, SQSRecord } from 'aws-lambda';
 import { NonRetryable, RetryAfter, consumer } from 'comeback-sqs';
 

@@ -26,7 +26,7 @@ test('RetryAfter writes whole seconds or a moment', () => {
 });
 
 test('a number is written as it is read', () => {
-  // The packages for other languages must write the same string.
+  // The packages for other languages must write the same strings.
   const cases = new URL('../../../tests/golden/directives/written.json', import.meta.url);
   for (const { seconds, message } of JSON.parse(readFileSync(cases, 'utf8'))) {
     assert.equal(new RetryAfter(seconds).message, message);
@@ -60,7 +60,7 @@ test('nonsense is left to the handler', () => {
 });
 
 test('text is passed on unchanged', () => {
-  // `RetryAfter` must pass on the value of any `Retry-After` header. The cases are those for parsing that header.
+  // `RetryAfter` must pass on the value of any `Retry-After` header, so the cases are those for parsing that header.
   const cases = new URL('../../../tests/golden/directives/retry-after.json', import.meta.url);
   for (const { text } of JSON.parse(readFileSync(cases, 'utf8'))) {
     assert.equal(new RetryAfter(text).message, text);

@@ -1,5 +1,5 @@
-// Checks the contents of a published package, and that both kinds of modules can load the package. Each package's test
-// calls this check.
+// Checks what a package publishes, and that both kinds of modules can load it. Each package's own test calls this
+// check.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
@@ -7,8 +7,9 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 /**
- * @param {string} url URL of the package's own test. `imported` is the imported module, and `names` are the names that
- * it must export.
+ * @param {string} url the URL of the package's own test
+ * @param imported the imported module
+ * @param names the names that the module must export
  */
 export function testPackage(url, imported, names) {
   const require = createRequire(url);

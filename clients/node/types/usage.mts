@@ -1,5 +1,5 @@
-// This file is compiled but never run. It checks that the declarations fit middy and the runtime's types, and refuse
-// the values that the code refuses.
+// This file is compiled but never run. It checks that the declarations fit middy and the types of Lambda's runtime, and
+// refuse what the code refuses.
 import middy from '@middy/core';
 import type { Context } from 'aws-lambda';
 import { type Opened, NonRetryable, RetryAfter, openEvent, opened } from 'comeback-envelope';

@@ -28,7 +28,8 @@ _Response = dict[str, list[dict[str, str]]]
 
 # Durations are in seconds. SQS cannot hide a message for longer than 12 hours after its receive.
 _LONGEST_BACKOFF = 43_170
-# The time of a second or later receive is unknown: a throttled poller may have held the message for 1,230 s.
+# SQS reports only when a message was first received. After a later receive, a throttled poller may have held it for
+# 1,230 s.
 _LONGEST_LATER_HIDING = 41_940
 _LONGEST_AGE = 1_209_600
 # While a message is hidden, a FIFO queue delivers no other message of its group.
@@ -47,7 +48,7 @@ _MORE_TIME = "raise the function's timeout, or lower the batch size"
 _NOT_PLAIN = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE and CO_ASYNC_GENERATOR
 _NEVER_RUN = "the function of a consumer must be neither async nor a generator: nothing would run it"
 _NOT_SQS = "; comeback-sqs is for functions behind an SQS event source mapping"
-# The domains of the other AWS partitions. Source: the partitions in AWS's endpoint rules.
+# The domains of partitions that do not use amazonaws.com. Source: AWS's endpoint rules.
 _SUFFIXES = {
     "aws-cn": "amazonaws.com.cn",
     "aws-eusc": "amazonaws.eu",
@@ -78,14 +79,14 @@ _DATES = (
 
 
 class _Unreadable(Exception):
-    """The reason why a string is not a wait."""
+    """Raised for a string that is not a wait. The text gives the reason."""
 
 
 _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
 # Up to a tenth is added to a requested wait, so that messages do not all return at once.
 _SPREAD = 0.1
-# Messages get different draws even if the function seeds `random`, or SnapStart copies its state.
+# Draws differ between messages even if the function seeds `random`, or SnapStart restores its state.
 _RANDOM = random.SystemRandom()
 
 
@@ -120,21 +121,22 @@ def consumer(
 ) -> Callable[[_Handler], Callable[[dict[str, Any], Any], _Response]]:
     """Turns a function that handles one record into a Lambda handler for an SQS event source mapping.
 
-    If the function raises for a record, only this record's message is retried. The message is hidden for a jittered
+    If the function raises for a record, only that record's message is retried. The message is hidden for a jittered
     backoff of at most min(`max_backoff`, `base_backoff` · 2^(receives − 1)), and reported in `batchItemFailures`. The
     mapping needs `ReportBatchItemFailures`. Durations are seconds, or strings such as `"15m"`.
 
     - `base_backoff`: 1 s to `max_backoff`.
     - `max_backoff`: up to 43,170 s. The default is an hour, or a minute for FIFO queues.
     - `jitter`: `"full"`, `"equal"` or `"none"`.
-    - `max_age`: the age, counted from sending, at which a message that fails is dead-lettered; 60 s to 14 days.
-    - `max_receives`: the number of receives after which a message that fails is dead-lettered. By default, only the age
+    - `max_age`: the age, counted from when the message was sent, at which a failing message is dead-lettered; 60 s to
+      14 days.
+    - `max_receives`: the number of receives after which a failing message is dead-lettered. By default, only the age
       matters.
-    - `dead_letter_queue_url`: the URL of the dead-letter queue. Without a queue, messages that get no retry are hidden
-      for `max_backoff` again and again, until the queue's redrive policy moves them or its retention period ends.
+    - `dead_letter_queue_url`: the URL of the dead-letter queue. Without one, messages that get no retry are hidden for
+      `max_backoff` again and again, until the queue's redrive policy moves them or its retention period ends.
     - `concurrency`: the number of records that run at once, in threads. Records of a FIFO group run one after another.
 
-    Raises `ValueError` with every problem of the options.
+    Raises a `ValueError` that lists every problem with the options.
     """
     policy = _Policy.of(
         base_backoff=base_backoff,
@@ -211,7 +213,7 @@ class _Policy(NamedTuple):
         return least + math.floor(_RANDOM.random() * (ceiling - least + 1))
 
     def ends(self, message: _Message, error: BaseException) -> _End | None:
-        """Returns the reason why a failed message gets no retry; None if it may get a retry. Does not check its age."""
+        """Returns the reason not to retry a failed message; None if it may be retried. Ignores the message's age."""
         error_type = type(error).__name__
         if isinstance(error, NonRetryable) or _simple_name(error_type) in ("NonRetryable", "NonRetriable", "NeverRetry"):
             return _End("non_retryable_error", f"{error_type} forbids retries")
@@ -223,8 +225,8 @@ class _Policy(NamedTuple):
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
 
     def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
-        """Returns the time at which a message that fails now is due again, and the rule that set this time. The time is
-        None if the message is then too old."""
+        """Returns when a message that fails now is due again, and the rule that set that time. The time is None if the
+        message would be too old by then."""
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:
@@ -238,14 +240,14 @@ class _Policy(NamedTuple):
 
 
 class _End(NamedTuple):
-    """The reason why a message gets no retry."""
+    """The reason not to retry a message."""
 
     reason: str
     detail: str
 
 
 class _Message:
-    """A message of the batch: its record and its outcome."""
+    """A message in the batch, with its record and its outcome."""
 
     def __init__(self, record: _Record, fifo: bool, now: float) -> None:
         attributes = record.get("attributes") or {}
@@ -259,7 +261,7 @@ class _Message:
         self.receives = max(1, int(number("ApproximateReceiveCount", 1)))
         self.sent = number("SentTimestamp", now * 1_000) / 1_000
         self.first_receive = number("ApproximateFirstReceiveTimestamp", now * 1_000) / 1_000
-        # The FIFO group. On a standard queue, a group does not order messages.
+        # None on a standard queue, where groups do not order messages.
         self.group: str | None = attributes.get("MessageGroupId") if fifo else None
         # True if the record succeeded, or the dead-letter queue accepted the message.
         self.settled = False
@@ -287,8 +289,8 @@ class _Batch:
         self.records: list[_Record] = event["Records"]
         self.queue_arn = str((self.records[0] if self.records else {}).get("eventSourceARN") or "")
         self.fifo = self.queue_arn.endswith(".fifo")
-        # The end of the function's time is reserved for hiding and dead-lettering failed messages. No record starts
-        # then.
+        # The last part of the function's time is reserved for hiding and dead-lettering failed messages. No record
+        # starts in it.
         time_left = self.time_left()
         self.reserve = min(5.0, time_left / 10)
         self.until_reserve = time_left - self.reserve
@@ -297,7 +299,7 @@ class _Batch:
         self.settling = threading.Lock()
 
     def time_left(self) -> float:
-        """Returns the time left, in seconds. A unit test may have no context."""
+        """Returns the time left, in seconds. A unit test may pass no context."""
         remaining = getattr(self.context, "get_remaining_time_in_millis", None)
         return _LONGEST_TIMEOUT if remaining is None else float(remaining()) / 1_000
 
@@ -312,7 +314,7 @@ class _Batch:
             # An empty identifier makes Lambda keep the whole batch.
             return {"batchItemFailures": [{"itemIdentifier": ""}]}
         messages = [_Message(record, self.fifo, time.time()) for record in self.records]
-        if len(messages) > 1:  # a timeout during a single record affects no other
+        if len(messages) > 1:  # with a single record, a timeout cannot affect others
             early = threading.Thread(target=contextvars.copy_context().run, args=(self.settle_early, messages), daemon=True)
             early.start()
         if self.policy.concurrency == 1:
@@ -325,9 +327,9 @@ class _Batch:
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
 
     def settle_early(self, messages: list[_Message]) -> None:
-        """Hides or deletes the messages whose outcome is known, once only the reserve time is left. A timeout then
-        affects only the records that are still running. The response waits for these records, because they would
-        otherwise continue in the next invocation."""
+        """Once only the reserve is left, hides or deletes the messages whose outcome is known. A timeout then affects
+        only the records that are still running. The response waits for those, because they would otherwise continue in
+        the next invocation."""
         if self.ended.wait(self.until_reserve):
             return
         with self.settling:
@@ -344,7 +346,7 @@ class _Batch:
         blocked: set[str] = set()
         for message in messages:
             if message.group in blocked:
-                message.due = 0  # set even if no time is left
+                message.due = 0  # comes back at once, even if no time is left
             elif self.has_time() and not self.settles(message) and message.group is not None:
                 blocked.add(message.group)
 
@@ -367,10 +369,10 @@ class _Batch:
         return True
 
     def settles(self, message: _Message) -> bool:
-        """Runs a record. Returns true if the record is done."""
+        """Runs a record. Returns true if its message is settled."""
         try:
-            # The handler gets a copy of the record. Functions often replace the body, but a dead-letter needs the body
-            # as received.
+            # The handler gets a copy of the record, because functions often replace the body, and a dead-letter needs
+            # it as received.
             result = self.handler({**_redriven(message.record)}, self.context)
             _check_result(result)
             message.settled = True
@@ -435,7 +437,7 @@ class _Batch:
                     "MessageDeduplicationId": message.message_id,
                 }
             answer = _call(seconds, self.queue_arn, "send_message", QueueUrl=url, **call)
-            if not answer.get("MessageId"):  # boto3 reads a truncated response as an empty response
+            if not answer.get("MessageId"):  # boto3 reads a truncated response as an empty one
                 return "SQS did not say that it has the dead-letter", None
         except Exception as refused:
             return _problem(refused, "sqs:SendMessage", url)
@@ -454,7 +456,7 @@ class _Batch:
         self.apply("delete_message_batch", "sqs:DeleteMessage", "delete", done)
 
     def apply(self, call: str, action: str, verb: str, messages: list[_Message]) -> None:
-        """Hides or deletes the messages, with one call for every ten messages."""
+        """Hides or deletes messages, ten in each call."""
         url = _queue_url(self.queue_arn)
         for start in range(0, len(messages), _MOST_ENTRIES):
             seconds = self.time_for_a_call()
@@ -472,7 +474,7 @@ class _Batch:
             remedy = None
             try:
                 answer = _call(seconds, self.queue_arn, call, QueueUrl=url, Entries=entries)
-                # A truncated response confirms no message.
+                # What remains for each message that a truncated response leaves out.
                 problems = {str(index): f"SQS did not say that it would {verb} it" for index in range(len(part))}
                 for entry in answer.get("Successful") or []:
                     problems.pop(entry.get("Id"), None)
@@ -504,7 +506,7 @@ def _check_event(event: object) -> None:
 
 
 def _foreign(record: object) -> str | None:
-    """Returns the reason why a record is not from SQS; None if it is from SQS."""
+    """Returns the problem with a record that is not from SQS; None for one that is."""
     if not isinstance(record, dict):
         return "a record is not an object"
     source = record.get("eventSource", record.get("EventSource"))
@@ -515,7 +517,8 @@ def _foreign(record: object) -> str | None:
 
 
 def _check_result(result: object) -> None:
-    """Refuses a result that nobody has run or awaited. A wrapper may hide a generator when the consumer is made."""
+    """Refuses a result that nobody has run or awaited. When the consumer was made, a wrapper may have hidden a
+    generator."""
     for it in result if isinstance(result, (list, tuple)) else [result]:
         if isinstance(it, _UNRUN) or _is_lazy(it):
             raise TypeError(_NEVER_RUN)
@@ -524,7 +527,7 @@ def _check_result(result: object) -> None:
 
 
 def _is_lazy(it: object) -> bool:
-    """Returns true for a lazy iterator. An iterator that can be closed, such as a file, does not count as lazy."""
+    """Returns true for a lazy iterator. One that can be closed, such as a file, does not count."""
     return isinstance(it, Generator) or (isinstance(it, (Iterator, AsyncIterator)) and not hasattr(type(it), "close"))
 
 
@@ -532,8 +535,8 @@ def _is_lazy(it: object) -> bool:
 
 
 def _redriven(record: _Record) -> _Record:
-    """Returns the record as originally sent. If the body is a Comeback dead-letter that was moved back to the queue, it
-    is replaced by the original body in the dead-letter."""
+    """Returns the record as originally sent. If the body is a Comeback dead-letter that was moved back to the queue,
+    restores the original body from it."""
     body = record.get("body")
     if not (isinstance(body, str) and body.startswith('{"reason":')):
         return record
@@ -586,7 +589,7 @@ def _dead_letter(message: _Message, error: BaseException, end: _End, function_ar
 
 
 def _beside(record: _Record) -> dict[str, Any]:
-    """Returns the parts of a message beside its body and its own attributes: the group and the trace header."""
+    """Returns a message's group and trace header, as parameters of `send_message`."""
     attributes, beside = record.get("attributes") or {}, {}
     if group := attributes.get("MessageGroupId"):
         beside["MessageGroupId"] = group
@@ -596,7 +599,7 @@ def _beside(record: _Record) -> dict[str, Any]:
 
 
 def _own_attributes(record: _Record, ours: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Returns the message's own attributes. With the attributes in `ours`, there are at most ten, SQS's maximum."""
+    """Returns as many of the message's own attributes as fit beside `ours`. SQS allows ten attributes in all."""
     own: dict[str, dict[str, Any]] = {}
     for name, value in sorted((record.get("messageAttributes") or {}).items()):
         data_type = value.get("dataType", "String")
@@ -610,7 +613,7 @@ def _own_attributes(record: _Record, ours: dict[str, Any]) -> dict[str, dict[str
 
 
 def _string(text: str) -> dict[str, str]:
-    # SQS refuses all characters outside these ranges. Source: SendMessage, SQS API reference.
+    # SQS refuses all characters outside these ranges. Source: `SendMessage` in the SQS API reference.
     accepted = re.sub("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]", "\ufffd", text)
     return {"DataType": "String", "StringValue": accepted[:_ATTRIBUTE_CHARACTERS]}
 
@@ -625,7 +628,7 @@ def _size(body: str, attributes: dict[str, dict[str, Any]]) -> int:
 
 
 def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
-    """Returns the time that a `RetryAfter` requests, or the reason why it is ignored."""
+    """Returns the time that a `RetryAfter` requests, or the reason for ignoring it."""
     if not (isinstance(error, RetryAfter) or _simple_name(type(error).__name__) == "RetryAfter"):
         return None, None
     said = _text(error)
@@ -641,8 +644,8 @@ def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
 
 
 def _simple_name(error_type: str) -> str:
-    """Returns an error's simple name, which the retry handler also compares: without `Error` or `Exception` at its end,
-    and without additions by compilers or bundlers."""
+    """Returns an error's simple name: without a final `Error` or `Exception`, and without what compilers and bundlers
+    add. The retry handler uses the same rules."""
     name = _without_generics(re.sub("^Function<(.*)>$", r"\1", error_type).lstrip("&"))
     numbers = name.find("$", max(1, len(name.rstrip("$0123456789"))))
     name = name if numbers < 0 else name[:numbers]
@@ -651,7 +654,7 @@ def _simple_name(error_type: str) -> str:
 
 
 def _without_generics(name: str) -> str:
-    """Returns the name without a `<…>` at its end."""
+    """Returns the name without its generic parameters, a `<…>` at the end."""
     depth = 0
     for position in range(len(name) - 1, -1, -1):
         depth += {">": 1, "<": -1}.get(name[position], 0)
@@ -692,8 +695,8 @@ def _bare_number(text: str, now: float) -> float:
 
 
 def _sum(text: str, units: dict[str, float]) -> float:
-    """Returns the sum of numbers with units. Each unit may occur once, the longest first. Only the last number may have
-    a fraction."""
+    """Adds up numbers with units, such as `1h 30m`. Each unit may occur once, longest first, and only the last number
+    may have a fraction."""
     total, left = 0.0, list(units)
     while True:
         found = re.match(rf"({_DECIMAL})[ \t]*([A-Za-z]*)[ \t]*", text)
@@ -713,8 +716,8 @@ def _sum(text: str, units: dict[str, float]) -> float:
 
 
 def _date(text: str) -> float:
-    """Returns the epoch seconds of an RFC 3339 time (seconds are optional) or of a date in one of the three HTTP
-    formats."""
+    """Parses an RFC 3339 time (seconds are optional) or a date in one of the three HTTP formats. Returns epoch
+    seconds."""
     for form in _DATES:
         found = re.fullmatch(form, text, re.ASCII)
         if found is None:
@@ -751,7 +754,7 @@ def _offset(zone: str) -> int:
 def _text(error: BaseException) -> str:
     try:
         return str(error)[:_ERROR_CHARACTERS]
-    except BaseException:  # the error itself fails
+    except BaseException:  # `str` runs the error's own code, which can raise anything
         return ""
 
 
@@ -764,7 +767,7 @@ def _stack(error: BaseException) -> str | None:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         half = _ERROR_CHARACTERS // 2
         return text if len(text) <= _ERROR_CHARACTERS else text[:half] + text[-half:]
-    except BaseException:  # the error itself fails
+    except BaseException:  # formatting runs the error's own code, which can raise anything
         return None
 
 
@@ -782,8 +785,8 @@ def _option_seconds(value: object) -> int | None:
 
 
 def _moment(when: object) -> str:
-    """Formats a time for the consumer and the retry handler: whole seconds, or RFC 3339. Any other value is converted
-    to a string."""
+    """Formats a time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Any other value is
+    converted to a string."""
     try:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -791,7 +794,7 @@ def _moment(when: object) -> str:
             return _seconds(math.ceil(when.total_seconds()))
         if not isinstance(when, (str, bytes, bool)):
             number = math.ceil(when)  # type: ignore[call-overload]
-            # The retry handler reads a number from 10⁹ on as an epoch time.
+            # The retry handler reads a number of 10⁹ or more as an epoch time.
             return _seconds(number) if number < 10**9 else str(number)
     except Exception:
         pass  # `when` is not a number, or is a date after the year 9999.
@@ -799,7 +802,7 @@ def _moment(when: object) -> str:
 
 
 def _seconds(seconds: int) -> str:
-    """Formats seconds. A wait of over 14 days gets a unit, because a number without a unit might be a date."""
+    """Formats seconds. A wait of over 14 days gets a unit. Without one, the number could be taken for a date."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
@@ -815,8 +818,8 @@ def _words(thing: object) -> str:
 
 
 def _call(seconds: float, queue_arn: str, name: str, **arguments: Any) -> Any:
-    """Returns SQS's response, if it arrives in time. Another thread makes the call, because boto3 cannot be
-    interrupted."""
+    """Calls SQS, and returns its response if it arrives within `seconds`. Another thread makes the call, because boto3
+    cannot be interrupted."""
     from concurrent.futures import Future
 
     answer: Future[Any] = Future()
@@ -839,19 +842,19 @@ _CALL = threading.local()
 
 def _check_time(**_: Any) -> None:
     """Stops a call that has run out of time, so that it is not sent again after Lambda has frozen and thawed the
-    function. By then, the call's message may be running again."""
+    function. By then, its message may be running again."""
     if time.time() > _CALL.until:
         raise TimeoutError
 
 
-# boto3 can create only one client at a time, but several threads may use a client.
+# boto3 can create only one client at a time, but several threads may share one.
 _LOADING = threading.Lock()
 
 
 @functools.lru_cache(maxsize=None)
 def _sqs(queue_arn: str) -> Any:
-    """Returns the SQS client for a queue. boto3 is loaded on the first failure, because loading it may take longer than
-    the function runs."""
+    """Returns the SQS client for a queue. boto3 is loaded on the first failure, because that may take longer than the
+    function itself."""
     import boto3  # type: ignore[import-untyped]
     from botocore.config import Config  # type: ignore[import-untyped]
 
@@ -863,7 +866,7 @@ def _sqs(queue_arn: str) -> Any:
 
 
 def _queue_url(queue_arn: str) -> str:
-    """Returns the queue's URL. The URL only identifies the queue. The SDK decides where to send the call."""
+    """Returns the queue's URL, which only identifies the queue. The SDK decides where to send the call."""
     _, partition, _, region, account, name = (queue_arn.split(":") + [""] * 6)[:6]
     return f"https://sqs.{region}.{_SUFFIXES.get(partition, 'amazonaws.com')}/{account}/{name}"
 
@@ -882,7 +885,7 @@ def _problem(error: Exception, action: str, resource: str) -> tuple[str, str | N
     try:
         code = str(error.response["Error"]["Code"])  # type: ignore[attr-defined]
     except Exception:
-        pass  # The error has no code, such as a connection error.
+        pass  # Some errors have no code, such as a connection error.
     # For an encrypted queue, SQS passes on errors from KMS.
     needed = "kms:GenerateDataKey and kms:Decrypt" if code[:3].upper() == "KMS" else action
     remedy = f"allow {needed} in the function's role" if "AccessDenied" in code else None

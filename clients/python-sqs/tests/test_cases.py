@@ -21,7 +21,7 @@ class Refused(Exception):
 
 
 class Sqs:
-    """A fake of SQS that records the calls, and refuses the calls that a case lists."""
+    """A fake SQS that records calls, and refuses those that the case lists."""
 
     def __init__(self, refuses: list[str]) -> None:
         self.refuses = refuses
@@ -88,7 +88,7 @@ def test_case(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         message = messages[record["messageId"]]
         ran.append(record["messageId"])
         assert record["body"] == message.get("sees", message["id"])
-        record.clear()  # changes by the function must have no effect
+        record.clear()  # the function's changes must have no effect
         if message["does"] == "returns_an_iterator":
             return map(str, [1])
         if message["does"] != "succeeds":

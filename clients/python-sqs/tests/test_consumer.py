@@ -1,4 +1,5 @@
-"""Tests beyond the shared cases: options, the backoff's distribution, complete dead-letters, threads, and the log."""
+"""Tests of what the shared cases leave out: options, the distribution of backoffs, complete dead-letters, threads, and
+the log."""
 
 from __future__ import annotations
 
@@ -276,7 +277,7 @@ def test_any_error_fails_only_its_record(sqs: Sqs) -> None:
         def __str__(self) -> str:
             raise SystemExit
 
-    untraceable = SyntaxError("no", ("file", 1, 2, 3))  # type: ignore[arg-type]  # the line number is not text
+    untraceable = SyntaxError("no", ("file", 1, 2, 3))  # type: ignore[arg-type]  # the text is not a string
     errors: list[BaseException] = [SystemExit(1), Unprintable(), KeyboardInterrupt(), untraceable]
 
     @consumer(jitter="none")
@@ -395,7 +396,7 @@ def test_answer_about_another_message_is_ignored(sqs: Sqs, monkeypatch: pytest.M
 
 
 def test_a_line_is_written_at_once(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line is one write, because the output of two threads may mix between writes."""
+    """Each line is a single write, because the output of two threads may mix between writes."""
     written: list[str] = []
     monkeypatch.setattr("sys.stdout", SimpleNamespace(write=written.append, flush=lambda: None))
     comeback_sqs._log("INFO", action="defer")
@@ -606,7 +607,7 @@ def test_sdk_sees_the_context_variables(monkeypatch: pytest.MonkeyPatch) -> None
 
     stub = SimpleNamespace(change_message_visibility_batch=hide, delete_message_batch=delete)
     monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: stub)
-    left = iter([1_000])  # at the start; then time for calls
+    left = iter([1_000])  # 1 s is left at the start; every later query returns 60 s
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: next(left, 60_000))
 
     @consumer()
@@ -652,7 +653,7 @@ def test_hanging_record_does_not_affect_others(concurrency: int, monkeypatch: py
 
     stub = Stub()
     monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: stub)
-    left = iter([1_000])  # at the start; then time for calls
+    left = iter([1_000])  # 1 s is left at the start; every later query returns 60 s
     context = SimpleNamespace(**{**vars(CONTEXT), "get_remaining_time_in_millis": lambda: next(left, 60_000)})
 
     @consumer(concurrency=concurrency)

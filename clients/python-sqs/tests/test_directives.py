@@ -1,4 +1,4 @@
-"""Runs the cases of directives that all implementations share, from tests/golden/directives."""
+"""Runs the directive cases that all implementations share, from tests/golden/directives."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def test_retry_after_writes_dates() -> None:
 
 
 def test_both_packages_have_the_same_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each package is one file, so that it can be copied. The errors of both packages must write the same strings."""
+    """Each package is a single file that users can copy, so both define these errors. Both must write the same
+    strings."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "python"))
     envelope = importlib.import_module("comeback_envelope")
 

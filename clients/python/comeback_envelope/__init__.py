@@ -26,7 +26,7 @@ class Event(NamedTuple):
 
 
 class Opened(TypedDict):
-    """An opened event, as the dict that a handler decorated with `@opened` receives."""
+    """An opened event as a dict, which is what a handler decorated with `@opened` receives."""
 
     payload: Any
     attempt: int
@@ -38,7 +38,7 @@ class RetryAfter(Exception):
 
     `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (local time if it has no time
     zone), or a string such as an HTTP `Retry-After` header. `text` is an explanation for people. The handler recognises
-    the error by the name of the class, so a subclass must keep this name.
+    the error by its class name, so a subclass must keep that name.
 
     The constructor never raises. The handler ignores a value that is not a wait, logs the reason, and retries with the
     ordinary backoff.
@@ -101,7 +101,8 @@ def opened(handler: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def _moment(when: object) -> str:
-    """Formats a time for the retry handler: whole seconds, or RFC 3339. Any other value is converted to a string."""
+    """Formats a time as the retry handler reads it: whole seconds, or RFC 3339. Any other value is converted to a
+    string."""
     try:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -109,7 +110,7 @@ def _moment(when: object) -> str:
             return _seconds(math.ceil(when.total_seconds()))
         if not isinstance(when, (str, bytes, bool)):
             number = math.ceil(when)  # type: ignore[call-overload]
-            # The handler reads a number from 10⁹ on as an epoch time.
+            # The handler reads a number of 10⁹ or more as an epoch time.
             return _seconds(number) if number < 10**9 else str(number)
     except Exception:
         pass  # `when` is not a number, or is a date after the year 9999.
@@ -117,13 +118,13 @@ def _moment(when: object) -> str:
 
 
 def _seconds(seconds: int) -> str:
-    """Formats seconds. A wait of over 14 days gets a unit, because a number without a unit might be a date."""
+    """Formats seconds. A wait of over 14 days gets a unit. Without one, the number could be taken for a date."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
 def _words(thing: object) -> str:
-    """Converts a value to a string without lone surrogates. Lambda's runtime crashes if it cannot print an error, and
-    the directive is lost."""
+    """Converts a value to a string without lone surrogates. Otherwise, Lambda's runtime might crash when it prints the
+    error, and the directive would be lost."""
     try:
         text = thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -132,7 +133,7 @@ def _words(thing: object) -> str:
 
 
 def _is_id(key: str) -> bool:
-    """Returns true if the key is not empty and has no lone surrogate. No other system could store a lone surrogate."""
+    """Returns true if the key is not empty and has no lone surrogate, which no other system could store."""
     return key != "" and not any("\ud800" <= character <= "\udfff" for character in key)
 
 

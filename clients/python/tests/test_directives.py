@@ -54,7 +54,7 @@ def test_a_time_without_a_zone_is_local() -> None:
 
 
 def test_a_number_is_written_as_it_is_read() -> None:
-    """The packages for other languages must write the same string."""
+    """The packages for other languages must write the same strings."""
     cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "written.json"
     for case in json.loads(cases.read_text(encoding="utf-8")):
         assert str(RetryAfter(case["seconds"])) == str(RetryAfter(timedelta(seconds=case["seconds"]))) == case["message"]
@@ -105,7 +105,8 @@ def test_unprintable_message_does_not_end_the_runtime() -> None:
 
 
 def test_text_is_passed_on_unchanged() -> None:
-    """A header stays unchanged, so the shared cases for reading a header apply."""
+    """`RetryAfter` must pass on the value of any `Retry-After` header, so the cases are those for parsing that
+    header."""
     cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "retry-after.json"
     for case in json.loads(cases.read_text(encoding="utf-8")):
         assert str(RetryAfter(case["text"])) == re.sub("[\ud800-\udfff]", "\ufffd", case["text"])

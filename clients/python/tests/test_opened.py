@@ -29,7 +29,7 @@ class Context:
 
 
 class Memory(BasePersistenceLayer):
-    """Powertools' own persistence rules, with a dict instead of the DynamoDB table."""
+    """Powertools' own persistence rules, with a dict in place of the DynamoDB table."""
 
     def __init__(self) -> None:
         self.records: dict[str, DataRecord] = {}

@@ -1,4 +1,4 @@
-"""Tests the package as published: builds it, and checks it as a user installs it."""
+"""Tests the package as published: builds the wheel, and checks it as its users see it."""
 
 from __future__ import annotations
 
