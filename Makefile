@@ -8,11 +8,11 @@ WITH := tests/tools/with.sh
 CARGO := $(WITH) -- cargo
 CARGO_TEST := $(WITH) clippy -- cargo test --workspace --all-features
 
-# Architecture of the functions. arm64 is cheaper on Lambda. Any machine can build for arm64 and for x86_64.
+# Architecture of the functions: arm64, which is cheaper on Lambda, or x86_64. Any machine can build for both.
 ARCH ?= arm64
 STACK ?= comeback
-# `make deploy` also takes parameters, such as PARAMETERS="MaxAge=3600 Envelope=inline".
-# Other variables, such as SEEDS=100 for `make chaos`, go to the script that the target runs.
+# `make deploy` also takes parameters, such as PARAMETERS="MaxAge=3600 Envelope=inline". Other variables, such as
+# SEEDS=100 for `make chaos`, are passed to the script that the target runs.
 
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile)
 
@@ -36,8 +36,8 @@ check: ## run what CI runs: formatting and lints, then `make test`
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint
 	@$(MAKE) --no-print-directory test
 
-# To build a package's tests, cargo also builds the package's programs. `cargo run` would build most dependencies again,
-# because it builds a single package, without the features that dev-dependencies add.
+# Cargo builds a package's programs along with its tests. `cargo run` would build most dependencies again, because it
+# builds one package only, without the features that dev-dependencies add.
 local: tools ## deploy to this machine, send an event and watch it succeed
 	$(CARGO_TEST) --no-run --test repository
 	@$(WITH) clippy -- "$${CARGO_TARGET_DIR:-target}/debug/local"

@@ -22,7 +22,7 @@ def write(dist: Path, archs: list[str]) -> None:
 
 
 def sbom(copy: Path, folder: str, name: str, arch: str) -> str:
-    """Returns a program's CycloneDX document. The tool writes such a document into the folder of every package."""
+    """Returns a program's CycloneDX document. The tool writes one into the folder of every package."""
     target = musl(arch) if name == "comeback" else gnu(arch)
     options = ["--format", "json", "--spec-version", "1.5", "--no-build-deps", "--target", target]
     run("cargo", "cyclonedx", "--quiet", "--manifest-path", str(copy / "Cargo.toml"), *options)
@@ -30,7 +30,7 @@ def sbom(copy: Path, folder: str, name: str, arch: str) -> str:
 
 
 def sources(package: str) -> Path:
-    """Copies the workspace with only this package and its dependencies. In the full workspace, cargo would also enable
+    """Copies the workspace, with this package as its only member. In the full workspace, cargo would also enable
     features that only other members and tests need."""
     copy = TARGET / "sources"
     shutil.rmtree(copy, ignore_errors=True)

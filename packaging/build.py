@@ -19,7 +19,7 @@ FUNCTIONS = ["retry-handler", "flaky-target"]
 
 
 class Refused(Exception):
-    """The reason why a release cannot be built."""
+    """Raised if a release cannot be built. The text gives the reason."""
 
 
 def version() -> str:
@@ -60,12 +60,12 @@ def zigbuild(arch: str, *wanted: str) -> None:
 
 
 def gnu(arch: str) -> str:
-    """Returns Rust's name of the functions' target."""
+    """Returns Rust's name for the functions' target."""
     return f"{MACHINES[arch]}-unknown-linux-gnu"
 
 
 def musl(arch: str) -> str:
-    """Returns Rust's name of the target for static programs."""
+    """Returns Rust's name for the target of static programs."""
     return f"{MACHINES[arch]}-unknown-linux-musl"
 
 

@@ -19,7 +19,7 @@ KEYS = {"retry-handler": "CodeKey", "flaky-target": "ExampleCodeKey"}
 
 
 def generate(source: dict, version: str) -> str:
-    """Returns the template in one line, because CloudFormation accepts at most 51,200 bytes outside a bucket."""
+    """Returns the template on one line, because CloudFormation accepts at most 51,200 bytes outside a bucket."""
     take_code_from_bucket(source)
     source["Parameters"]["Example"]["Default"] = "no"
     source["Parameters"]["Architecture"]["Description"] = "The functions' processor: the one that the zips are for."

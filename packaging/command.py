@@ -41,8 +41,8 @@ def archive(dist: Path, arch: str) -> Path:
 
 
 def stamped(script: str, digests: dict[str, str]) -> str:
-    """Returns the install script for this release. The script contains the digests of the release's archives."""
-    # Linux and the machine have the names that `uname -s` and `uname -m` print.
+    """Returns the install script with the version of this release and the digests of its archives."""
+    # The names are those that `uname -s` and `uname -m` print.
     platforms = [
         f'    "Linux {build.MACHINES[arch]}") name={name(arch)} sha256={sha256} ;;' for arch, sha256 in digests.items()
     ]

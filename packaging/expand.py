@@ -13,7 +13,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 
 class NoManagedPolicies(ManagedPolicyLoader):
-    """Loads no managed policies. The template uses none, and looking them up in IAM requires an account."""
+    """Loads no managed policies. The template uses none, and looking them up in IAM would require an account."""
 
     def __init__(self):
         super().__init__(None)

@@ -1,4 +1,4 @@
-"""Collects the licences of everything linked into a release's programs in one file. Texts and notices are unchanged."""
+"""Collects in one file the licences of everything linked into a release's programs. Texts and notices are unchanged."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def licences(packages: list[str], archs: list[str]) -> str:
 
 
 def policy() -> str:
-    """Returns the licences that deny.toml allows as cargo-about's settings."""
+    """Returns the licences that deny.toml allows, as settings for cargo-about."""
     allowed = tomlkit.parse((ROOT / "deny.toml").read_text())["licenses"]
     settings = {
         "accepted": allowed["allow"],

@@ -4,7 +4,7 @@ set -euo pipefail
 export ARCHS=${ARCHS:-arm64 x86_64}
 with=tests/tools/with.sh
 
-# Checks for `tomllib` before any build. The scripts need this module, which has been part of Python since 3.11.
+# Checks before any build for the module `tomllib`, which the scripts need. It has been part of Python since 3.11.
 tomllib() {
     local python
     for python in python3 .tools/packaging/bin/python; do
@@ -30,7 +30,7 @@ build() {
     "$with" packaging -- python packaging/dist.py
 }
 
-# The trials marked `ignore` build the previous release, update from it, and run `verify-aws` on MiniStack.
+# The tests marked `ignore` build the previous release, update from it, and run `verify-aws` on MiniStack.
 check() {
     "$with" faketime ministack sam aws clients conformance packaging --
     packaging/check/semver.sh

@@ -1,4 +1,4 @@
-"""Writes `comeback.yaml`, the release's version of `template.yaml`. The functions are zips beside it."""
+"""Writes `comeback.yaml`, the release's version of `template.yaml`. Its functions are in zips beside it."""
 
 from io import StringIO
 from pathlib import Path
@@ -23,7 +23,7 @@ Next, [attach your functions]({REPOSITORY}/blob/main/docs/attach.md). The
 
 
 def name(arch: str) -> str:
-    """Returns the file name of an architecture's template. The template for the cheaper architecture has the plain name."""
+    """Returns the file name of an architecture's template. The one for the cheaper architecture has the plain name."""
     return "comeback.yaml" if arch == "arm64" else f"comeback-{arch}.yaml"
 
 

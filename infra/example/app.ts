@@ -1,6 +1,6 @@
 /**
- * An app with two functions that share one AsyncRetries construct. The Rust function opens the envelope of a retry. The
- * Python function receives a retry as an event with one more key.
+ * An app with two functions that share one AsyncRetries construct. The Rust function opens the envelope of a retry. To
+ * the Python function, a retry is the event with one more key.
  *
  * The functions are built for arm64, or for x86_64 with `-c architecture=x86_64`.
  */
@@ -15,7 +15,7 @@ import { AsyncRetries, EnvelopeStyle, Jitter } from '../src';
 
 const CHECKOUT = path.join(__dirname, '..', '..');
 
-/** A function that fails as its event requests: `{"fail_times": 3}` fails the first three invocations. */
+/** A function that fails as its event requests: with `{"fail_times": 3}`, the first three invocations fail. */
 const ORDERS = `
 def handler(event, context):
     attempt = event.get("_retry_metadata", {"attempt": 0})["attempt"]
@@ -57,9 +57,9 @@ class Example extends Stack {
       architecture,
       bootstrap: builtHandler(architecture),
       envelope: EnvelopeStyle.INLINE,
-      // An event that always fails is dead-lettered within a minute.
+      // So few that an event that always fails is dead-lettered within a minute.
       maxRetries: 4,
-      // `cdk destroy` deletes everything of the example.
+      // So that `cdk destroy` also deletes the queues.
       removalPolicy: RemovalPolicy.DESTROY,
     });
     // Each function has its own policy.

@@ -22,7 +22,7 @@ type AlarmProps = Pick<cloudwatch.AlarmProps, 'metric' | 'alarmDescription'> & P
 /** The page that explains each alarm, and what to do when it is raised. */
 export const RUNBOOK = 'https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md';
 
-/** The command line option of `comeback` that selects the deployment in the alarm's stack. */
+/** The command-line option of `comeback` that selects the deployment in the alarm's stack. */
 const STACK = `--stack ${Aws.STACK_NAME}`;
 
 const MINUTE = Duration.minutes(1);
@@ -34,7 +34,7 @@ export function alarms(watched: Watched, logged: LogMetrics): Record<string, clo
   return Object.fromEntries(Object.entries(all).map(([id, props]) => [id, completed(id, props)]));
 }
 
-/** Adds the properties that alarms share, and a link to the section of the page that is named as the alarm. */
+/** Adds the properties that all alarms share, and a link to the alarm's section in the runbook. */
 function completed(id: string, { alarmDescription = '', ...props }: AlarmProps): cloudwatch.AlarmProps {
   const section = id.replace(/\B[A-Z]/g, '-$&').toLowerCase();
   return {
@@ -49,7 +49,7 @@ function completed(id: string, { alarmDescription = '', ...props }: AlarmProps):
 
 /** Counts of lines in the handler's log. */
 export interface LogMetrics {
-  /** The number of ERROR lines in the log. Most ERROR lines are about problems that an operator must fix. */
+  /** The number of ERROR lines in the log. Most are about problems that an operator must fix. */
   readonly needsAnOperator: cloudwatch.IMetric;
   /** The number of dead-lettered records that lack their event's payload. */
   readonly lostPayload: cloudwatch.IMetric;
@@ -80,9 +80,13 @@ function counted(
   return filter.metric({ statistic: 'Sum', period: Duration.minutes(5) });
 }
 
-/** The alarm for failures of `fn` that Lambda could not send to the retry queue in the stack `of`, and has dropped. */
+/**
+ * Returns the alarm for failures of `fn` that Lambda dropped, because it could not send them to the retry queue in
+ * `of`.
+ */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
-  // If the function is in the retry queue's stack, this is the name with which the stack is deployed.
+  // If the function is in the retry queue's stack, the pseudo parameter gives the name under which that stack is
+  // deployed.
   const name = Stack.of(fn) === of ? Aws.STACK_NAME : of.stackName;
   return completed('LostOnTheWay', {
     metric: fn.metric('DestinationDeliveryFailures', { statistic: 'Sum', period: Duration.minutes(5) }),
@@ -150,7 +154,8 @@ function ofHandler({ handler }: Watched, { needsAnOperator }: LogMetrics): Recor
     },
     NeedsAnOperator: {
       metric: needsAnOperator,
-      // The handler checks an event at least once an hour, and logs an ERROR on each check.
+      // While a problem lasts, the handler checks each affected event at least once an hour, and logs an ERROR each
+      // time.
       evaluationPeriods: 13,
       datapointsToAlarm: 1,
       alarmDescription:

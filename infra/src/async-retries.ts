@@ -28,8 +28,8 @@ import { type Refusals } from './values';
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
 /**
- * The period for which SQS reuses a data key. Each caller causes one KMS call per period. SQS notices a disabled key
- * within one period.
+ * The period for which SQS reuses a data key. Each caller causes one KMS call per period, and SQS notices a disabled
+ * key within one.
  */
 const DATA_KEY_REUSE = Duration.hours(1);
 
@@ -63,7 +63,7 @@ export class AsyncRetries extends Construct {
   private readonly attached: lambda.IFunction[] = [];
   private monitoring?: Monitor;
 
-  /** @throws with all refused properties, not only the first */
+  /** @throws if properties are refused; the error lists all of them */
   constructor(scope: Construct, id: string, props: AsyncRetriesProps = {}) {
     super(scope, id);
     const refusals: Refusals = [];
@@ -79,8 +79,8 @@ export class AsyncRetries extends Construct {
     warnOfShortRetention(deadLetterQueue);
     this.queue = this.newQueue('Queue', props, {
       visibilityTimeout: VISIBILITY_TIMEOUT,
-      // The maximum that SQS allows, so that the handler dead-letters an event, with its reason, before SQS moves the
-      // event without a reason.
+      // The maximum that SQS allows, so that the handler dead-letters an event with a reason before SQS would move it
+      // without one.
       deadLetterQueue: { queue: deadLetterQueue, maxReceiveCount: 1_000 },
     });
     this.retryHandler = new RetryHandler(this, 'Handler', {
@@ -101,7 +101,7 @@ export class AsyncRetries extends Construct {
    *
    * Allows the retry handler to invoke the function, and the function's role to send to the retry queue. Also allows
    * the loop in Lambda's recursive loop detection. Once these permissions are deployed, Lambda sends the function's
-   * failures to the retry queue. If callers invoke an alias or a version, attach this alias or version.
+   * failures to the retry queue. If callers invoke an alias or a version, attach that instead.
    *
    * A function in another stack needs a `functionName`, or a pattern in `targetFunctions` that allows the function. For
    * an imported function, a warning lists the steps that its owner must take.
@@ -158,7 +158,7 @@ export class AsyncRetries extends Construct {
 
   /**
    * The number of failed invocations of attached functions, including retries: the messages sent to the retry queue.
-   * When more than `hideUpTo` messages wait, messages that the handler sends again also count.
+   * When more than `hideUpTo` messages wait, messages that the handler sends again count too.
    */
   metricFailures(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricNumberOfMessagesSent(props);

@@ -12,8 +12,8 @@ import { literal } from './values';
 /** Options for attaching a function. */
 export interface AttachOptions {
   /**
-   * The time for which Lambda itself keeps an event while the function is throttled; 60 seconds to 6 hours. After this
-   * time, the event is retried like a failed event.
+   * The time for which Lambda itself keeps an event while the function is throttled; 60 seconds to 6 hours. After that,
+   * Comeback retries the event like a failed one.
    *
    * @default Duration.minutes(1)
    */
@@ -28,7 +28,7 @@ export interface AttachOptions {
 
   /**
    * The retry policy of this function, version or alias only. The policy of a version or alias takes precedence over
-   * the policy of its function.
+   * that of its function.
    *
    * @default - the policy of the AsyncRetries
    */
@@ -55,8 +55,7 @@ export function sendFailures(
   });
   const configuration = configured.node.findChild('EventInvokeConfig').node;
   configuration.addMetadata(ATTACHED_TO, handler.node.scope?.node.path);
-  // Without this dependency, the handler would dead-letter the function's events until the handler's update is
-  // deployed.
+  // Without this dependency, the handler would dead-letter the function's events until its own update is deployed.
   configuration.addDependency(handler.function, handler.role);
   if (resource !== undefined) {
     // By default, Lambda stops this Lambda→SQS→Lambda loop after 16 rounds. The retry policy limits the rounds instead.

@@ -28,7 +28,7 @@ export function dashboard(scope: Construct, watched: Watched, alarms: cloudwatch
   });
 }
 
-/** Returns a graph of half the dashboard's width. */
+/** Returns a graph that is half as wide as the dashboard. */
 function graph(
   title: string,
   left: cloudwatch.IMetric[],

@@ -35,7 +35,7 @@ export function environmentProblems(stack: Stack, variables: Record<string, stri
   ];
 }
 
-/** Describes the bytes left in the environment, for messages. */
+/** Returns a message about how many bytes are left in the environment. */
 export function environmentLeft(stack: Stack, variables: Record<string, string>): string {
   const { bytes } = shortest(stack, variables);
   const left = String(Math.max(0, LIMIT - bytes));

@@ -27,9 +27,9 @@ export enum EnvelopeStyle {
 /**
  * The retry policy: each property is an environment variable of the retry handler.
  *
- * A function can be attached with a policy of its own. Properties that this policy does not set have the values of the
- * `AsyncRetries`, with one exception. A policy's `backoffs` replaces the `baseBackoff` and `maxBackoff` of the
- * `AsyncRetries`, and a policy's `baseBackoff` or `maxBackoff` replaces the `backoffs` of the `AsyncRetries`.
+ * A function can be attached with a policy of its own. It inherits every property that it does not set from the
+ * `AsyncRetries`, except that its `backoffs` replaces an inherited `baseBackoff` and `maxBackoff`, and its
+ * `baseBackoff` or `maxBackoff` replaces an inherited `backoffs`.
  */
 export interface FunctionPolicy {
   /**
@@ -40,7 +40,7 @@ export interface FunctionPolicy {
   readonly maxAge?: Duration;
 
   /**
-   * The maximum retries of one chain; 0 to 10,000.
+   * The maximum number of retries in one chain; 0 to 10,000.
    *
    * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second
    * chain. With the other defaults, `maxAge` ends first, after about 56 retries.
@@ -50,24 +50,24 @@ export interface FunctionPolicy {
   readonly maxRetries?: number;
 
   /**
-   * The ceiling of the first backoff; 1 second to `maxBackoff`. The ceiling doubles with every retry.
+   * The ceiling of the first backoff; 1 second to `maxBackoff`. It doubles with every retry.
    *
    * @default Duration.seconds(10)
    */
   readonly baseBackoff?: Duration;
 
   /**
-   * The maximum ceiling of a backoff; 1 second to 43,170 seconds. 43,170 seconds are 12 hours less 30 seconds, the
-   * longest time for which SQS can hide a message.
+   * The highest ceiling of a backoff; 1 second to 43,170 seconds (12 hours, the longest that SQS can hide a message,
+   * less 30 seconds).
    *
    * @default Duration.hours(1)
    */
   readonly maxBackoff?: Duration;
 
   /**
-   * A list of the ceilings of the backoffs, instead of `baseBackoff` and `maxBackoff`. The last ceiling repeats. The
-   * list has at most 64 ceilings of 1 second to 43,170 seconds, and no ceiling is shorter than the previous one. Cannot
-   * be combined with `Jitter.DECORRELATED`.
+   * The ceilings of the backoffs, instead of `baseBackoff` and `maxBackoff`. The last one repeats. There may be up to
+   * 64 ceilings of 1 second to 43,170 seconds, none shorter than the one before it. Cannot be combined with
+   * `Jitter.DECORRELATED`.
    *
    * @default - they double from `baseBackoff` to `maxBackoff`
    */
@@ -89,16 +89,16 @@ export interface FunctionPolicy {
   readonly envelope?: EnvelopeStyle;
 
   /**
-   * Whether the handler obeys errors with which a function controls its retries. The message of `RetryAfter` sets the
-   * time of the retry. `NonRetryable` forbids retries.
+   * Whether the handler obeys the errors with which a function controls its retries: the message of a `RetryAfter` sets
+   * the time of the retry, and a `NonRetryable` forbids retries.
    *
    * @default true
    */
   readonly directives?: boolean;
 
   /**
-   * Globs (`*`, `?`) for `errorType`s that are dead-lettered without a retry. Each glob is compared with the whole
-   * type, its class name and its simple name. For example, `Refused` and `RefusedException` both match
+   * Globs (`*`, `?`) for `errorType`s. A matching event is dead-lettered without a retry. Each glob is compared with
+   * the whole type, its class name and its simple name. For example, `Refused` and `RefusedException` both match
    * `com.acme.RefusedException`.
    *
    * @default []

@@ -29,8 +29,8 @@ export interface PolicyProps extends FunctionPolicy {
 /** Limits on hidden messages and on the handler's concurrency. */
 export interface WaitingProps {
   /**
-   * The number of messages that may be hidden at once; 0 to 55,000. Beyond this number, the handler sends messages
-   * again with a delay.
+   * The number of messages that may be hidden at once; 0 to 55,000. Beyond that, the handler sends messages again with
+   * a delay.
    *
    * A hidden message costs nothing, but SQS allows only about 120,000 hidden messages. With 0, every message is sent
    * again.
@@ -40,17 +40,17 @@ export interface WaitingProps {
   readonly hideUpTo?: number;
 
   /**
-   * Whether to always hide messages, regardless of their number. Cannot be combined with `hideUpTo`.
+   * Whether to always hide messages, however many there are. Cannot be combined with `hideUpTo`.
    *
    * @default false
    */
   readonly alwaysHide?: boolean;
 
   /**
-   * The maximum concurrent invocations of the retry handler; 2 to 1,000.
+   * The maximum number of concurrent invocations of the retry handler; 2 to 1,000.
    *
-   * This property limits the pollers, which share the limit on hidden messages. Do not limit the handler by reserved
-   * concurrency: throttled pollers raise the receive counts of messages.
+   * This limits the pollers, which share the limit on hidden messages. Do not use reserved concurrency for that:
+   * throttled pollers raise the receive counts of messages.
    *
    * @default 10
    */
@@ -244,7 +244,7 @@ function choice(property: 'jitter' | 'envelope' | 'metrics', props: PolicyProps,
   return value;
 }
 
-/** Returns the problem with a glob; undefined for a valid glob. Tokens count as empty. */
+/** Returns the problem with a glob; undefined for a valid one. Tokens count as empty. */
 function globProblem(glob: string): string | undefined {
   // The handler would split a glob at a comma, and ignore a blank glob.
   if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {

@@ -30,7 +30,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly bootstrap?: string;
 
   /**
-   * The processor of the retry handler.
+   * The processor architecture of the retry handler.
    *
    * @default lambda.Architecture.ARM_64
    */
@@ -47,7 +47,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly memorySize?: number;
 
   /**
-   * The maximum messages per invocation of the retry handler; 1 to 10.
+   * The maximum number of messages per invocation of the retry handler; 1 to 10.
    *
    * @default 10
    */
@@ -69,11 +69,10 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly removalPolicy?: RemovalPolicy;
 
   /**
-   * The key that encrypts the two queues. The handler's role and the roles of attached functions are allowed to use the
-   * key.
+   * The key that encrypts the two queues. The handler's role and the roles of attached functions are allowed to use it.
    *
    * The key must be in this stack's account and region. Read the repository's page `docs/encryption.md` before you
-   * change the key.
+   * change it.
    *
    * @default - a key that SQS manages (SSE-SQS)
    */
@@ -87,7 +86,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly deadLetterQueue?: sqs.IQueue;
 }
 
-/** The maximum size of an SQS message in bytes. The maximum size of an asynchronous Lambda payload is the same. */
+/** The maximum size of an SQS message, and of an asynchronous Lambda payload, in bytes. */
 export const LARGEST_MESSAGE = 1_048_576;
 
 /** The longest retention period of an SQS queue. */
@@ -103,7 +102,7 @@ const KEY_ELSEWHERE =
 const DEAD_LETTER_KEY_ELSEWHERE =
   ', because a handler that may not use the key cannot send to the queue, and keeps each dead-letter until it expires';
 
-/** Checks the dead-letter queue, the key and the numbers that are not variables of the retry handler. */
+/** Checks the dead-letter queue, the key, and the numbers that are not settings of the retry handler. */
 export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: Refusals): void {
   const { deadLetterQueue, encryptionKey } = props;
   if (deadLetterQueue?.fifo === true) {
@@ -144,7 +143,7 @@ export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: Ref
   }
 }
 
-/** Warns about a dead-letter queue with a retention shorter than the maximum. */
+/** Warns if the dead-letter queue's retention is shorter than the maximum. */
 export function warnOfShortRetention(deadLetterQueue: sqs.IQueue): void {
   const own = resourceOf(deadLetterQueue);
   const retention = own?.messageRetentionPeriod ?? DEFAULT_RETENTION;
@@ -157,7 +156,7 @@ export function warnOfShortRetention(deadLetterQueue: sqs.IQueue): void {
   }
 }
 
-/** Returns the CloudFormation resource of a queue, if this app creates the queue. */
+/** Returns the CloudFormation resource of a queue, if this app creates it. */
 function resourceOf(queue?: sqs.IQueue): sqs.CfnQueue | undefined {
   const resource = queue?.node.defaultChild;
   return resource instanceof sqs.CfnQueue ? resource : undefined;

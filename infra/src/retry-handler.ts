@@ -46,13 +46,13 @@ export class RetryHandler extends Construct {
       retention: props.logRetention ?? logs.RetentionDays.ONE_MONTH,
       removalPolicy: RemovalPolicy.DESTROY,
     });
-    // The name of the SSM parameter for the pauses, without its first slash.
+    // The name of the SSM parameter for the pauses, without the leading slash.
     const pauses = `comeback/${Aws.STACK_NAME}/${Names.uniqueResourceName(scope, { maxLength: 64 })}/pauses`;
     const environment = {
       RETRY_QUEUE_URL: props.queue.queueUrl,
       DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
       TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
-      // The first pause creates the parameter. Each execution environment reads the parameter twice a minute.
+      // The first pause creates the parameter. Each execution environment reads it twice a minute.
       PAUSES: `/${pauses}`,
       POLICIES: Lazy.string({ produce: () => this.policyEntries() }),
       ...props.settings,
@@ -133,7 +133,7 @@ export class RetryHandler extends Construct {
     const parameter = { service: 'ssm', resource: 'parameter', resourceName: pauses };
     allow('TakeFromTheRetryQueue', queue.queueArn, 'sqs', ...taking);
     allow('DeadLetter', deadLetterQueue.queueArn, 'sqs', 'SendMessage');
-    // When HIDE_UP_TO messages are hidden, the handler sends further messages to the retry queue again, with a delay.
+    // Once HIDE_UP_TO messages are hidden, the handler sends the rest to the retry queue again, with a delay.
     allow('Move', queue.queueArn, 'sqs', 'SendMessage');
     allow('ReadPauses', Stack.of(this).formatArn(parameter), 'ssm', 'GetParameter');
     allow('Log', this.logGroup.logGroupArn, 'logs', 'CreateLogStream', 'PutLogEvents');
@@ -144,9 +144,9 @@ export class RetryHandler extends Construct {
 }
 
 /**
- * Allows a role to use a queue's encryption key through SQS, if the queue has a key.
+ * Allows a role to use a queue's encryption key through SQS, if the queue has one.
  *
- * @throws if this app cannot grant the key, because without the permission events would be lost silently
+ * @throws if this app cannot grant the key, because events would be lost silently without the permission
  */
 export function allowKey({ encryptionMasterKey: key }: sqs.IQueue, role: iam.IRole): void {
   if (key !== undefined && !key.grant(throughSqs(role), 'kms:GenerateDataKey', 'kms:Decrypt').success) {

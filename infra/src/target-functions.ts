@@ -49,8 +49,8 @@ export function allows(stack: Stack, entry: string, name: string): boolean {
 
 /**
  * Returns an example of the name that CloudFormation will generate for a function: stack, logical id, and zeros instead
- * of 12 or 13 random characters. CloudFormation shortens a long name. Only its beginning is known, and `?` stands for
- * the rest.
+ * of 12 or 13 random characters. CloudFormation shortens a name that is too long: then only its beginning is known, and
+ * `?` stands for the rest.
  */
 export function generatedName(stackName: string, logicalId: string): string {
   if (Token.isUnresolved(stackName)) {
@@ -60,7 +60,7 @@ export function generatedName(stackName: string, logicalId: string): string {
   return name.length > LONGEST_NAME ? `${stackName.slice(0, 20)}?` : name;
 }
 
-/** Returns the problem that the handler's `FunctionPattern` would report for an entry; undefined for a valid entry. */
+/** Returns the problem that the handler's `FunctionPattern` would report for an entry; undefined for a valid one. */
 function problemOf(arn: string): string | undefined {
   if (isToken(arn)) {
     return undefined;

@@ -3,7 +3,7 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 
 import { allows, functionArn, generatedName } from './target-functions';
 
-/** The type of the metadata that holds the path of the `AsyncRetries` that created an invoke configuration. */
+/** The metadata type for the path of the `AsyncRetries` that created an invoke configuration. */
 export const ATTACHED_TO = 'comeback-cdk:attachedTo';
 
 /** Returns the function of a version or an alias. A function is returned unchanged. */
@@ -16,18 +16,18 @@ export function configurable(target: lambda.IFunction): lambda.IFunction {
   return qualifierOf(target) === '$LATEST' ? unqualified(target) : target;
 }
 
-/** Returns the CloudFormation resource of a function, if this app creates the function. */
+/** Returns the CloudFormation resource of a function, if this app creates it. */
 export function resourceOf(fn: lambda.IFunction): lambda.CfnFunction | undefined {
   const resource = fn.node.defaultChild;
   return resource instanceof lambda.CfnFunction ? resource : undefined;
 }
 
-/** Returns the name of a function, if the app sets the name. */
+/** Returns the name of a function, if the app sets one. */
 export function givenName({ functionName }: lambda.CfnFunction): string | undefined {
   return Token.isUnresolved(functionName) ? undefined : functionName;
 }
 
-/** Returns a resource's logical id in the template, even if the app overrides the id. */
+/** Returns a resource's logical id in the template, even if the app overrides it. */
 export function logicalIdOf(resource: CfnElement): string {
   return resource.stack.resolve(resource.logicalId) as string;
 }
@@ -38,8 +38,8 @@ export function logicalIdOf(resource: CfnElement): string {
  * A function in another stack refers to this stack for the queue's ARN, so this stack must not refer to the function.
  *
  * @param entries the `TARGET_FUNCTIONS` entries from the property `targetFunctions`
- * @returns undefined if one of the patterns allows the function
- * @throws if the function is in another stack, has no name yet, and none of the patterns allows the function
+ * @returns undefined if one of the entries already allows the function
+ * @throws if the function is in another stack, has no name yet, and none of the entries allows it
  */
 export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]): string | undefined {
   const resource = resourceOf(fn);

@@ -21,7 +21,10 @@ const DURATIONS: Type = [
   'a list of Durations, such as [Duration.seconds(20), Duration.minutes(5)]',
 ];
 
-/** The types of a policy's properties, for callers in plain JavaScript. Enums are missing: their values are checked. */
+/**
+ * The types of a policy's properties, for callers in plain JavaScript. Enums are left out, because `choice` checks
+ * their values.
+ */
 export const FUNCTION_POLICY: Readonly<Record<Exclude<keyof FunctionPolicy, 'jitter' | 'envelope'>, Type>> = {
   maxAge: DURATION,
   maxRetries: NUMBER,
@@ -70,7 +73,10 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
   dashboard: BOOLEAN,
 };
 
-/** Returns the values of the right type. The others are refused and left out, so that the rest can still be checked. */
+/**
+ * Returns the values of the right type. The others are refused and replaced by undefined, so that the rest can still be
+ * checked.
+ */
 export function wellTyped<T extends object>(
   given: T,
   types: Readonly<Partial<Record<keyof T, Type>>>,

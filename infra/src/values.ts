@@ -11,7 +11,7 @@ export type Refusals = string[];
 /** The placeholder in messages for a value that is known only at deployment. */
 const UNKNOWN = '…';
 
-/** The maximum length of a string in a message. No ARN of a function is longer. */
+/** The maximum length of a string in a message. No function ARN is longer. */
 const LONGEST_SHOWN = 256;
 
 /** Formats a value for messages. */
@@ -28,7 +28,7 @@ export function shown(value: unknown): string {
   return Token.isUnresolved(value) ? UNKNOWN : inspect(value, { depth: -1 });
 }
 
-/** Replaces the tokens of a string, for a message. Adds no quotes. */
+/** Replaces the tokens in a string for a message, without adding quotes. */
 export function literal(text: string): string {
   return replaceTokens(text, UNKNOWN);
 }

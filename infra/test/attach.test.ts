@@ -28,7 +28,7 @@ import {
 
 const ORDERS = 'arn:aws:lambda:eu-west-1:123456789012:function:orders';
 
-/** Returns the invoke configurations of a stack, without the parts that all configurations share. */
+/** Returns the invoke configurations of a stack, without the parts that they all share. */
 function invokeConfigs(retries: AsyncRetries, stack = Stack.of(retries)): unknown[] {
   return resources(stack, 'AWS::Lambda::EventInvokeConfig').map(({ Properties }) => {
     const { DestinationConfig, MaximumRetryAttempts, MaximumEventAgeInSeconds, ...rest } = Properties;
@@ -62,7 +62,6 @@ function handlersParts(retries: AsyncRetries): string[] {
 
 const anyQualifier = (construct: IConstruct) => ({ 'Fn::Join': ['', [arn(construct), ':*']] });
 
-/** Returns the warnings of a stack. */
 function warnings(stack: Stack): string[] {
   const found = Annotations.fromStack(stack).findWarning('*', Match.anyValue());
   return found.map(({ id, entry }) => `${id}: ${entry.data as string}`);
@@ -75,7 +74,8 @@ test('a function', () => {
   expect(statements(orders.role as IConstruct)).toEqual([
     { Effect: 'Allow', Action: 'sqs:SendMessage', Resource: arn(retries.queue) },
   ]);
-  // Lambda checks the permission when the destination is set, and the configuration refers to the function.
+  // Lambda checks the permission when the destination is set. The configuration refers to the function, and so waits
+  // for the policy.
   expect(resource(orders).DependsOn).toContain(
     logicalId((orders.role as IConstruct).node.findChild('DefaultPolicy')),
   );
@@ -91,7 +91,7 @@ test('failures are sent only once the handler may invoke', () => {
   for (const { DependsOn } of configs) {
     expect(new Set(DependsOn as string[])).toEqual(new Set(handlersParts(retries)));
   }
-  // The recursion setting is a property of the function. The configuration refers to the function.
+  // The recursion setting is a property of the function, to which the configuration refers.
   expect(configs[0]?.Properties.FunctionName).toEqual(ref(orders));
   expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
 });

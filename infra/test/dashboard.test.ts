@@ -86,7 +86,7 @@ interface Widget {
 }
 
 /**
- * Returns the widgets of the stack's dashboard as CloudWatch receives them, with a string instead of each reference.
+ * Returns the widgets of the stack's dashboard as CloudWatch receives them, with a string in place of each reference.
  */
 function widgets(stack: Stack): Widget[] {
   const [dashboard] = resources(stack, 'AWS::CloudWatch::Dashboard');

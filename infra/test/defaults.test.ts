@@ -30,7 +30,7 @@ const MEANING = new Map<string, unknown>([
   ['logs.RetentionDays.ONE_MONTH', logs.RetentionDays.ONE_MONTH],
 ]);
 
-/** Returns the defaults in the doc comments of a file's properties, except defaults described in words (`- …`). */
+/** Returns the defaults in the doc comments of a file's properties, except those described in words (`- …`). */
 function documented(file: string): Record<string, unknown> {
   const source = fs.readFileSync(path.join(__dirname, '..', 'src', file), 'utf8');
   const properties = [...source.matchAll(/@default (.+)\n\s+\*\/\n\s+readonly (\w+)\?:/g)];

@@ -40,8 +40,8 @@ function elf(machine: number): Buffer {
 }
 
 /**
- * A program that zips files, with an extra field and a comment for each entry, as some zip programs write. The
- * arguments for compression method and system are numbers of the zip format.
+ * A program that zips files, with an extra field and a comment for each entry, as some zip programs do. Its arguments
+ * for compression method and system are the zip format's numbers.
  */
 const ZIP = `
 import os, sys, zipfile

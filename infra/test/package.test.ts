@@ -13,7 +13,7 @@ function run(command: string, args: string[]): string {
   return execFileSync(command, args, { cwd: app, encoding: 'utf8', stdio: 'pipe' });
 }
 
-/** A program that writes a zip file with a fake of the retry handler, instead of `make dist`. */
+/** A program that writes a zip file with a fake retry handler, in place of the one from `make dist`. */
 const ZIP = `
 import sys, zipfile
 entry = zipfile.ZipInfo("bootstrap")
@@ -107,7 +107,7 @@ describe('the documentation', () => {
     return found.map(([, block]) => block).join('');
   }
 
-  /** Makes a program from code blocks. The program imports each name once. */
+  /** Makes a program from code blocks, importing each name only once. */
   function program(source: string): string {
     const imports = new Map<string, string>();
     const rest = source.replace(/^ *import (.*) from '(.*)';$/gm, (_, names: string, module: string) => {

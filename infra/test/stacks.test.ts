@@ -13,7 +13,7 @@ interface Two {
   readonly orders: lambda.Function;
 }
 
-/** Creates an `AsyncRetries` in one stack and a function in another stack. `first` is created first. */
+/** Creates an `AsyncRetries` in one stack and a function in another, in the order that `first` gives. */
 function two(
   first: 'retries' | 'function',
   props: AsyncRetriesProps,
@@ -44,7 +44,7 @@ function expectOneWay({ app, retries, orders }: Two): void {
   expect(Stack.of(retries).dependencies).toEqual([]);
   expect(JSON.stringify(Template.fromStack(Stack.of(retries)).toJSON())).not.toContain('Fn::ImportValue');
   expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
-  // The whole stack of the `AsyncRetries` is deployed first, so no resource needs a dependency on its resources.
+  // The whole stack of the `AsyncRetries` is deployed first, so nothing needs to depend on its resources.
   const [config] = resources(orders.stack, 'AWS::Lambda::EventInvokeConfig');
   expect(config).not.toHaveProperty('DependsOn');
 }

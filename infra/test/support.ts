@@ -12,7 +12,7 @@ export const REPOSITORY = path.join(__dirname, '..', '..');
 
 const { SCRATCH: scratch = '' } = process.env;
 
-/** A folder with a fake of the retry handler's code. */
+/** A folder with a fake retry handler. */
 export const BOOTSTRAP = fs.mkdtempSync(path.join(scratch, 'code-'));
 fs.writeFileSync(path.join(BOOTSTRAP, 'bootstrap'), '#!/bin/sh\n', { mode: 0o755 });
 
@@ -81,7 +81,7 @@ export function resource(construct: IConstruct): Resource {
 }
 
 /**
- * Returns the logical id of a construct's resource. Call this function once the app is complete, because a version's id
+ * Returns the logical id of a construct's resource. Call this only when the app is complete, because a version's id
  * depends on its function.
  */
 export function logicalId(construct: IConstruct): string {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs the published crates. Builds each crate from its tarball, with the other tarballs instead of the registry.
+# Packs the published crates, and builds each from its tarball, with the other tarballs in place of the registry.
 set -euo pipefail
 fail() {
     echo "error: $1" >&2

@@ -1,4 +1,4 @@
-"""Checks of the machine, glibc and linking that a program requires, read from its ELF file."""
+"""Checks that read a program's ELF file: its machine, its version of glibc, and that it is linked statically."""
 
 from pathlib import Path
 

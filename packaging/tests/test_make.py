@@ -10,7 +10,7 @@ from support import ROOT
 
 
 def release(path: str, action: str = "true") -> subprocess.CompletedProcess:
-    """Runs `release.sh` with an action that does nothing."""
+    """Runs `release.sh`. By default, the action does nothing."""
     environment = os.environ | {"PATH": f"{path}:{os.environ['PATH']}"}
     command = ["packaging/release.sh", action]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -3,11 +3,11 @@
 | file | holds |
 |---|---|
 | `account.py` | the account that the credentials name, and its services |
-| `run.py` | one run: its name, its waits, and its stop |
+| `run.py` | one run: its name, its waits, and how it is stopped |
 | `make.py` | queues, functions and the role, each named after the run |
 | `release.py`, `samconfig.toml` | the stack of the release |
 | `clean.py` | removes everything with the run's name |
-| `facts.py` | facts, the observations of them, and the table |
+| `facts.py` | facts, what was observed, and the table of both |
 | `checks/` | the questions, one file each |
 | `functions/` | the code of the functions that the run creates |
 | `tests/` | the tests that need no server: `python -m unittest` in that folder |

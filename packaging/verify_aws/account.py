@@ -8,7 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 
 class Refused(Exception):
-    """Error for a run that cannot begin. The text gives the reason and the remedy."""
+    """Raised if a run cannot begin. The text gives the reason and the remedy."""
 
 
 class Account:

@@ -4,8 +4,8 @@ import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-# AWS's lists may still name a resource shortly after its deletion (SQS: for a minute), and might not name a new
-# resource yet. The stack is deleted first, which takes longer. Then the lists name everything that the run created.
+# AWS's lists may still name a resource shortly after its deletion (SQS's for a minute), and may not yet name a new one.
+# Deleting the stack comes first and takes longer than that, so the lists then name everything that the run created.
 ROUNDS = 20
 BETWEEN = 5
 

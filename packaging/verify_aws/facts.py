@@ -1,4 +1,4 @@
-"""Facts, their observations, and the table of both."""
+"""Facts, what was observed, and the table of both."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Row:
 
 
 class NotAsked(Exception):
-    """Raised by a check that is skipped. The text is the reason."""
+    """Raised by a check that is skipped. The text gives the reason."""
 
 
 def rows(run, check):
@@ -40,7 +40,7 @@ def rows(run, check):
         problem, verdict = str(reason), NOT_ASKED
     except NotSeen as error:
         problem = str(error)
-    except Exception as error:  # A failed check must not affect other checks. Its rows show the error.
+    except Exception as error:  # A failed check must not affect the others. Its rows show the error.
         problem = f"{type(error).__name__}: {error}"
     return [found.get(fact) or Row(fact, problem, verdict_of(run, fact, verdict)) for fact in check.FACTS]
 

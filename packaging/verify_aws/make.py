@@ -28,7 +28,7 @@ def arn_of(run, queue_url):
 
 
 def role(run):
-    """Returns the ARN of the role that all functions share. The role has every permission that any function needs."""
+    """Returns the ARN of the role that all functions share. It has every permission that any of them needs."""
     with run.making:
         run.go_on()
         if run.role is None:
@@ -62,7 +62,7 @@ def function(run, name, code="target", timeout=10, **settings):
         "Tags": run.tags,
         **settings,
     }
-    # A new role takes seconds to reach every region. Until then, Lambda cannot assume the role.
+    # A new role takes seconds to reach every region. Until then, Lambda cannot assume it.
     run.until(f"function {name}", 120, lambda: unless_too_early(lambda: run.account.functions.create_function(**request)))
     run.account.functions.get_waiter("function_active_v2").wait(FunctionName=request["FunctionName"])
     run.account.functions.put_function_recursion_config(FunctionName=request["FunctionName"], RecursiveLoop="Allow")
@@ -83,7 +83,7 @@ def fails_to(run, function, queue_url):
 
 
 def reads(run, function, queue_url, **settings):
-    """Creates an event source mapping from a queue to a function. Unless `settings` has a batch size, it is 1."""
+    """Creates an event source mapping from a queue to a function. The batch size is 1 unless `settings` has another."""
     run.go_on()
     request = {"FunctionName": function, "EventSourceArn": arn_of(run, queue_url), "BatchSize": 1, **settings}
     create = run.account.functions.create_event_source_mapping
@@ -116,7 +116,7 @@ def receive(run, queue_url, hide_for=60):
 
 
 def printed(run, function):
-    """Returns the JSON lines with the first member `verify` that a function has printed so far."""
+    """Returns the JSON lines that a function has printed so far and whose first member is `verify`."""
     logs = run.account.logs
     try:
         pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{function}", filterPattern="verify")

@@ -53,7 +53,7 @@ def deploy(run, template, parameters):
 
 
 def called(run, *command):
-    """Runs a command until the command ends or the run is stopped."""
+    """Runs a command until it ends or the run is stopped."""
     run.go_on()
     environment = {**os.environ, "SAM_CLI_TELEMETRY": "0"}
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

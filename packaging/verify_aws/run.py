@@ -9,11 +9,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
-    """Error that ends every step of a run that was stopped."""
+    """Raised in every step of a run that was stopped."""
 
 
 class NotSeen(Exception):
-    """Error for a wait that timed out."""
+    """Raised if a wait times out."""
 
 
 class Run:
@@ -31,7 +31,7 @@ class Run:
     def stop_at_signals(self):
         """Makes signals set a flag that stops the run, so that no exception interrupts a creation or a removal."""
         for number in SIGNALS:
-            # An ignored signal stays ignored, because `nohup` relies on this.
+            # An ignored signal stays ignored, because `nohup` relies on that.
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, lambda *_: self.end())
 
@@ -48,7 +48,7 @@ class Run:
             raise Stopped
 
     def many(self, count):
-        """Returns the number of repetitions; three are enough on an emulator."""
+        """Returns how many times to repeat something: `count`, or 3 on an emulator."""
         return 3 if self.account.is_emulator else count
 
     def seconds(self, seconds):
@@ -60,7 +60,7 @@ class Run:
             raise Stopped
 
     def until(self, what, seconds, ask):
-        """Calls `ask` once a second until it returns a value other than `None`, and returns this value."""
+        """Calls `ask` once a second until it returns a value other than `None`, and returns that value."""
         limit = min(seconds, 60) if self.account.is_emulator else seconds
         begun = time.monotonic()
         while time.monotonic() - begun < limit:

@@ -13,7 +13,7 @@ export interface Template {
  *
  * @param names the name of each resource by its logical id
  * @param parameters the values of parameters; all other parameters have their defaults
- * @throws for a resource without a name, and for an unknown construction
+ * @throws if a resource has no name, or the template has an intrinsic function that is not implemented here
  */
 export function canonical(
   template: Template,
@@ -56,7 +56,7 @@ function widgetsOf(properties: Record<string, unknown> = {}): Record<string, unk
   return typeof DashboardBody === 'string' ? { DashboardBody: JSON.parse(DashboardBody) as unknown } : {};
 }
 
-/** Returns the differences between two templates: the path, and the value on each side. */
+/** Returns the differences between two templates: the path of each, and the value on each side. */
 export function differences(left: unknown, right: unknown, path = ''): Map<string, [unknown, unknown]> {
   const found = new Map<string, [unknown, unknown]>();
   const ofOneLength = Array.isArray(left) && Array.isArray(right) && left.length === right.length;

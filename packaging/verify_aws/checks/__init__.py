@@ -1,5 +1,5 @@
-"""The questions, one in each file. A file has `FACTS`, and `check(run)`, which yields each fact, the observation, and
-whether the observation was expected."""
+"""The questions, one in each file. A file has `FACTS`, and `check(run)`, which yields each fact, what was observed, and
+whether that was expected."""
 
 from checks import destination, in_flight, large_record, moves, recall, records, recursion, throttled, trace, twelve_hours
 

@@ -1,4 +1,4 @@
-"""Can an operator end the hiding of a message, with the receipt handle in the handler's log?"""
+"""Can an operator end the hiding of a message with the receipt handle from the handler's log?"""
 
 import make
 from botocore.exceptions import ClientError
@@ -6,8 +6,8 @@ from facts import Fact
 
 # The maximum length of a receipt handle that the handler logs.
 LONGEST = 1_024
-# Time in seconds that is longer than the queue's own visibility timeout. A message that the function did not hide is
-# visible by then.
+# A wait in seconds, longer than the queue's own visibility timeout: a message that the function did not hide is visible
+# by then.
 LATER = 45
 
 OTHERS = Fact(

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 from facts import Fact, NotAsked
 
 LONGEST = 43_170
-# Time in seconds that is longer than the difference between twelve hours and the longest timeout.
+# A wait in seconds, longer than the difference between twelve hours and `LONGEST`.
 LATER = 45
 
 ANEW = Fact(

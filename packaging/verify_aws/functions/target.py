@@ -1,4 +1,5 @@
-"""Does what the event requests: `failures` (retries that fail too), `sleep` (seconds), `megabytes` (of memory)."""
+"""Does what the event requests: `failures` (the number of attempts that fail), `sleep` (seconds), `megabytes` (of
+memory to fill)."""
 
 import json
 import os

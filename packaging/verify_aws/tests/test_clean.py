@@ -1,4 +1,4 @@
-"""Tests that nothing is left, even if lists still name deleted resources, or also name resources of others."""
+"""Tests that nothing is left, even if lists still name deleted resources, or name resources that belong to others."""
 
 import unittest
 from unittest.mock import MagicMock, patch

@@ -63,7 +63,7 @@ class Stop(unittest.TestCase):
                 self.send(later)
 
     def test_late_signal_does_nothing(self):
-        """A second call of `set` during the first would wait for the lock of `set` forever."""
+        """A second call of `set` during the first would wait forever for the lock that `set` holds."""
         self.run_.stop_at_signals()
         self.run_.stop = MagicMock()
         self.run_.stop.set.side_effect = lambda: self.send(signal.SIGINT)
@@ -109,7 +109,7 @@ class Stop(unittest.TestCase):
             self.send(signal.SIGINT)
             self.run_.stop.wait()
             self.send(signal.SIGINT)
-            # The step ends only after the main thread had time to handle the second signal.
+            # The step ends only after the main thread has had time to handle the second signal.
             threading.Timer(0.2, finish.set).start()
 
         def clean(_):
