@@ -155,7 +155,7 @@ test("a dead-letter drops the error's text first", async (t) => {
 });
 
 for (const concurrency of [1, 4]) {
-  test(`a record that hangs takes no other with it, ${concurrency} at once`, async (t) => {
+  test(`a hanging record does not affect others, ${concurrency} at once`, async (t) => {
     let end;
     const deleted = new Promise((resolve) => {
       end = resolve;

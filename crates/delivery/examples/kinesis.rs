@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     // A shard accepts a thousand records a second. The other records fail, and are sent again after a wait. The waits
-    // are random, so that concurrent programs do not retry at the same moments.
+    // are random, so that concurrent programs do not retry at the same times.
     let deliver = Sender::new(aws_sdk_kinesis::Client::new(&config), stream);
 
     let record = |number: u32| {

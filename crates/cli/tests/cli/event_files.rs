@@ -181,7 +181,7 @@ fn a_copy_of_an_event_happens_now() {
     let payload =
         r#"\"big\": 12345678901234567890123, \"one\": 1.0, \"huge\": 1E400, \"twice\": 1, \"twice\": 2"#;
     assert!(copy.contains(payload), "{copy}");
-    // The copied message was due when the copy was made, so it is due in a replay a moment later.
+    // The message was due when it was copied, so a replay a moment later finds it due.
     let folder = scratch();
     let file = folder.path().join("now.json");
     std::fs::write(&file, &copy).expect("a scratch file can be written");

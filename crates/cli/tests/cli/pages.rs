@@ -33,8 +33,7 @@ fn each_command_of_the_pages_runs() {
         .filter(|line| line.starts_with("cargo run "))
         .filter_map(|line| line.split_once(" -p comeback -- "))
         .map(|(_, arguments)| arguments)
-        // A command with `>` writes a file that another documented command needs. The end-to-end tests run both
-        // commands.
+        // A command with `>` writes a file that another documented command needs. The end-to-end tests run both.
         .filter(|arguments| !arguments.contains(" > "))
         .filter(|arguments| {
             !measured.contains(&arguments.replace(" --json", "")) && !shown.contains(arguments)

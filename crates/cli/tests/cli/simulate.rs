@@ -41,7 +41,7 @@ fn chaos_counts_each_fault_and_repeats() {
 }
 
 #[test]
-fn a_single_fault_replaces_the_mixs() {
+fn a_fault_replaces_that_of_the_mix() {
     let outage = json("simulate --events 40 --fault handler_outage=1@1h..90m --fault retention_ended=0.2");
     let struck = outage["faults"]["struck"].as_object().expect("an object");
     assert_eq!(struck.keys().collect::<Vec<_>>(), ["handler_outage", "retention_ended"]);
@@ -115,7 +115,7 @@ fn events_that_have_not_arrived_are_counted_with_a_warning() {
 }
 
 #[test]
-fn moves_have_rows_where_there_were_some() {
+fn moves_have_rows_if_there_were_any() {
     let start = "simulate --events 50 --for 6h";
     let some = comeback(&format!("{start} --hide-up-to 0"));
     assert_eq!(some.stderr, b"", "none of them could have been hidden");

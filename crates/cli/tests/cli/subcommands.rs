@@ -8,8 +8,8 @@ const SCHEDULE: &str = "Print when each retry of a policy comes, and how many an
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies of clients that compete for one database row";
 
-/// Asserts that the command fails with this problem and these tips. A tip is a pair: the subcommand with the argument
-/// that it accepts, and the subcommand's description.
+/// Asserts that the command fails with this problem and these tips. A tip is a pair, such as `simulate takes --chaos`
+/// and the description of that subcommand.
 fn assert_tips(line: &str, problem: &str, tips: &[(&str, &str)]) {
     let tips: String = tips
         .iter()
@@ -60,7 +60,7 @@ fn recorded_events_and_simulations_name_each_other() {
 }
 
 #[test]
-fn an_argument_too_many_names_those_of_its_own_command() {
+fn a_surplus_argument_is_answered_with_those_accepted() {
     let trace = "Show the timeline of one event: its failures, waits and retries";
     assert_unexpected("trace key-1 key-2", "key-2", &[("trace takes only KEY|REQUEST_ID", trace)]);
     assert_refused("status orders", "error: unexpected argument 'orders' found\n\nUsage: ");

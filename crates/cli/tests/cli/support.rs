@@ -31,7 +31,7 @@ pub(crate) fn comeback_reading(line: &str, input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command runs");
-    // The write may fail, because a command that does not read its standard input may have ended.
+    // The write may fail, because a command that does not read its standard input may already have ended.
     let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
     child.wait_with_output().expect("the command ends")
 }

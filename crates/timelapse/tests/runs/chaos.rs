@@ -27,7 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts the handler's deliveries of one kind, and the deliveries in which all allowed calls failed.
+/// Counts the handler's deliveries of one kind, and those in which every allowed call failed.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -78,7 +78,7 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
 }
 
 /// Varies the scenario and the settings by the seed. The seeds cover all jitters, both envelope styles, and limits that
-/// a run reaches or does not reach.
+/// some runs reach and others do not.
 fn varied(seed: u64) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -121,7 +121,7 @@ fn hundreds_of_storms_break_no_invariant() {
     });
 }
 
-/// The retention of a message ends while a slow handler works on it. Without the excuse in `Oracle::removed`, each seed
+/// A message's retention ends while a slow handler works on it. Without the excuse in `Oracle::removed`, each seed
 /// would break an invariant.
 #[test]
 fn message_that_expires_during_its_batch_may_be_settled() {
@@ -146,7 +146,7 @@ fn endless_multiplication_ends_the_run() {
     for (events, fault, rate, settings, copies) in [
         (1, Fault::DeleteLost, 0.5, long_waits(), "event 0 more than 10000 copies"),
         (300, Fault::DeleteLost, 0.5, long_waits(), "all events more than 15000 copies"),
-        // Ten pollers keep up with the copies, so there are few copies at the same time.
+        // Ten pollers keep up with the copies, so few exist at the same time.
         (1, Fault::DuplicateDelivery, 1.0, often, "event 0 more than 100000 copies"),
     ] {
         let faults = Faults::default().with(fault, Strikes::always(rate));
@@ -178,8 +178,8 @@ fn two_copies_of_an_event_are_told_apart() {
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Returns the number of retries of ten events when a fault strikes, divided by the number when it does not strike. The
-/// fault and an outage of three hours begin at the same time.
+/// Returns the factor by which a fault increases the retries of ten events. The fault and an outage of three hours
+/// begin at the same time.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);
@@ -191,10 +191,10 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// After a lost answer or a crash, the handler repeats a call an hour later at the earliest. Therefore, a fault that
-/// lasts longer does not multiply an event more.
+/// After a lost answer or a crash, the handler repeats a call an hour later at the earliest, so a fault that lasts
+/// longer hardly multiplies events more.
 #[test]
-fn lost_answers_and_deaths_multiply_events_little() {
+fn lost_answers_and_crashes_hardly_multiply_events() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));
     for (fault, hide_up_to, most) in [
         (Fault::InvokeAnswerLost, hidden, 12.0),
@@ -240,12 +240,12 @@ fn the_same_seed_twice_is_byte_identical() {
 fn each_fault_alone_strikes_and_harms_no_event() {
     for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded) {
         let scenario = with(fault, Strikes { rate: 0.1, window: Duration::ZERO..5 * HOUR });
-        // If the run has a pause, all faults that affect reads of the pauses can strike.
+        // Faults in reading the pauses can strike only if the run has a pause.
         let pause = Script::default().paused(HOUR, HOUR, HOUR);
         let operators = fault.name().starts_with("pauses_").then(|| pause.operators()).flatten();
-        // Batches are full, so that a handler can crash after it has processed some messages of a batch.
+        // Batches are full, so that a handler can crash after it has processed part of one.
         let scenario = Scenario { poll_delay: Duration::from_secs(20), operators, ..scenario };
-        // With a short `MAX_AGE`, events are dead-lettered, so that the faults that affect dead-letters can strike.
+        // With a short `MAX_AGE`, events are dead-lettered, so that faults in dead-lettering can strike.
         let hide_up_to = HideUpTo::UpTo(40);
         let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..long_waits() });
         assert_eq!(struck(&summary).into_keys().collect::<Vec<_>>(), [fault.name()]);
@@ -282,8 +282,8 @@ fn deliveries_repeat_failed_calls_and_count_each() {
             ..with(fault, Strikes::always(0.5))
         };
         let mut deliveries = Deliveries::of(step);
-        // A re-invocation would hide its message too, and this call would also be counted. Therefore, the first
-        // re-invocation is due after the end of the run.
+        // A re-invocation would also hide its message, and that call would be counted too, so the first re-invocation
+        // is due after the end of the run.
         let is_sent = step == "dead_letter";
         let (base_backoff, jitter) = if is_sent { (1, Jitter::Full) } else { (43_170, Jitter::None) };
         let scenario = Scenario { duration: if is_sent { scenario.duration } else { 11 * HOUR }, ..scenario };
@@ -312,7 +312,7 @@ fn events_whose_retention_ends_are_counted_as_expired() {
     assert_eq!(summary.delivered + expired, 60);
 }
 
-/// The policy allows the function that the scenario treats as unlisted. This breaks an invariant without a bug.
+/// The policy allows the function that the scenario treats as unlisted, which breaks an invariant without any bug.
 #[test]
 fn violation_has_seed_history_and_trace() {
     let target_functions = vec!["arn:aws:lambda:eu-west-1:123456789012:function:*".into()];

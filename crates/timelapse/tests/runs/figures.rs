@@ -29,7 +29,7 @@ fn every_minute_has_the_queues_depth() {
 }
 
 #[test]
-fn delays_are_of_events_that_arrived_in_the_outage() {
+fn delays_cover_events_that_arrived_in_the_outage() {
     let summary = summary(&Scenario { duration: hours(4), ..busy() }, long_waits());
     let delays = &summary.recovery_delays_ms;
     assert!((15..25).contains(&summary.events_hit), "half arrive during the outage: {}", summary.events_hit);

@@ -1,4 +1,4 @@
-//! Tests of whole simulated runs. The invariants hold in every run. Some runs have known results.
+//! Tests of whole simulated runs. Each run checks every invariant, and the results of some runs are known.
 
 mod chaos;
 mod figures;
@@ -53,7 +53,7 @@ fn dead_lettered(summary: &Summary) -> usize {
     summary.dead_lettered.values().sum()
 }
 
-/// Makes a small scenario with an outage and with random failures.
+/// Makes a small scenario with an outage and random failures.
 fn busy() -> Scenario {
     Scenario {
         events: 40,

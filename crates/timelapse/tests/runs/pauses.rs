@@ -14,7 +14,7 @@ use super::{HOUR, MINUTE, hours, long_waits, summary, watched};
 
 const DAY: Duration = hours(24);
 
-/// Makes a scenario with an outage of an hour. After 30 minutes, an operator pauses every function for this long.
+/// Makes a scenario with an outage of an hour. After 30 minutes, an operator pauses every function for `length`.
 fn paused(length: Duration, spread: Duration) -> Scenario {
     Scenario {
         outage: HOUR,
@@ -24,7 +24,7 @@ fn paused(length: Duration, spread: Duration) -> Scenario {
     }
 }
 
-/// Records the first re-invocation of each event after a pause, and the number of invocations during the pause.
+/// Records the first re-invocation of each event after a pause, and counts the re-invocations during the pause.
 struct ComesBack {
     from: Duration,
     until: Duration,
@@ -51,7 +51,7 @@ impl Watcher for ComesBack {
 
 /// Makes a scenario with 200 ended pauses of the target. The pauses begin at intervals of `apart`, but the parameter
 /// has room for only 30. An operator must still be able to pause every function at once, and to make seven retry
-/// requests.
+/// requests. Also returns when the operator does so.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {
@@ -100,8 +100,8 @@ fn held_events_come_back_spread_after_the_pause() {
         assert!(after.len() > 2_900, "seed {seed}: {} were held", after.len());
         let latest = spread.max(HOLD) + MINUTE;
         assert!(after.iter().all(|seconds| *seconds <= latest.as_secs_f64()), "seed {seed}");
-        // An event comes back at a random time in the spread S, or at the end of its last hold, whichever is later. If
-        // both times are uniformly distributed, the mean of the later one is S/2 + H²/6S, where H is the length of a
+        // An event comes back at a random time in the spread S, or at the end of its last hold, whichever comes later.
+        // If both times are uniformly distributed, the mean of the later one is S/2 + H²/6S, where H is the length of a
         // hold.
         let mean = after.iter().sum::<f64>() / after.len() as f64;
         let expected = 1_800.0 + HOLD.as_secs_f64().powi(2) / (6.0 * 3_600.0);
@@ -139,8 +139,8 @@ fn a_pause_of_13_days_loses_nothing() {
         });
 }
 
-/// SQS keeps no message longer than its retention, so the handler dead-letters the message before the retention ends,
-/// with a reason.
+/// SQS keeps no message longer than its retention, so the handler dead-letters it, with a reason, before the retention
+/// ends.
 #[test]
 fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     let operators = Script::default().opened(PauseTarget::All, HOUR, None, HOUR).operators();

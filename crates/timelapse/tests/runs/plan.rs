@@ -1,4 +1,4 @@
-//! Tests of the contents of plans, and of their reproducibility.
+//! Tests of what a plan contains, and that it can be reproduced.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// A goal with a short outage and few retries. Its grid has only the longest cap.
+/// A goal with a short outage, and so much time to recover that the grid has only the longest cap.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),
@@ -24,7 +24,7 @@ fn plan(goal: &Goal, settings: &Settings) -> Plan {
     Plan::of(goal, settings, &|| {}).expect("a valid goal")
 }
 
-/// A plan's figures for the default policy must equal the figures of `comeback simulate`.
+/// A plan's figures for the default policy must equal those of `comeback simulate`.
 #[test]
 fn figures_of_a_policy_match_its_own_run() {
     let plan = plan(&goal(), &settings());

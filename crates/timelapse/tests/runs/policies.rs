@@ -1,4 +1,4 @@
-//! Simulated runs with several functions, each under its own policy. The policies change while events wait.
+//! Simulated runs with several functions, each under its own policy. In some, the policies change while events wait.
 
 use std::time::Duration;
 

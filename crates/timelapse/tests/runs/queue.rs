@@ -1,4 +1,4 @@
-//! Simulated runs that reach limits of SQS and of the event source mapping. In some runs, the handler is too slow.
+//! Simulated runs that reach limits of SQS or of the event source mapping, or in which the handler is too slow.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn sqs_moves_no_message_before_its_retention_ends() {
     assert_eq!(summary.dead_lettered, [("expired", 3)].into());
 }
 
-/// If SQS has refused a call permanently, the handler does not repeat the call.
+/// If SQS has refused a call permanently, the handler does not repeat it.
 #[test]
 fn a_refusal_of_the_queue_is_final() {
     let faults = Faults::default().with(Fault::StaleReceiptHandle, Strikes::always(1.0));
@@ -80,7 +80,7 @@ fn stalled_queue_dead_letters_events_before_sqs_deletes_them() {
         Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..long_waits() };
     let summary = summary(&Scenario { in_flight_limit: 1, ..two_weeks() }, settings);
     assert_eq!(summary.peak_in_flight, 1);
-    // The wait of one event is shortened, so that its message gets a last retry before it would be dead-lettered.
+    // The wait of one event is shortened, so that it gets a last retry before it would be dead-lettered.
     assert_eq!((summary.dead_lettered, summary.delivered), ([("max_age", 39)].into(), 1));
 }
 

@@ -94,8 +94,8 @@ fn request_reaches_messages_hidden_before_it_was_read() {
     assert_eq!(seen.early, 1_000, "the last came at {:?}", seen.first.values().max());
 }
 
-/// A pause holds events with waits of half a day until the last day of SQS's retention. When SQS refuses to hide a
-/// message, the message comes back after 1,230 s. Even then, no message may reach SQS's maximum of 1,000 receives.
+/// A pause holds events with waits of half a day until the last day of SQS's retention. If SQS refuses to hide a
+/// message, it comes back after 1,230 s. Even then, no message may reach SQS's maximum of 1,000 receives.
 #[test]
 fn no_message_reaches_a_thousand_receives() {
     [0.0, 0.5, 1.0].into_par_iter().for_each(|rate| {
@@ -150,7 +150,7 @@ fn a_cancel_of_another_error_or_withdrawn_cancels_nothing() {
     assert_eq!(cancelled(None, true), 0);
 }
 
-/// If a request is withdrawn before any handler has read it, the request has no effect.
+/// A request that is withdrawn before any handler has read it has no effect.
 #[test]
 fn a_withdrawn_request_brings_nothing_back() {
     let early = |script: Script| {
@@ -176,7 +176,7 @@ fn garbled_requests_and_requests_in_a_pause_lose_nothing() {
     assert!(early(paused) < 1_000);
 }
 
-/// Operators who read the log after four hours, and once more after six.
+/// Operators who read the log after four hours, and again after six.
 struct LateReader {
     run: Rc<dyn OperatedDeployment>,
     read: Arc<Mutex<Vec<usize>>>,

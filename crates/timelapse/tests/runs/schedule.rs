@@ -17,8 +17,8 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
     Schedule::of(&policy(settings), seed, events, &|| {})
 }
 
-/// On average, 18.2 backoffs fit into `MAX_AGE`. An independent Python script that uses the formula confirms this
-/// number. The next backoff is shortened to make room for one last retry, unless less than 2 minutes are left.
+/// On average, 18.2 backoffs fit into `MAX_AGE`. An independent Python script confirms this number from the formula.
+/// The next backoff is shortened to make room for one last retry, unless less than 2 minutes are left.
 #[test]
 fn twelve_hour_backoffs_make_about_19_retries() {
     let schedule = schedule(long_waits(), 1, 2_000);
@@ -85,7 +85,7 @@ fn simulated_moves_per_second(settings: &Settings, events: usize) -> f64 {
 }
 
 #[test]
-fn a_simulation_makes_hardly_fewer_moves() {
+fn a_simulation_makes_almost_as_many_moves() {
     for hide_up_to in [0, 100] {
         let settings = Settings {
             max_age: 3 * 3_600,

@@ -63,7 +63,7 @@ impl Script {
         self.with(at, move |pauses, policies| pauses.with_retry(&request(at, within, None, policies)))
     }
 
-    /// Adds a request to cancel all waiting events or, with an `error`, only the events with this error.
+    /// Adds a request to cancel all waiting events or, with an `error`, only those with that error.
     pub(super) fn cancelled(self, at: Duration, error: Option<&'static str>) -> Self {
         self.with(at, move |pauses, policies| {
             pauses.with_cancel(&request(at, Duration::ZERO, error, policies))
@@ -82,8 +82,8 @@ impl Script {
         self.with(at, |pauses, _| pauses.clone())
     }
 
-    /// Draws up to two pauses, up to three requests to retry, and up to one request to cancel. For some seeds, draws
-    /// none of these.
+    /// Draws up to two pauses, up to three requests to retry, and at most one request to cancel. For some seeds, draws
+    /// nothing.
     pub(super) fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x5c21_9700);
         let (secs, all) = (duration.as_secs(), Duration::from_secs);
@@ -120,7 +120,7 @@ impl Script {
         if rng.random_bool(0.25) { self.withdrawn(made + after, made) } else { self }
     }
 
-    /// Returns operators who make these edits; `None` if there are no edits.
+    /// Returns operators who make these edits; `None` if there are none.
     pub(super) fn operators(self) -> Option<MakeOperators> {
         let make = move |script: &Self, policies: &Policies| MakeOperators::writing(script.texts(policies));
         (!self.edits.is_empty()).then(|| MakeOperators::new(move |run| make(&self, &run.policies()).of(run)))
