@@ -31,7 +31,7 @@ test: ## run every test, including those against the local stack
 test-fast: ## run the tests without browser, server and Node (three minutes)
 	$(CARGO_TEST) --no-fail-fast
 
-# Runs two lints at a time, because a core is idle while cargo builds our crates one after another.
+# Runs two lints at a time, because cargo leaves a core idle while it builds our crates one after another.
 check: ## run what CI runs: formatting and lints, then `make test`
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint
 	@$(MAKE) --no-print-directory test

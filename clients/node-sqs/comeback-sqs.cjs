@@ -412,7 +412,7 @@ class Batch {
         ...more(message, now),
       }));
       const call = { QueueUrl: queueUrl(this.queueArn), Entries };
-      // What remains for each message that a truncated response leaves out.
+      // A truncated response leaves this problem for each message that it does not name.
       let said = part.map(() => ({ problem: `SQS did not say that it would ${verb} it` }));
       try {
         const { Successful, Failed } = await sqs(this.queueArn).send(`${action}Batch`, call, time);

@@ -57,9 +57,9 @@ class Example extends Stack {
       architecture,
       bootstrap: builtHandler(architecture),
       envelope: EnvelopeStyle.INLINE,
-      // So few that an event that always fails is dead-lettered within a minute.
+      // Few enough that an event that always fails is dead-lettered within a minute.
       maxRetries: 4,
-      // So that `cdk destroy` also deletes the queues.
+      // Lets `cdk destroy` delete the queues too.
       removalPolicy: RemovalPolicy.DESTROY,
     });
     // Each function has its own policy.

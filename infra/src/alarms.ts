@@ -81,8 +81,8 @@ function counted(
 }
 
 /**
- * Returns the alarm for failures of `fn` that Lambda dropped, because it could not send them to the retry queue in
- * `of`.
+ * Returns the alarm for failures of `fn` that Lambda dropped, because it could not send them to the retry queue in the
+ * stack `of`.
  */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
   // If the function is in the retry queue's stack, the pseudo parameter gives the name under which that stack is

@@ -23,7 +23,7 @@ const MACHINES = new Map([
  * Creates the Lambda function of the retry handler.
  *
  * @param bootstrap a folder or zip file with the retry handler's `bootstrap`; by default, this package's own
- * @throws if `bootstrap`, or by default this package, has no such file for the architecture
+ * @throws if there is no such file for the architecture
  */
 export function handlerFunction(
   scope: Construct,

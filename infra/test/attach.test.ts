@@ -91,7 +91,7 @@ test('failures are sent only once the handler may invoke', () => {
   for (const { DependsOn } of configs) {
     expect(new Set(DependsOn as string[])).toEqual(new Set(handlersParts(retries)));
   }
-  // The recursion setting is a property of the function, to which the configuration refers.
+  // The function allows recursive loops, and is deployed before the configuration that refers to it.
   expect(configs[0]?.Properties.FunctionName).toEqual(ref(orders));
   expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
 });

@@ -31,7 +31,7 @@ const golden = JSON.parse(
 ) as { accepted: Variables[]; refused: Refused[] };
 
 const duration = (text: string) => Duration.seconds(Number(text));
-/** Leaves a string that is not a number unchanged, as a caller in plain JavaScript could pass it. */
+/** Converts text to a number, if it is one. Other text stays text, as a caller in plain JavaScript could pass it. */
 const number = (text: string) => (isNumber(text) ? Number(text) : (text as unknown as number));
 const onOrOff = (text: string) =>
   text === 'on' || text === 'off' ? text === 'on' : (text as unknown as boolean);

@@ -62,9 +62,9 @@ def arguments():
     parser = argparse.ArgumentParser(prog="verify-aws", description="Checks on a real AWS account the facts that no emulator shows.")
     parser.add_argument("--yes", action="store_true", help="do not ask before it begins")
     parser.add_argument("--hours", action="store_true", help="also wait 12 hours for a hidden message")
-    template = "of the release (dist/comeback.yaml, or else what sam build makes)"
+    template = "the template to deploy (by default dist/comeback.yaml, or else what sam build makes)"
     parser.add_argument("--template", type=Path, metavar="FILE", help=template)
-    parser.add_argument("--parameters", nargs="*", default=[], metavar="NAME=VALUE", help="of that template")
+    parser.add_argument("--parameters", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of that template")
     parser.add_argument("--clean", metavar="RUN", help="only remove what an earlier run has left")
     parser.add_argument("--list", action="store_true", help="only print the facts and what is expected")
     asked = parser.parse_args()

@@ -474,7 +474,7 @@ class _Batch:
             remedy = None
             try:
                 answer = _call(seconds, self.queue_arn, call, QueueUrl=url, Entries=entries)
-                # What remains for each message that a truncated response leaves out.
+                # A truncated response leaves this problem for each message that it does not name.
                 problems = {str(index): f"SQS did not say that it would {verb} it" for index in range(len(part))}
                 for entry in answer.get("Successful") or []:
                     problems.pop(entry.get("Id"), None)

@@ -104,7 +104,7 @@ const FOURTEEN_RETRIES: &str =
 
 #[test]
 fn a_rate_shows_waiting_events_and_their_cost() {
-    // The tests in `pages` check the text for a rate at which some events wait hidden.
+    // The tests in `pages` check the text for a rate at which some waiting events are hidden.
     let none_hidden = schedule(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 0"));
     assert!(
         none_hidden.contains("can wait. None is hidden (HIDE_UP_TO).\nThe other 164,000 "),

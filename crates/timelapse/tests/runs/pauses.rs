@@ -111,7 +111,8 @@ fn held_events_come_back_spread_after_the_pause() {
             *minutes.entry(*seconds as u64 / 60).or_default() += 1;
         }
         let busiest = minutes.values().max().expect("some came back");
-        // If the holds began evenly, a minute in which last holds end would have twice its share of the events.
+        // If the holds began at a steady rate, a minute in which last holds end would have twice its share of the
+        // events.
         assert!(*busiest <= after.len() / 60 * 3, "seed {seed}: {busiest} of {} in a minute", after.len());
     });
 }
@@ -197,7 +198,7 @@ impl Watcher for Steps {
 #[test]
 fn failed_reads_keep_events_until_one_succeeds() {
     for fault in [Fault::PausesDenied, Fault::PausesThrottled, Fault::PausesLate, Fault::PausesGarbled] {
-        // Before any pause, the parameter has no text to garble.
+        // Without a pause, the parameter would have no text to garble.
         let operators = Script::default().paused(Duration::ZERO, MINUTE, Duration::ZERO).operators();
         let strikes = Strikes { rate: 1.0, window: Duration::ZERO..6 * HOUR };
         let faults = Faults::default().with(fault, strikes);

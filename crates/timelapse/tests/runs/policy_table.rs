@@ -93,7 +93,7 @@ pub(crate) mod quiet {
     use super::*;
 
     const EVENTS: usize = 15;
-    /// Number of runs. Together, 67 runs have a thousand events.
+    /// Number of runs. Together, they have a thousand events.
     const RUNS: u64 = 67;
     pub(crate) const COLUMNS: &str =
         "| policy | p50, min | p99, min | retries an event | busiest minute, retries |";

@@ -141,7 +141,7 @@ proptest! {
             prop_assert_eq!(retry.retry, i as u64 + 1);
             check(retry, &settings);
         }
-        // No retry has more events than the previous retry, and each event of a retry has waited once more.
+        // No retry has more events than the previous one, and each of its events has waited once more.
         for pair in schedule.retries.windows(2) {
             prop_assert!(pair[1].events <= pair[0].events);
             if pair[1].events == pair[0].events {
