@@ -294,8 +294,8 @@ class Batch {
   /** Runs a record. Returns true if its message is settled. */
   async settles(message) {
     try {
-      // The handler gets a copy of the record, because functions often replace the body, and a dead-letter needs it as
-      // received.
+      // The handler gets a copy of the record, because functions often replace the body, and a dead-letter needs the
+      // received one.
       const result = await this.handler({ ...redriven(message.record) }, this.context);
       if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid the generator when the consumer was made
       if ((Array.isArray(result) ? result : [result]).some(isUnrun)) throw new TypeError(UNRUN);

@@ -372,7 +372,7 @@ class _Batch:
         """Runs a record. Returns true if its message is settled."""
         try:
             # The handler gets a copy of the record, because functions often replace the body, and a dead-letter needs
-            # it as received.
+            # the received one.
             result = self.handler({**_redriven(message.record)}, self.context)
             _check_result(result)
             message.settled = True
